@@ -47,7 +47,7 @@ const goodFriday = (year: number) => {
 
 const thanksgiving = (year: number) => nthWeekday(year, 11, 4, 4)
 
-/** If New Year's Day is a Saturday, exchanges do not close on the Friday before. */
+/** Returns the New Year's holiday. Unlike other holidays, it is not observed on Friday if it is a Saturday. */
 const newYearsHoliday = (year: number) =>
   weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
 

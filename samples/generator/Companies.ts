@@ -26,13 +26,13 @@ const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 9
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** Returns a symbol of three letters and three digits (17.6 million), longer than those of the named companies. */
+/** Returns a symbol such as `AAB012`. It never equals the symbol of a named company, which is shorter. */
 const makeSymbol = (number: number) => {
   const letter = (index: number) => alphabet.charAt(Math.floor(number / 1000 / 26 ** index) % 26)
   return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
 }
 
-/** Returns the profile of a company. Further companies repeat the named ones' scenarios with invented names. */
+/** Returns the profile of a company. After the named companies, scenarios repeat with invented names and symbols. */
 const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
   if (number < namedCompanies.length) return base

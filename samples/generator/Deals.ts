@@ -13,7 +13,7 @@ export interface Deal {
   readonly kind: PlannedRaise["kind"]
   readonly day: Day
   readonly shares: number
-  /** Price per share in ticks; the conversion price of a note or preferred share. */
+  /** Price per share in ticks. For a note or a preferred share, the conversion price. */
   readonly priceTicks: number
   /** Gross proceeds in cents. */
   readonly grossCents: number

@@ -28,7 +28,7 @@ const emptyConvertibleColumns = {
   maturity_date: null,
 }
 
-/** Converts share counts and prices of a deal to today's shares. */
+/** Returns functions that adjust share counts (`shares`) and prices (`ticks`) of a deal for later splits. */
 const makeSplitAdjuster = (company: Company, { day }: Deal) => {
   const { from, to } = splitRatioSince(company, day)
   return {
@@ -147,7 +147,7 @@ const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   last_updated: formatEveningTime(deal.day),
 })
 
-/** Returns a deal of 2023, before the market starts, for companies with at least three capital raises. */
+/** Returns one deal of 2023, before the market starts, if the company has at least three capital raises. */
 const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<Deal> =>
   scenario.raises.length < 3 ? [] : [{
     index: 99,

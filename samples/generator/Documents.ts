@@ -38,7 +38,7 @@ export interface Document extends DocumentDraft {
   readonly url: string
 }
 
-/** Returns the links in `source`: the documents, with the element that a row comes from. Null: no documents. */
+/** Returns the value of the column `source`: a link to the element in each document, or null without documents. */
 export const makeSource = (urls: ReadonlyArray<string | null>, element: string) => {
   const links = urls.flatMap((url) => url === null ? [] : [`${url}#${element}`])
   return links.length === 0 ? null : links
@@ -112,7 +112,7 @@ const periodicReports = (company: Company): ReadonlyArray<DocumentDraft> => {
   })
 }
 
-/** Ownership filings by kind of holder data: form, approximate date, and which holders the filing lists. */
+/** Ownership filings by `ownershipData` of the scenario: form, approximate date, and the holders that are listed. */
 const ownershipForms = {
   full: [["SC 13G", "2025-02-12", "funds"], ["DEF 14A", "2025-04-25", "all"], ["DEF 14A", "2026-04-24", "all"], [
     "4",
@@ -128,7 +128,7 @@ const ownershipForms = {
   none: [],
 } as const
 
-/** Document keys are `owners:all:…`, `owners:funds:…` and, without holders, `owners:none:…`. */
+/** Makes the ownership filings. Keys are `owners:all:…`, `owners:funds:…` or, without holders, `owners:none:…`. */
 const ownershipFilings = (company: Company): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("ownership filings")
   return ownershipForms[company.scenario.ownershipData].flatMap(

@@ -74,7 +74,7 @@ export const newestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatRepo
     (other.document.time ?? 0) - (one.document.time ?? 0)
   )[0]
 
-/** Returns the latest report with a share count that was filed on or before `day`. */
+/** Returns the latest report filed on or before `day` that has a share count. */
 export const latestFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: Day) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 

@@ -86,7 +86,7 @@ const gapDayColumns = (history: CompanyHistory, gapDay: GapDay) => {
   }
 }
 
-/** Whether the price returned to the previous close: with its low after a gap up, with its high after a gap down. */
+/** Whether the price returned to the previous close: after a gap up, its low did; after a gap down, its high did. */
 const isGapFilled = ({ regular: { high, low, open, reference } }: GapDay) =>
   open > reference ? low <= reference : high >= reference
 

@@ -37,7 +37,7 @@ const dollarInTicks = 10_000
 /** Days that Nasdaq allows a company to regain compliance; one extension doubles them. */
 const curePeriodDays = 180
 
-/** Returns the first session from `from` on that completes `length` consecutive matching closes; null if none does. */
+/** Finds the first `length` consecutive matching closes from session `from` on. Returns the last of these sessions. */
 const findStreakEnd = (
   closes: ReadonlyArray<number>,
   from: number,

@@ -10,7 +10,7 @@ import { type ListingNotice, makeListingNotices } from "./ListingNotices.ts"
 import { type PriceHistory, simulatePrices } from "./PriceSimulation.ts"
 
 export interface MarketOptions {
-  /** Multiples of the small market (51 companies). */
+  /** Size as a multiple of the small market, which has 51 companies. */
   readonly scale: number
   readonly seed: number
 }

@@ -39,7 +39,7 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 1, "five_percent_owner", random.integer(500, 990)),
 ]
 
-/** Makes officers with tiny stakes, and no holder above 10 %, so that affiliates hold a reported 0 %. */
+/** Makes officers with tiny stakes and no holder above 10 %, so that the reported stake of affiliates is 0. */
 const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
   makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),

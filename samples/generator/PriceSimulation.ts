@@ -40,7 +40,7 @@ const interpolatePath = (pricePath: Scenario["pricePath"], session: number) => {
 const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: Scenario) =>
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
-/** Makes random gaps away from planned events. Some have just nine times the average volume, the runner threshold. */
+/** Makes random gaps away from planned events. Some have exactly nine times the average volume; runners have more. */
 const makeRandomGaps = (random: RandomSource, scenario: Scenario): ReadonlyArray<Gap> => {
   const planned = plannedSessions(scenario)
   return Array.from({ length: scenario.randomGaps }, (_, index): Gap => {

@@ -78,7 +78,7 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Returns the row of a company; none if it is held by institutions. */
+/** Returns the row of a company, or no row if institutions hold the company. */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []

@@ -20,7 +20,7 @@ const hashSeed = (parts: ReadonlyArray<number | string>) => {
   return state
 }
 
-/** Makes a mulberry32 generator that its purpose seeds, such as `makeRandomSource(seed, company, "news")`. */
+/** Makes a mulberry32 generator whose seed is its purpose, such as `makeRandomSource(seed, company, "news")`. */
 export const makeRandomSource = (...purpose: ReadonlyArray<number | string>): RandomSource => {
   let state = hashSeed(purpose)
   const next = () => {

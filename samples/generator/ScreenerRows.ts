@@ -17,7 +17,7 @@ const median = (numbers: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? low : divideRounded(low + high, 2)
 }
 
-/** Returns statistics of the last sixty sessions' volumes, and the change of the last one against their mean in %. */
+/** Returns the volume statistics of the last sixty sessions. Today's change is relative to their mean, in %. */
 const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   const volumes = scenario.firstSession === null
     ? []

@@ -1,4 +1,4 @@
-/** The function that builds the sample rows of each table. */
+/** The functions that build the sample rows, by table. */
 import { buildDilutionDataRows } from "./DilutionRows.ts"
 import { buildFloatOutstandingRows, buildHistoricalFloatProRows } from "./Floats.ts"
 import {

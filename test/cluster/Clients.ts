@@ -80,7 +80,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const accounts = Object.entries(keys)
   let [sentCount, stopping] = [0, false]
 
-  /** Returns what is wrong with a response, or an empty text if nothing is. */
+  /** Returns what is wrong with a response, or "" if the response is right. */
   const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""

@@ -20,7 +20,7 @@ export const retryWithin = (seconds: number) => <A, E, R>(effect: Effect.Effect<
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
-/** Accounts with a large balance, with a balance that each scenario uses up, and without a balance (postpaid). */
+/** Three accounts: with a large balance, with a balance that each scenario uses up, and postpaid without a balance. */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
   ending: { tier: "pro", balance: 1n },

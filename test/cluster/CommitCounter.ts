@@ -11,8 +11,8 @@ export const counterTicker = "MARK9"
 /** The number that a scenario commits on an isolated server. No client may ever read it. */
 export const forbiddenCounterValue = 1_000_000_000
 
-/** Maximum age of data, milliseconds (D17). All hosts share the clock of this machine. */
-const maxAge = 1000
+/** Maximum age of data (D17). All hosts share the clock of this machine. */
+const maxAgeMillis = 1000
 
 interface Committed {
   readonly number: number
@@ -48,26 +48,26 @@ export const startCommitCounter = Effect.gen(function* () {
   })
   yield* Effect.forkScoped(Effect.repeat(Effect.ignore(write), Schedule.spaced("100 millis")))
 
-  /** Returns the last commit that a request sent at this time must see, or undefined if there is none. */
+  /** Returns the newest commit that a request sent at `moment` must see, or undefined if commits may be lost. */
   const dueAt = (moment: number) => {
     let [low, high] = [0, committed.length]
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((committed[middle]?.at ?? Infinity) <= moment - maxAge) low = middle + 1
+      if ((committed[middle]?.at ?? Infinity) <= moment - maxAgeMillis) low = middle + 1
       else high = middle
     }
     const last = committed[low - 1]
     return last === undefined || last.at < from ? undefined : last
   }
 
-  /** Returns why a client must not have read this number, or an empty text if the number is allowed. */
-  const findViolation = (number: number, askedAt: number) => {
+  /** Returns why a client must not have read this number, or "" if the number is allowed. */
+  const findViolation = (number: number, sentAt: number) => {
     if (number >= forbiddenCounterValue) return `${number} was accepted by a server that was cut off`
     if (number > begun) return `${number} was never written`
-    const due = checking ? dueAt(askedAt) : undefined
+    const due = checking ? dueAt(sentAt) : undefined
     return due === undefined || number >= due.number
       ? ""
-      : `${number} was read ${Math.round(askedAt - due.at)} ms after ${due.number} was committed`
+      : `${number} was read ${Math.round(sentAt - due.at)} ms after ${due.number} was committed`
   }
 
   /** Waits for the next commit. */
@@ -78,7 +78,7 @@ export const startCommitCounter = Effect.gen(function* () {
       schedule: Schedule.spaced("20 millis"),
     })
   })
-  /** Stops the check for old data, which would find lost commits. `settled` resumes it after the next commit. */
+  /** Allows commits to be lost: stops the check for old data. `settled` resumes the check after the next commit. */
   const mayLose = Effect.sync(() => {
     checking = false
   })

@@ -15,7 +15,7 @@ const Cluster = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-export class UnhealthyDatabase extends Data.TaggedError("NotWell")<{ readonly message: string }> {}
+export class UnhealthyDatabase extends Data.TaggedError("UnhealthyDatabase")<{ readonly message: string }> {}
 
 export const startDatabaseCluster = Effect.gen(function* () {
   const world = yield* ClusterHosts

@@ -14,7 +14,7 @@ const requiredFiles = {
   "iproute2": "/{bin,sbin,usr/bin,usr/sbin}/ip",
 } as const
 
-export class MissingPackages extends Data.TaggedError("Missing")<{ readonly message: string }> {}
+export class MissingPackages extends Data.TaggedError("MissingPackages")<{ readonly message: string }> {}
 
 const findMissing = () =>
   Object.entries(requiredFiles).filter(([, place]) => globSync(place).length === 0).map(([name]) => name)

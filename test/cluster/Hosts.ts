@@ -45,11 +45,11 @@ export interface HostProgram {
   readonly name: string
   readonly pid: number
   readonly isRunning: () => boolean
-  /** Sends the signal and waits for the program to end. */
+  /** Sends the signal and waits until the program has exited. */
   readonly end: (signal: "SIGTERM" | "SIGKILL" | "SIGINT") => Effect.Effect<void>
 }
 
-export class CommandFailed extends Data.TaggedError("Refused")<{ readonly message: string }> {}
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
 export interface HostSettings {
   readonly folder: string
@@ -167,7 +167,7 @@ const make = ({ folder, isolated }: HostSettings) =>
         try {
           process.kill(pid, signal)
         } catch {
-          // The process has ended.
+          // The process has already exited.
         }
       }
     }
@@ -175,7 +175,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     /** Isolates a host: drops packets to and from it without an error, or stops its processes. */
     const cut = (host: HostName) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
     const reconnect = (host: HostName) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
-    /** Kills all processes of a host at once, including those whose parent has ended. */
+    /** Kills all processes of a host at once, including those whose parent has exited. */
     const kill = (host: HostName) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
     yield* Effect.addFinalizer(() => Effect.sync(() => hostNames.forEach((host) => signalAll(host, "SIGKILL"))))

@@ -21,8 +21,8 @@ export const databaseRolePasswords = { owner: "owner-secret", tickerline_service
 const lines = (...all: ReadonlyArray<string>) => `${all.join("\n")}\n`
 
 /**
- * Starts the load balancer. If the database is down, no process is ready. A second backend with all live processes then
- * lets the service respond, instead of HAProxy.
+ * Starts the load balancer. If the database is down, no process is ready. Requests then go to a second backend with all
+ * live processes, so that clients get the errors of the service instead of HAProxy's.
  */
 export const startHaproxy = Effect.gen(function* () {
   const { addressOf, folderOf, start } = yield* ClusterHosts

@@ -19,7 +19,7 @@ class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 const prefix = "tickerline-cluster-"
 
-/** Kills the processes of a run. Without namespaces, PostgreSQL servers in their own process groups would remain. */
+/** Kills all processes whose command line names the folder of a run. PostgreSQL may otherwise survive the run. */
 const killProcesses = (folder: string) => {
   for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
     const pid = Number(line.trim().split(" ")[0])
@@ -27,12 +27,12 @@ const killProcesses = (folder: string) => {
     try {
       process.kill(pid, "SIGKILL")
     } catch {
-      // The process has ended.
+      // The process has already exited.
     }
   }
 }
 
-/** Removes the folders and the processes that killed runs left behind. */
+/** Kills the processes and deletes the folders that killed runs left behind. */
 const removeKilledRuns = Effect.sync(() => {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith(prefix))) {
     const folder = join(tmpdir(), name)
@@ -45,7 +45,7 @@ const removeKilledRuns = Effect.sync(() => {
 
 const namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
-/** Starts a shell as the first process of the namespace, which must reap orphaned processes. Node.js does not. */
+/** Runs the program from a shell: the first process of a namespace must reap orphans, which Node.js does not do. */
 const shell = ["bash", "-c", `"$@" & wait $!`, "cluster"]
 
 const canCreateNamespaces = () => {
@@ -94,7 +94,7 @@ export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
       Effect.sync(() =>
         spawn(first, rest, {
           cwd: projectRoot,
-          // Ctrl-C in the terminal reaches only this process, which then ends the inner one.
+          // Ctrl-C in the terminal reaches only this process, which then stops the inner one.
           detached: true,
           stdio: ["ignore", "inherit", "inherit"],
           env: { ...process.env, TICKERLINE_CLUSTER_FOLDER: folder, TICKERLINE_CLUSTER_ISOLATED: String(isolated) },

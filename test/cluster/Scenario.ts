@@ -5,7 +5,7 @@ import * as Clients from "./Clients.ts"
 import { Cluster, retryWithin } from "./Cluster.ts"
 import * as UsageReconciliation from "./UsageReconciliation.ts"
 
-export class FailedExpectation extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
+export class FailedExpectation extends Data.TaggedError("FailedExpectation")<{ readonly message: string }> {}
 
 export const failUnless = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))
@@ -28,7 +28,7 @@ export interface Scenario {
 
 export interface ScenarioControls {
   readonly clients: Clients.ClusterClients
-  /** Records that a process is killed, so that usage of its last second may be missing. */
+  /** Records that a process is killed. Usage of its last second may then be missing. */
   readonly recordKill: (app: string) => void
   /** Allows the database to lose commits from now on. */
   readonly allowCommitLoss: () => void

@@ -64,8 +64,8 @@ export const measureThroughput = Effect.gen(function* () {
     found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)
     found[`µs of CPU per request (${kind}) of one`] = one.cpu
     found[`µs of CPU per request (${kind}) of two`] = two.cpu
-    // Factor by which a second process on its own core would raise the throughput.
-    found[`${kind}: cores allowing`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
+    // Estimated ratio if each process had a core of its own.
+    found[`${kind} of two to one, with enough cores`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
   }
   return found
 })

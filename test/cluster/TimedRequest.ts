@@ -8,7 +8,7 @@ export interface TimedResponse {
   readonly text: string
 }
 
-export class NoResponse extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
+export class NoResponse extends Data.TaggedError("NoResponse")<{ readonly message: string }> {}
 
 export interface TimedRequest {
   readonly host: string

@@ -1,4 +1,4 @@
-/** Checks that clients of public generators for the served OpenAPI document compile, and get a typed response. */
+/** Checks that clients which public generators make from the OpenAPI document compile, and get a typed response. */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { atomContentType } from "../../src/changelog/Api.ts"
@@ -18,7 +18,7 @@ const compilerOptions = {
   outDir: "compiled",
 }
 
-/** Runs steps until one of them has findings, and returns these. */
+/** Runs steps until one of them returns findings, and returns these findings. */
 const runSteps = async (steps: ReadonlyArray<() => Promise<ReadonlyArray<string>>>) => {
   for (const step of steps) {
     const findings = await step()

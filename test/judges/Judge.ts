@@ -1,4 +1,4 @@
-/** What a judge is, and how judges run programs. */
+/** Defines judges, which check the service with external programs, and runs these programs. */
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
@@ -52,7 +52,7 @@ export interface ProgramResult {
   readonly output: string
 }
 
-/** Starts a program, and collects its output. `stop` ends the program. */
+/** Starts a program and collects its output. `stop` terminates the program. */
 export const startProgram = (program: string, args: ReadonlyArray<string>, { cwd, env }: ProgramOptions = {}) => {
   const child = spawn(program, args, {
     ...(cwd === undefined ? {} : { cwd }),

@@ -58,7 +58,7 @@ interface Check {
   readonly errorMessage?: string
 }
 
-/** Runs the suite for a version. Returns a function that reads the checks of a scenario. */
+/** Runs the suite for a protocol version. Returns a function that reads the results of a scenario's checks. */
 const runSuite = async (url: string, version: string, results: string) => {
   const args = ["server", "--url", url, "--spec-version", version, "--suite", "all", "-o", results]
   // The exit code says nothing: the suite always fails because of the scenarios that do not apply.
@@ -80,7 +80,7 @@ export const mcpConformance: Judge = {
       const findings: Array<string> = []
       const unmet = new Set(Object.keys(expectedFailures))
       for (const [version, names] of Object.entries(scenarios)) {
-        // The suite sends the origin of this URL as the valid one, so the URL has the allowed origin.
+        // The suite sends the origin of this URL as a valid `Origin`, so it must be an origin that the service allows.
         const url = `${target.allowedOrigin.origin}/mcp`
         const checksOf = await runSuite(url, version, join(target.folder, `mcp-${version}`))
         for (const name of names) {

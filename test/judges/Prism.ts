@@ -24,7 +24,7 @@ const makeMinimalQuery = (operation: unknown) =>
     }),
   )
 
-/** Returns an operation's examples as requests, from their summaries. Examples of a 422 are not valid requests. */
+/** Returns the requests in the summaries of an operation's examples. Omits those of a 422, which are not valid. */
 const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(readJsonValue(operation, "responses"))).flatMap(([code, response]) =>
     Object.values(Object(readJsonValue(response, "content", "application/json", "examples"))).map((example) => ({

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
-/** Requests with symbols, words, a part of a text, an order and a number. */
+/** Requests whose parameters reach SQL in different ways: symbol, search words, part of a name, order, number. */
 const requests = [
   "/v1/news?ticker=GAP7&query=offering",
   "/v1/ownership?ticker=GAP7&owner_name=Tidewater",
@@ -52,7 +52,7 @@ interface Scan {
   readonly args: ReadonlyArray<string>
 }
 
-/** Runs sqlmap. Resolves to the result's rows with an injectable parameter, and to all that sqlmap printed. */
+/** Runs sqlmap. Resolves to the result rows with an injectable parameter, and to the complete output of sqlmap. */
 const scan = async ({ args, folder, urls }: Scan) => {
   const list = `${folder}.txt`
   await writeFile(list, urls.join("\n"))

@@ -17,10 +17,10 @@ const today = "2026-11-13"
 
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
-/** Returns the name of the column with the links to a row's documents, which may be null. */
-const sourcesOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
+/** Returns the name of the column with the links to the documents of a row. The column may be null. */
+const sourceColumnOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
 
-const listColumns = (table: string) => new Set([...lists, sourcesOf(table)])
+const listColumns = (table: string) => new Set([...lists, sourceColumnOf(table)])
 
 type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
@@ -295,7 +295,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Days
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("places sessions on trading days, in summer and in winter (samples/README)", () =>
+  it.effect("has sessions only on trading days, both in January and in July (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
@@ -363,7 +363,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Sessions
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("computes gaps exactly from the closes of the day and the day before (samples/README)", () =>
+  it.effect("takes the closes of gap_stats from daily_prices, and computes its percentages exactly (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -404,7 +404,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("repeats the gap of the day in intraday_runners, with exact sums (samples/README)", () =>
+  it.effect("copies the figures of gap_stats to intraday_runners, with exact sums of dollar volumes (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
@@ -431,7 +431,7 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("repeats premarket and after-hours trading in the row of the gap day (samples/README)", () =>
+  it.effect("has the same premarket and after-hours figures in gap_stats as in their own tables (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -495,7 +495,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(filed, 50)
     }))
 
-  it.effect("repeats the figures of the session in its research report (samples/README)", () =>
+  it.effect("copies the figures of a session to its research report (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = groupedBy(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
@@ -616,7 +616,7 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("adjusts closes and share counts by the split ratio, and counts the split in the tracker (§2.6)", () =>
+  it.effect("adjusts closes and share counts by the split ratio, and counts the split in pump_and_dump_tracker (§2.6)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf, indexOn } = yield* prices
@@ -643,7 +643,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("sends a bid-price notice after thirty closes below a dollar and ends it after ten above (samples/README)", () =>
+  it.effect("reports a bid-price deficiency after thirty closes below a dollar, and compliance after ten at or above (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -659,7 +659,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("refers from warrants, convertibles and owners to a filing in news with the same date (samples/README)", () =>
+  it.effect("gives warrants, convertibles and owners the date and form of their filing in news (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))
@@ -755,13 +755,13 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("includes texts with special characters and prices that floating point cannot hold (D16)", () =>
+  it.effect("includes text with special characters, and prices that floating point cannot represent exactly (D16)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const banks = rows("dilution_data").map((row) => text(row, "bank")).join("\n")
       for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
       const closes = rows("daily_prices").map((row) => text(row, "close"))
-      // A price that floating point cannot hold is not an integer when multiplied by 10,000.
+      // Times 10,000, such a price is not an integer, because floating point only approximates it.
       assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
       const suspects = rows("pump_and_dump_tracker").map((row) => text(row, "lock_up_expiration"))
       assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))

@@ -28,13 +28,13 @@ export const isBrowserMissing = program === undefined && (process.env["REQUIRE_B
 export const browserTestName = (name: string) =>
   `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
 
-class NoBrowser extends Data.TaggedError("NoBrowser")<{ readonly message: string }> {}
+class BrowserError extends Data.TaggedError("BrowserError")<{ readonly message: string }> {}
 
-/** Turns a Playwright promise into an effect that fails with the error message of the promise. */
-export const runInBrowser = <A>(doing: () => Promise<A>) =>
+/** Turns a Playwright promise into an effect that fails with the message of its rejection. */
+export const runInBrowser = <A>(action: () => Promise<A>) =>
   Effect.tryPromise({
-    try: doing,
-    catch: (cause) => new NoBrowser({ message: cause instanceof Error ? cause.message : String(cause) }),
+    try: action,
+    catch: (cause) => new BrowserError({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
 export class Browser extends Context.Service<Browser, {
@@ -48,7 +48,7 @@ export class Browser extends Context.Service<Browser, {
     Browser,
     Effect.gen(function* () {
       if (program === undefined) {
-        return yield* new NoBrowser({ message: "REQUIRE_BROWSER: no Chromium on the PATH; CHROMIUM_PATH names one" })
+        return yield* new BrowserError({ message: "REQUIRE_BROWSER: no Chromium on the PATH; CHROMIUM_PATH names one" })
       }
       const { address } = yield* HttpServer.HttpServer
       const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
@@ -140,7 +140,7 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
 /** Looks (colors, font, backgrounds) that this run has checked. Elements with the same look have the same contrast. */
 const checkedLooks = new Set<string>()
 
-/** Stores an element with text for each unchecked look on the page in `newLooks`, for axe. Returns these looks. */
+/** Finds unchecked looks of text on the page. Stores one element per look in `newLooks`, which axe reads. */
 const findNewLooks = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`(() => {
@@ -164,7 +164,7 @@ const findNewLooks = (page: Page) =>
     })()`)
   )
 
-/** Finds violations of WCAG 2.2 (A and AA) by the colors of the page. Skips looks that this run has already checked. */
+/** Finds violations of the color rules of WCAG 2.2 (A and AA) on the page. Skips looks that this run has checked. */
 export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   const looks = yield* findNewLooks(page)
   if (looks.length === 0) return []

@@ -20,13 +20,13 @@ export interface PostgresServer {
   readonly cluster: EmbeddedCluster
   /** Process id of the postmaster. */
   readonly pid: Effect.Effect<number>
-  /** Sends the signal and waits until the server has ended. `SIGINT` is PostgreSQL's fast shutdown. */
+  /** Sends the signal and waits until the server has exited. `SIGINT` is PostgreSQL's fast shutdown. */
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   /** Starts the server again on the same port. */
   readonly start: Effect.Effect<void>
 }
 
-/** Makes the controls of the server with this data, but does not start it. The server stops when the scope closes. */
+/** Makes controls for a server with this data, without starting it. The server stops when the scope closes. */
 export const makeServerControls = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const services = yield* Effect.context<FileSystem.FileSystem>()
   const found = Effect.provide(findRunningPostgres(cluster), services)

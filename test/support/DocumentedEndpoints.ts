@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 
-/** Reads a value inside JSON by keys and indexes: `readJsonValue(body, "error", "code")`. */
+/** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
@@ -67,7 +67,7 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
-/** Whether requests have this parameter. `/estimate` has a placeholder for all parameters of the estimated endpoint. */
+/** False for the placeholder with which `/estimate` documents all parameters of the estimated endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
 /** Returns the names of all documented parameters of an endpoint. */

@@ -74,7 +74,7 @@ export const finishDownload = (response: IncomingMessage) =>
 export const formatContentDigest = (bytes: Uint8Array) =>
   `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`
 
-class MissingByteOrderMark extends Data.TaggedError("NoMark")<{ readonly text: string }> {}
+class MissingByteOrderMark extends Data.TaggedError("MissingByteOrderMark")<{ readonly text: string }> {}
 
 /** Parses CSV with an independent library. */
 export const parseCsv = Effect.fnUntraced(function* (text: string) {

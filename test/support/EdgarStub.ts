@@ -184,7 +184,7 @@ export const stubCompanies = {
   zivo: { cik: "0001101026", name: "Zivo Bioscience, Inc.", tickers: ["ZIVO"] },
 } as const
 
-/** Invented filings. Recorded ownership documents fit them, because they do not state their accession number. */
+/** Invented filings. Recorded ownership documents, which contain no accession number, serve as their content. */
 export const snowflakeFilings: ReadonlyArray<ListedFiling> = [
   { accession: "0001640147-26-000003", form: "8-K", filingDate: "2026-06-10", items: "5.02", primaryDocument: "a.htm" },
   { accession: "0001640147-26-000002", form: "4", filingDate: "2026-06-09", primaryDocument: "xslF345X05/form4.xml" },
@@ -222,7 +222,7 @@ export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
   )
 }
 
-/** Makes the database record the time of each request slot that a process takes, on the clock of the limiter. */
+/** Makes the database record the time of each request slot that a process reserves (`next_request_at`). */
 export const recordRequestSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table slots (at timestamptz)`

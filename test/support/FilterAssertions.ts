@@ -21,11 +21,11 @@ export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(re
   }
 })
 
-/** Asserts that parameters which the endpoint does not have are refused (D4). `besides` holds required parameters. */
+/** Asserts that the endpoint refuses parameters that it does not have (D4). The requests begin with `requiredQuery`. */
 export const assertUnknownParametersRefused = Effect.fnUntraced(
-  function* <E, R>(refused: Refused<E, R>, names: ReadonlyArray<string>, besides = "") {
+  function* <E, R>(refused: Refused<E, R>, names: ReadonlyArray<string>, requiredQuery = "") {
     for (const name of names) {
-      const { field, reason } = yield* refused(`${besides}${name}=1`)
+      const { field, reason } = yield* refused(`${requiredQuery}${name}=1`)
       assert.strictEqual(field, name)
       assert.include(reason, "is not a parameter of this endpoint")
     }
@@ -46,12 +46,12 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that one or more allowed values find their rows, ignoring case (D33). `known`: part of the error message. */
+/** Asserts that allowed values find their rows in any case (D33). Errors for other values must have `messagePart`. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, refused }: FilterQueries<E, R>,
     name: string,
-    known: string,
+    messagePart: string,
     rows: ReadonlyArray<readonly [word: string, key: unknown]>,
   ) {
     for (const [word, key] of rows) {
@@ -67,7 +67,7 @@ export const assertEnumFilter = Effect.fnUntraced(
     for (const sent of ["", "nothing", `${word},`, `${word},nothing`, word.slice(0, -1)]) {
       const { field, message } = yield* refused(`${name}=${sent}`)
       assert.strictEqual(field, name)
-      assert.include(message, known)
+      assert.include(message, messagePart)
     }
   },
 )
@@ -133,13 +133,13 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
     { found, refused }: { readonly found: (query: string) => Effect.Effect<A, E, R>; readonly refused: Refused<E, R> },
     parameters: ReadonlyArray<string>,
-    besides = "",
+    requiredQuery = "",
   ) {
     const today = yield* todayInNewYork
     for (const parameter of parameters) {
-      yield* found(`${besides}${parameter}=${today}`)
+      yield* found(`${requiredQuery}${parameter}=${today}`)
       for (const day of ["2999-01-01", "9999-12-31"]) {
-        const { field, message } = yield* refused(`${besides}${parameter}=${day}`)
+        const { field, message } = yield* refused(`${requiredQuery}${parameter}=${day}`)
         assert.strictEqual(field, parameter)
         assert.match(message, /must be in the past/)
       }
@@ -147,7 +147,7 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `date` finds one day, is refused with `date_from` or `date_to`, and that all refuse the future (D7). */
+/** Asserts that `date` finds one day, excludes `date_from` and `date_to`, and that all three refuse the future (D7). */
 export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refused }: FilterQueries<E, R>) {
   assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
   assert.deepStrictEqual(yield* find("date=2025-04-06"), [])
@@ -178,7 +178,7 @@ export const assertFutureDaysFound = Effect.fnUntraced(
 /** Texts that `assertContainsFilter` searches: the test inserts one row for each text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that 3 to 100 characters of a text find it, and that case is ignored (§4). `find` returns the texts. */
+/** Asserts that part of a text finds it, ignoring case, and that the part must have 3 to 100 characters (§4). */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     const parts = [
@@ -199,9 +199,9 @@ export const assertContainsFilter = Effect.fnUntraced(
 
 /** Asserts that search texts are refused if they are too short or too long, or contain NUL. */
 export const assertInvalidTextsRefused = Effect.fnUntraced(
-  function* <E, R>(refused: Refused<E, R>, name: string, besides = "") {
+  function* <E, R>(refused: Refused<E, R>, name: string, requiredQuery = "") {
     for (const sent of ["", "ab", "%20%20a", "%20%20%20", "a%20", "a%00bc", "x".repeat(101)]) {
-      const { field, message } = yield* refused(`${besides}${name}=${sent}`)
+      const { field, message } = yield* refused(`${requiredQuery}${name}=${sent}`)
       assert.strictEqual(field, name)
       assert.include(message, "3 to 100 characters")
     }

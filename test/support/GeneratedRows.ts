@@ -58,7 +58,7 @@ const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 const tickerOf = ({ key }: LoadableDataset) =>
   key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
 
-/** Returns the expression of a key column. The day advances after each round of tickers, so that both are unique. */
+/** Returns the expression of a key column. Each ticker has one row per day, so pairs of ticker and day are unique. */
 const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
   if (column === "ticker") return tickerOf(dataset)
   if (!dataset.key.includes(column)) return undefined
@@ -66,7 +66,7 @@ const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
   return type === "text" ? `'key ' || g` : undefined
 }
 
-/** Runs an insert that the history does not record, in half the time. Its rows count as older than the history. */
+/** Runs an insert that the history does not record, which halves its time. The rows count as older than the history. */
 export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {

@@ -8,7 +8,7 @@ export interface WrittenTransaction {
   readonly id: number
   /** Unknown if the connection or the process was lost before the commit was confirmed. */
   readonly outcome: "committed" | "aborted" | "unknown"
-  /** Tokens of the versions that the transaction leaves, without those that it replaced or rolled back itself. */
+  /** Tokens of the row versions that the transaction added, except those that it replaced or rolled back itself. */
   readonly tokens: ReadonlyArray<string>
   /** If the transaction committed, then not before this moment. */
   readonly earliest: string
@@ -42,7 +42,7 @@ export interface ConsumerFilter {
 export interface ConsumerRecord {
   readonly name: string
   readonly filter: ConsumerFilter
-  /** Each segment begins at a stored cursor. `from`: number of changes that the consumer had received before it. */
+  /** Each segment begins at a stored cursor. `from`: number of changes received before the segment. */
   readonly segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 }
 
@@ -55,7 +55,7 @@ export interface PastAnswer {
   readonly digest: string
   /** The tokens in the body. */
   readonly tokens: ReadonlyArray<string>
-  /** The dataset of which the answer has all rows. Undefined if the answer has only some rows. */
+  /** The dataset of which the response has all rows. Undefined if the response has only some rows. */
   readonly dataset: string | undefined
 }
 
@@ -64,7 +64,7 @@ export interface ObservedHistory {
   /** The whole feed. */
   readonly changes: ReadonlyArray<ObservedChange>
   readonly consumers: ReadonlyArray<ConsumerRecord>
-  /** Answers during the run, and the answers to the same requests after it. */
+  /** Responses during the run, and the responses to the same requests afterwards. */
   readonly answers: ReadonlyArray<PastAnswer>
   /** The token of each row after the run, by dataset and key. */
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, string>>
@@ -89,7 +89,7 @@ const differenceOf = (wanted: Iterable<string>, found: Iterable<string>) => {
   return { missing: Array.from(left.difference(right)), unexpected: Array.from(right.difference(left)) }
 }
 
-/** Checks that all answers to the same request for the same moment are equal (0114). */
+/** Checks that all responses to the same request for the same moment are equal (0114). */
 const checkAnswers = ({ answers }: ObservedHistory) => {
   const first = new Map<string, PastAnswer>()
   return answers.flatMap((answer) => {
@@ -184,7 +184,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   return violations
 }
 
-/** Checks that applying the changes in order yields each complete past answer, and finally the tables (0114, 0115). */
+/** Checks that applying the changes in order yields each complete response, and finally the tables (0114, 0115). */
 const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []
   const copies = new Map(Array.from(tables.keys(), (dataset) => [dataset, new Map<string, string>()]))

@@ -113,7 +113,7 @@ const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<str
   }
 }
 
-/** Makes a statement that always writes a row, so that a transaction that only removes rows is recognized, too. */
+/** Makes a statement that writes a row with a token. With it, even a transaction that only removes rows has a token. */
 export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 

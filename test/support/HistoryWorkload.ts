@@ -207,7 +207,7 @@ const runWriter = (
   )
 }
 
-/** Loads random files with the command. Kills loads early until a kill has interrupted one, then some at random. */
+/** Loads random files with the command. Kills each load early until one was interrupted, then kills some at random. */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -252,7 +252,7 @@ interface Client {
   /** Ports of the services. */
   readonly ports: ReadonlyArray<number>
   readonly key: string
-  /** Sends a request to a random service. Returns undefined if the service did not answer, or answered with 503. */
+  /** Sends a request to a random service. Returns undefined if there is no response, or a 503. */
   readonly request: (choose: RandomChooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
@@ -283,7 +283,7 @@ const chooseTarget = (choose: RandomChooser) => {
 
 const stableStatuses = new Set([200, 404, 409])
 
-/** Requests a target as of a moment. Returns undefined if there was no answer, or a 503. */
+/** Requests a target as of a moment. Returns undefined if there is no response, or a 503. */
 const requestPast = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -304,7 +304,7 @@ const requestPast = Effect.fnUntraced(function* (
   return answer satisfies PastAnswer
 })
 
-/** Requests random targets as of random moments: seconds ago, at or directly before a change, or requested before. */
+/** Requests random targets as of random moments: seconds ago, at or just before a change, or already requested. */
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,
@@ -317,7 +317,7 @@ const runReader = Effect.fnUntraced(function* (
   while (!isStopping()) {
     const known = record.answers[chooseInteger(choose, record.answers.length)]
     const recent = recentMoments[recentMoments.length - 1 - chooseInteger(choose, Math.min(50, recentMoments.length))]
-    // The clock of the service may differ from this one by a few milliseconds.
+    // The clock of the service may differ from the clock of this process by a few milliseconds.
     const ago = formatMoment(
       Math.max(first, Date.now() - 20 - chooseInteger(choose, 1_500)),
       chooseInteger(choose, 1_000),
@@ -538,7 +538,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     yield* standby.synchronous
     record.log("standby", { port: standby.port })
   })
-  /** Waits for the standby, because a restarted primary shows commits that a failover could otherwise lose. */
+  /** Waits until the standby has all visible commits. A restarted primary shows commits before the standby has them. */
   const waitForStandby = Effect.suspend(() => standby?.waitUntilComplete ?? Effect.void)
 
   const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: RandomChooser) {
@@ -711,7 +711,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       }),
   })
 
-  // Restart the services, so that no answer below comes from memory.
+  // Restart the services, so that no response below comes from their memory.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
   const requests = new Map(record.answers.map((answer) => [`${answer.target} ${answer.moment}`, answer]))
   yield* Effect.forEach(

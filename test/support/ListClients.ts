@@ -124,7 +124,7 @@ export const makePairedListClient = (paths: readonly [full: string, brief: strin
   }
 }
 
-/** Sends the request with a key of each tier. All answers must have status 200. */
+/** Sends the request with a key of each tier. All responses must have status 200. */
 export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   const keys = yield* Service.TestKeys
   const answers = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))

@@ -200,7 +200,7 @@ const refusesTransaction = (statement: string) =>
         ["25001", "2D000"].includes(codeOf(error)) ? Effect.succeed(true) : Effect.fail(error)),
     ))
 
-/** Interrupts the migration after each statement or during an index build, and checks that a new run completes it. */
+/** Interrupts the migration after each statement and during an index build, and checks that a new run completes it. */
 const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
   const found: Array<string> = []
@@ -225,7 +225,7 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
   let complete = 0
   for (let count = 1; count <= statements.length; count++) {
     yield* apply(statements.slice(complete, count)).pipe(Effect.ignore)
-    // An interruption that leaves nothing incomplete is like one after the last statement.
+    // If the schema is complete at this point, an interruption leaves nothing to complete.
     if (count < statements.length && (yield* isComplete)) complete = count
     else yield* checkNextRun(`after statement ${count}`)
   }

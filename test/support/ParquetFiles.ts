@@ -1,4 +1,4 @@
-/** Reads Parquet files with hyparquet: the types of the columns, and physical values without its conversions. */
+/** Reads Parquet files. Converts the physical values itself, because hyparquet would convert decimals to floats. */
 import { parquetMetadata, parquetReadObjects, type SchemaElement } from "hyparquet"
 import { zstdDecompressSync } from "node:zlib"
 

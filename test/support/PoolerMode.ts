@@ -5,7 +5,7 @@
 import { Redacted } from "effect"
 import * as Database from "../../src/db/Database.ts"
 
-/** Environment variable through which the global setup passes both ports to the test workers. */
+/** Environment variable through which the global setup passes the ports of server and pooler to the test workers. */
 const portsVariable = "TEST_POOLER"
 
 export const setPoolerPorts = (server: number, pooler: number) => {

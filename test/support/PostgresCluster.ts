@@ -60,7 +60,7 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   return describe(password)
 })
 
-/** Creates the data of a server below `path` if there are none. Does not start the server. */
+/** Creates a server's data directory below `path` if it does not exist. Does not start the server. */
 export const makePostgresCluster = (path: string) =>
   installedPostgresPrograms === undefined
     ? openEmbeddedCluster(path, undefined)

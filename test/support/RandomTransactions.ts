@@ -5,7 +5,7 @@ import type { RandomChooser } from "./RandomChoices.ts"
 
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
-/** Chooses a statement, and the key by which transactions sort their statements so that they do not deadlock. */
+/** Chooses a statement, and the key by which transactions sort their statements to avoid deadlocks. */
 const chooseStatement = (choose: RandomChooser) => {
   const ticker = choose(["AAA", "BBB", "CCC"])
   const day = `2026-01-0${choose([1, 2, 3, 4])}`

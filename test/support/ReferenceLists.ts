@@ -1,6 +1,6 @@
 /**
- * The lists without the request pipeline: each request builds its SQL anew, reads all rows through `SqlClient`, and
- * encodes them with their schemas. Tests compare the service with it.
+ * The lists without the request pipeline, with which tests compare the service. Each request builds its SQL anew, reads
+ * all rows through `SqlClient`, and encodes the rows with their schemas.
  */
 import { Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -201,7 +201,7 @@ export interface ReferenceList {
   readonly decode: (
     parameters: SearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
-  /** Returns the rows of every result, for all pages together. */
+  /** Returns all results without pages. Each result is the list of its rows. */
   readonly readAll: (
     query: ReferenceQuery,
     account_id: number,
@@ -246,7 +246,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
       return condition === undefined ? [] : [condition]
     })
 
-  /** Replaces the values of the query by parameters. The cast is needed because `fromEntries` loses the names. */
+  /** Replaces values that do not shape the SQL with statement parameters. The cast restores the names of the fields. */
   const makeShape = (query: DecodedQuery) =>
     Object.fromEntries(
       Object.entries(query).map(([name, value]) => [

@@ -26,7 +26,7 @@ export interface RuntimeService {
   readonly origin: string
   /** URL of the request that the service prints as an example. */
   readonly exampleUrl: string
-  /** Ends the process with SIGTERM. Resolves to its exit code; null if a signal killed it. */
+  /** Stops the process with SIGTERM. Resolves to its exit code, or to null if a signal killed the process. */
   readonly stop: () => Promise<number | null>
 }
 

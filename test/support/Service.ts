@@ -108,7 +108,7 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
-/** A server on a free port, and a client that requests no compression. `fetch` would, and take twice the time. */
+/** A server on a free port, and a client that, unlike `fetch`, requests no compression, which would double the time. */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
   Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0 })),
@@ -180,8 +180,8 @@ export const requestJson = Effect.fnUntraced(
 )
 
 /**
- * Repeats a request until it gets the status, for at most five seconds. Returns the time from sending the first request
- * to sending the last one that got another status, ms, because a busy machine may delay responses.
+ * Repeats a request until it gets the status, for at most five seconds. Returns when the last request with another
+ * status was sent, in ms after the start. The time of its response would depend on how busy the machine is.
  */
 export const waitForResponseStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
   const start = yield* Clock.currentTimeMillis

@@ -84,7 +84,7 @@ export interface SteadyClientOptions {
   readonly isRight?: (answer: Answer) => boolean
 }
 
-/** Starts the clients. `stop` ends them, returns a summary, and fails if any response was wrong. */
+/** Starts the clients. `stop` waits until they have stopped, returns a summary, and fails if any response was wrong. */
 export const startSteadyClients = Effect.fnUntraced(function* (
   {
     clients: count = 8,

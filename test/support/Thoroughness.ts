@@ -1,4 +1,4 @@
-/** What `npm test` and `npm run test:pooled` omit. Every other command runs all tests with all inputs. */
+/** Lets `npm test` and `npm run test:pooled` omit tests or inputs. Other commands run all tests with all inputs. */
 import { Effect } from "effect"
 import { TestRunner } from "vitest"
 
@@ -11,7 +11,7 @@ export const skipUnlessThorough = Effect.sync(() => {
   if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of random inputs for a property test: if most are skipped, a tenth, but at least 3 or 10. */
+/** Returns the number of random inputs for a property test: all, or a tenth (at least 3 or 10) if most are skipped. */
 export const getInputCount = (count: number) =>
   hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 10, Math.ceil(count / 10)))
 

@@ -33,7 +33,7 @@ autovacuum_naptime = '1h'
 const makeFolder = Effect.fnUntraced(function* (prefix: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix })
-  // The system user that runs PostgreSQL must be able to enter it.
+  // The system user that runs PostgreSQL must be able to enter the folder.
   yield* fs.chmod(folder, 0o755)
   return folder
 })

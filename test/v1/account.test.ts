@@ -84,7 +84,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       }
     }))
 
-  it.effect("every tier can read its account, and a changed tier shows at once (D3)", () =>
+  it.effect("accounts of every tier can read their account, and a change of tier is visible immediately (D3)", () =>
     Effect.gen(function* () {
       for (const tier of tiers) {
         const { key } = yield* createCustomer(`of tier ${tier}`, { tier })
@@ -187,14 +187,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.deepStrictEqual(shown, expected)
     }))
 
-  it.effect("the field status agrees with whether the key is accepted after disable, enable, rotate and revoke (D2)", () =>
+  it.effect("the field `status` shows whether a key is accepted, even after it is disabled, enabled, rotated or revoked (D2)", () =>
     Effect.gen(function* () {
       const account = "life"
       const asking = yield* createCustomer(account)
       const { key, key_id } = yield* another(account)
       const statusOf = (id: number) =>
         Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
-      /** Checks the status, which changes at once, and whether the key is accepted, which changes within a second. */
+      /** Checks `status`, which changes at once, and the response to the key, which changes within a second. */
       const become = Effect.fnUntraced(function* (status: string, answered: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
         const answer = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
@@ -215,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.strictEqual(yield* statusOf(next.key_id), "active")
     }))
 
-  it.effect("key_hint is the first 12 characters of the key, and nothing else of it is returned (D2)", () =>
+  it.effect("key_hint is the first 12 characters of the key, and no other part of the key is returned (D2)", () =>
     Effect.gen(function* () {
       const account = "hints"
       const first = yield* createCustomer(account)
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.notMatch(text, /[0-9a-f]{64}|hash/, "nor its digest")
     }))
 
-  it.effect("the field endpoints lists the only endpoints that accept the key (resources: account/api-keys)", () =>
+  it.effect("the field `endpoints` lists the only endpoints that accept the key (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const account = "limited"
       const { key } = yield* createCustomer(account)
@@ -265,7 +265,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.strictEqual(yield* lastUse, written)
     }))
 
-  it.effect("keys are ordered by age, then by number, and following the pages shows each once (D8)", () =>
+  it.effect("keys are ordered by created_at, oldest first, then by key_id, and following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const account = "many"
       const { key, key_id } = yield* createCustomer(account)
@@ -292,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.strictEqual((yield* listed(key, "")).length, 10)
     }))
 
-  it.effect("refuses a page or limit out of range (D8)", () =>
+  it.effect("refuses a page or a limit that is out of range (D8)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (const query of ["page=0", "page=x", "limit=0", "limit=101", "limit=", "page=1&page=2"]) {

@@ -28,8 +28,8 @@ const each = [{ path: paths[0], client: base, number: 0 }, { path: paths[1], cli
 
 const advanced = (query: string) => more.column("id", query)
 
-/** Queries the rows of a ticker. All requests have the ticker, because one of the endpoints requires it. */
-const of = (client: typeof base, ticker: string, name = "id") => ({
+/** Returns queries that begin with the parameter `ticker`, which one of the two endpoints requires. */
+const makeTickerQueries = (client: typeof base, ticker: string, name = "id") => ({
   find: (query: string) => client.column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => client.found(`ticker=${ticker}&${query}`),
   refused: (query: string) => client.refused(`ticker=${ticker}&${query}`),
@@ -108,7 +108,7 @@ const advancedOfConvertible = `,"bank":null,"owners":[],"price_protection":null,
   `"reset_date":null,"beneficial_ownership_blocker_percentage":null,"registration_file_no":null`
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /v1/dilution-data-advanced", (it) => {
-  it.effect("return warrants and convertibles exactly as stored, each with its own fields only (§2.5, §2.1, D16)", () =>
+  it.effect("return warrants and convertibles exactly as stored, each type with only its own fields (§2.5, §2.1, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("dilution_data", fullWarrant, fullConvertible)
       const answer = (warrant: string, convertible: string) =>
@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
     }))
 
-  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
+  it.effect("last_updated is New York time printed at -05:00, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "dilution_data",
@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
     }))
 
-  it.effect("the parameter ticker is required on dilution-data and optional on dilution-data-advanced (§4.5, §7.3)", () =>
+  it.effect("the parameter `ticker` is required on dilution-data and optional on dilution-data-advanced (§4.5, §7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
       for (const query of ["", "security_type=warrant", "registered=true&limit=5"]) {
@@ -259,7 +259,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ...words.map((word) => security({ id: `${ticker} ${word}`, ticker, security_type: word })),
         )
         yield* FilterAssertions.assertEnumFilter(
-          of(client, ticker),
+          makeTickerQueries(client, ticker),
           "security_type",
           "warrant, prefunded_warrant, convertible_note, convertible_preferred",
           words.map((word) => [word, `${ticker} ${word}`]),
@@ -268,7 +268,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   )
 
   it.effect.each(each)(
-    "the parameter registered is true or false, and null matches neither: $path (§4.5)",
+    "the parameter `registered` takes true or false, and null matches neither: $path (§4.5)",
     ({ number, client }) =>
       Effect.gen(function* () {
         const ticker = `DREG${number}`
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `${ticker} no`, ticker, registered: false }),
           security({ id: `${ticker} unknown`, ticker }),
         )
-        yield* FilterAssertions.assertBooleanFilter(of(client, ticker), "registered", {
+        yield* FilterAssertions.assertBooleanFilter(makeTickerQueries(client, ticker), "registered", {
           yes: [`${ticker} yes`],
           no: [`${ticker} no`],
         })
@@ -306,7 +306,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `${ticker} null`, ticker }),
         )
         const keys = floors.map((_, number) => `${ticker} ${number}`)
-        const rows = of(client, ticker)
+        const rows = makeTickerQueries(client, ticker)
         yield* FilterAssertions.assertRangeFilter(rows, "floor_price", { values: floors, keys })
         yield* FilterAssertions.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
         assert.deepStrictEqual(yield* rows.find("min_floor_price=0.2901&max_floor_price=0.2999"), [])
@@ -332,7 +332,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ),
           ...(name === "filed_at" ? [] : [security({ id: `${name} null`, ticker })]),
         )
-        for (const client of clients) yield* FilterAssertions.assertDayRangeFilter(of(client, ticker, name), name)
+        for (const client of clients) {
+          yield* FilterAssertions.assertDayRangeFilter(makeTickerQueries(client, ticker, name), name)
+        }
       }),
   )
 
@@ -352,9 +354,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           }),
         )
         for (const name of ["expiration_date", "maturity_date"]) {
-          yield* FilterAssertions.assertFutureDaysFound(of(client, ticker), name, `${ticker} ${name}`)
+          yield* FilterAssertions.assertFutureDaysFound(makeTickerQueries(client, ticker), name, `${ticker} ${name}`)
         }
-        yield* FilterAssertions.assertFutureDaysRefused(of(client, ticker), ["filed_at_from", "filed_at_to"])
+        yield* FilterAssertions.assertFutureDaysRefused(makeTickerQueries(client, ticker), [
+          "filed_at_from",
+          "filed_at_to",
+        ])
       }),
   )
 
@@ -373,7 +378,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }),
   )
 
-  it.effect("the parameter owner matches part of one owner's name, ignoring case, and never spans two names (§4.5)", () =>
+  it.effect("the parameter `owner` matches part of one name, ignoring case, and never spans two names (§4.5)", () =>
     Effect.gen(function* () {
       const lists = [
         ["Alpha Fund", "Beta Capital, LP"],

@@ -27,8 +27,8 @@ const { column, found, list, printed, refused, walk } = ListClients.makeListClie
 
 const tickersOf = (query: string) => column("ticker", query)
 
-/** Queries the rows of these tickers. */
-const among = (tickers: ReadonlyArray<string>) => ({
+/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+const makeTickerQueries = (tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
@@ -96,7 +96,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     }))
 
   it.effect.each(fractions)(
-    "the message appears exactly if %s of a returned row is null (§2.5)",
+    "the message appears if and only if %s of a returned row is null (§2.5)",
     (name) =>
       Effect.gen(function* () {
         const [gap, complete, other] = ["A", "B", "C"].map((letter) => `FM${name.slice(0, 4).toUpperCase()}${letter}`)
@@ -155,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("is_adr takes true or false (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", figures("FADR1", { is_adr: true }), figures("FADR2"))
-      yield* FilterAssertions.assertBooleanFilter(among(["FADR1", "FADR2"]), "is_adr", {
+      yield* FilterAssertions.assertBooleanFilter(makeTickerQueries(["FADR1", "FADR2"]), "is_adr", {
         yes: ["FADR1"],
         no: ["FADR2"],
       })
@@ -167,11 +167,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
         const values = ["-5", "10", "9007199254740991", null]
         yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        yield* FilterAssertions.assertRangeFilter(among(tickers), name, {
+        yield* FilterAssertions.assertRangeFilter(makeTickerQueries(tickers), name, {
           values: values.slice(0, 3).map(String),
           keys: tickers.slice(0, 3),
         })
-        const { find } = among(tickers)
+        const { find } = makeTickerQueries(tickers)
         assert.deepStrictEqual(yield* find(`min_${name}=9.99`), tickers.slice(1, 3))
         assert.deepStrictEqual(yield* find(`min_${name}=10.01`), tickers.slice(2, 3))
         assert.deepStrictEqual(yield* find(`max_${name}=10.01&min_${name}=-4.99`), tickers.slice(1, 2))
@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.deepStrictEqual(yield* tickersOf("country=Mix&sector=One&max_float=10&is_adr=true"), ["FX1"])
     }))
 
-  it.effect("the parameter ticker is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter `ticker` is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)

@@ -113,7 +113,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       assert.strictEqual(valueAt(JSON.parse(ndjson.text), "lineage_ticker"), "SAME")
     }))
 
-  it.effect("a company that returns to a symbol has two periods of it (D21, D35)", () =>
+  it.effect("a company that returns to a symbol has two periods with that symbol (D21, D35)", () =>
     Effect.gen(function* () {
       yield* change("RTA", "RTB", "2020-01-10")
       yield* change("RTB", "RTA", "2021-01-10")
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       assert.strictEqual(headers["x-lineage"], "RTA..2020-01-10, RTB..2021-01-10, RTA;outside=1")
     }))
 
-  it.effect("counts at most a hundred omitted rows, whether GET or HEAD (D35)", () =>
+  it.effect("counts at most a hundred omitted rows, for both GET and HEAD (D35)", () =>
     Effect.gen(function* () {
       yield* change("MNA", "MNB", "2000-01-01")
       const sql = yield* SqlClient.SqlClient
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
   // Ambiguous symbols
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("refuses ambiguous symbols, in a list or alone, with the details of /v1/ticker-changes for each (D35)", () =>
+  it.effect("refuses ambiguous symbols, alone or in a list, with the same details as /v1/ticker-changes (D35)", () =>
     Effect.gen(function* () {
       yield* change("AMA", "AMB", "2020-01-10")
       yield* change("AMA", "AMC", "2021-01-10")
@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       assert.strictEqual(valueAt(estimate.body, "results", 0, "estimated_bytes"), 0)
     }))
 
-  it.effect("the details of a list name at most a hundred symbols for each ambiguous symbol, and their number (D35)", () =>
+  it.effect("a 409 for several symbols names at most a hundred related symbols for each, and their number (D35)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -202,7 +202,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       }
     }))
 
-  it.effect("the parameter cik selects a candidate, alone or in a list (D35)", () =>
+  it.effect("the parameter `cik` selects a candidate, alone or in a list (D35)", () =>
     Effect.gen(function* () {
       yield* change("CKA", "CKB", "2022-01-31", "0000000007", "The fund")
       yield* change("CKC", "CKA", "2022-06-09", "0000000008", "The company")

@@ -47,8 +47,8 @@ const keysOf = (query: string) => Effect.map(found(query), keysIn)
 
 const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
-/** Queries the rows of these tickers. */
-const among = (...tickers: ReadonlyArray<string>) => ({
+/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+const makeTickerQueries = (...tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
@@ -197,7 +197,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }
     }))
 
-  it.effect("all tiers can read them; the parameter ticker is optional, and a list without a valid symbol is refused (D3, D5)", () =>
+  it.effect("all tiers can read them; the parameter `ticker` is optional, and a list without a valid symbol is refused (D3, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("the parameter date matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
+  it.effect("`date` matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const find = (query: string) =>
@@ -239,11 +239,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
           ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
           ...(name === "market_cap" ? [session({ ticker: "GBNULL" })] : []),
         )
-        yield* FilterAssertions.assertRangeFilter(among(...tickers, "GBNULL"), name, { values, keys: tickers })
+        yield* FilterAssertions.assertRangeFilter(makeTickerQueries(...tickers, "GBNULL"), name, {
+          values,
+          keys: tickers,
+        })
       }),
   )
 
-  it.effect("the parameters tag and filing_type match a complete element, ignoring case (§4)", () =>
+  it.effect("the parameters `tag` and `filing_type` match a complete element, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -268,7 +271,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       assert.strictEqual((yield* refused("filing_type=")).field, "filing_type")
     }))
 
-  it.effect("closed_over_vwap is true or false, and null matches neither (§4)", () =>
+  it.effect("closed_over_vwap takes true or false, and null matches neither (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -276,7 +279,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GV2", closed_over_vwap: false }),
         session({ ticker: "GV3" }),
       )
-      yield* FilterAssertions.assertBooleanFilter(among("GV1", "GV2", "GV3"), "closed_over_vwap", {
+      yield* FilterAssertions.assertBooleanFilter(makeTickerQueries("GV1", "GV2", "GV3"), "closed_over_vwap", {
         yes: ["GV1"],
         no: ["GV2"],
       })

@@ -94,7 +94,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const days = [
         ["2025-06-26", 100],
         ["2025-06-27", 250],
-        // A weekend.
+        // Saturday and Sunday, which use the close of Friday.
         ["2025-06-28", 250],
         ["2025-06-29", 250],
         ["2025-06-30", 700],
@@ -184,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       }
     }))
 
-  it.effect("market_cap is never stored, so a corrected price shows at once (§2.6.3)", () =>
+  it.effect("market_cap is never stored, so a corrected price changes it immediately (§2.6.3)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertRows(
@@ -311,7 +311,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       ])
     }))
 
-  it.effect("the parameter latest returns the newest row of each ticker (§2.6)", () =>
+  it.effect("the parameter `latest` selects the newest row of each ticker (§2.6)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HLA", "2025-01-01", "2"))
       yield* insertRows(
@@ -342,7 +342,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("ticker=HLNONE&latest=true"), [])
     }))
 
-  it.effect("the parameter latest returns the newest row of each ticker that matches the other filters (D33)", () =>
+  it.effect("the parameter `latest` selects, for each ticker, the newest row that matches the other filters (D33)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HKA", "2024-12-31", "2"), price("HKB", "2024-12-31", "3"))
       const shared = { outstanding_shares: "10", restricted_shares: "1" }
@@ -375,7 +375,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
-  it.effect("the parameter ticker is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter `ticker` is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)
@@ -476,7 +476,7 @@ const dateOf = (day: number) => `2024-05-0${day}`
 
 layer(Service.layer, { excludeTestServices: true })("Random closes and filings", (it) => {
   it.effect.prop(
-    "market_cap, its bounds and the parameter latest agree with an independent implementation of the decisions (D32, D33)",
+    "market_cap, its bounds and `latest` agree with an independent implementation of the decisions (D32, D33)",
     [
       Arbitrary.array(Arbitrary.schema(Close), { maxLength: 9 }),
       Arbitrary.array(Arbitrary.schema(Filing), { minLength: 1, maxLength: 9 }),

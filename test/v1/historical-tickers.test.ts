@@ -134,7 +134,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["HXA", "HXD", "HX23"]) {
         const { body, status } = yield* of(symbol)
         assert.strictEqual(status, 200)
-        // 17 events, two of which give up the same symbol on the same day.
+        // Two of the 17 events give up the same symbol on the same day, which is one result.
         assert.strictEqual(valueAt(body, "count"), 16)
         assert.deepStrictEqual(valueAt(body, "historical_tickers", 0), { ticker: "HXB", date: "2000-01-01" })
         assert.deepStrictEqual(valueAt(body, "historical_tickers", 15), { ticker: "HXD", date: "2021-01-01" })
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }),
   )
 
-  it.effect("the parameter ticker is required exactly once, and paging parameters are refused (D23)", () =>
+  it.effect("the parameter `ticker` is required exactly once, and paging parameters are refused (D23)", () =>
     Effect.gen(function* () {
       for (const query of ["", "?page=1&ticker=A", "?ticker=A&limit=5", "?ticker=A&ticker=B", "?tickers=A"]) {
         const { body, headers, status } = yield* requestJson(`/v1/historical-tickers${query}`)

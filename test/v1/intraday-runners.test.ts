@@ -229,7 +229,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("the parameter date matches one day, date_from and date_to are inclusive (§4.3)", () =>
+  it.effect("`date` matches one day, and date_from and date_to are inclusive (§4.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* tickersOf(query), ["RMIXA", "RMIXB"])
     }))
 
-  it.effect("refuses the parameter date together with date_from or date_to (D7)", () =>
+  it.effect("refuses `date` together with date_from or date_to (D7)", () =>
     Effect.gen(function* () {
       for (const range of ["date_from=2025-01-01", "date_to=2025-01-01", "date_from=2025-01-01&date_to=2025-01-02"]) {
         const { field, message } = yield* refused(`date=2025-01-01&${range}`)
@@ -328,7 +328,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused("date=1900-02-29")
     }))
 
-  it.effect("refuses a minimum above the maximum (D9)", () =>
+  it.effect("refuses a minimum that is above the maximum (D9)", () =>
     Effect.gen(function* () {
       const { field, message } = yield* refused("min_gap_percentage=5.0001&max_gap_percentage=5")
       assert.strictEqual(field, "min_gap_percentage")
@@ -414,7 +414,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   )
 
   it.effect.each(["", ",", ",,,", "%20", "%20,%09,%0A", "%C2%A0", "+"])(
-    "refuses a ticker parameter without any symbol: ticker=%s (D5)",
+    "refuses the parameter `ticker` without any symbol: ticker=%s (D5)",
     (sent) =>
       Effect.gen(function* () {
         const { field, message } = yield* refused(`ticker=${sent}`)

@@ -80,7 +80,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       ])
     }))
 
-  it.effect("notes_updated and last_updated are an hour earlier in daylight saving time (§2.1.4, D15)", () =>
+  it.effect("notes_updated and last_updated are New York time printed at -05:00, an hour earlier in summer (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }
     }))
 
-  it.effect("the parameter ticker is optional and takes several symbols, at least one of which must be valid (D5)", () =>
+  it.effect("the parameter `ticker` is optional and takes several symbols, at least one of which must be valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("the parameter date matches one day, date_from and date_to are inclusive (D7)", () =>
+  it.effect("`date` matches one day, and date_from and date_to are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",

@@ -31,7 +31,7 @@ const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<un
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-/** Characters with a meaning in PostgreSQL's full-text search. */
+/** Characters and words with a meaning in PostgreSQL's full-text search. */
 const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "-", "%"]
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-basic", (it) => {
@@ -143,7 +143,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("the parameter ticker matches an item's own symbol, not mentioned ones, and needs a valid symbol (D5)", () =>
+  it.effect("the parameter `ticker` matches an item's own symbol but not symbols that it mentions, and must be valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -155,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("the parameters date, date_from and date_to filter by filed_at, inclusively (D7)", () =>
+  it.effect("`date`, date_from and date_to filter by filed_at, and the bounds are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("the parameter tag matches a complete tag, ignoring case (§4)", () =>
+  it.effect("the parameter `tag` matches a complete tag, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -205,7 +205,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.strictEqual((yield* refused("tag=")).field, "tag")
     }))
 
-  it.effect("hide_news leaves filings, hide_filings leaves news, and both leave nothing (§4)", () =>
+  it.effect("hide_news leaves filings, hide_filings leaves news, and both together leave nothing (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -252,7 +252,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Full text
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("the parameter query finds words in title and summary, in any form and order, with web search syntax (§4)", () =>
+  it.effect("the parameter `query` finds words in title and summary, in any form and order, with web search syntax (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -299,7 +299,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.strictEqual((yield* requestJson(`/v1/news?query=${"x".repeat(200)}`)).status, 200)
     }))
 
-  it.effect("a row of dashes in the parameter query is neither an error nor a negation (§4)", () =>
+  it.effect("a row of dashes in the parameter `query` is neither an error nor a negation (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "dash", ticker: "NDASH", title: "Quokka, well-known" }))
       for (
@@ -367,7 +367,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* idsOf("ticker=NLOAD"), ["l2", "load"])
     }))
 
-  it.effect("a text too long to index is loaded and found by its beginning (D31)", () =>
+  it.effect("text that is too long to index is loaded, and is found by its beginning (D31)", () =>
     Effect.gen(function* () {
       const words = Array.from({ length: 80_000 }, (_, number) => `${(number + 1e6).toString(36)}漢字`).join(" ")
       const { rows } = yield* ListClients.loadCsv(

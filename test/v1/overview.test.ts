@@ -201,7 +201,7 @@ for (const [lastSeconds, old, nextDay] of dayEnds) {
     (it) => {
       it.effect("today ends at midnight in New York (resources: overview)", () =>
         Effect.gen(function* () {
-          // One account each, because the test's own requests are counted too.
+          // Each moment has its own account, because the test's own requests are counted, too.
           const [before, after] = [yield* createCustomer("before midnight"), yield* createCustomer("after midnight")]
           for (const { account_id } of [before, after]) {
             yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, nextDay, 7, 70))

@@ -292,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       for (const part of ["%%%", "___", "e_' or 1=1", "\\%\\"]) assert.deepStrictEqual(yield* find(part), [])
     }))
 
-  it.effect("accession_number selects a filing instead of the newest one, but no placeholder (§2.7)", () =>
+  it.effect("accession_number selects a filing instead of the newest one, but never its placeholders (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -326,7 +326,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
     }))
 
-  it.effect("the parameter ticker is required, and invalid symbols are dropped (§7.3, D5)", () =>
+  it.effect("the parameter `ticker` is required, and invalid symbols are dropped (§7.3, D5)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
@@ -340,7 +340,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   // Loading
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("a file is loaded with placeholders and namesakes, and duplicate rows only once (D31, D22)", () =>
+  it.effect("a file with placeholders and namesakes is loaded, but duplicate rows only once (D31, D22)", () =>
     Effect.gen(function* () {
       const header = "ticker,filed_at,form_type,accession_number,owner_name,owner_type,title,common_shares_amount," +
         "last_updated\n"

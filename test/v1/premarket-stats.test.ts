@@ -133,7 +133,7 @@ segments.forEach(([segment, table]) =>
         }
       }))
 
-    it.effect("all tiers can read it; the parameter ticker is optional, and a list without a valid symbol is refused (D3, D5)", () =>
+    it.effect("all tiers can read it; the parameter `ticker` is optional, and a list without a valid symbol is refused (D3, D5)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -150,7 +150,7 @@ segments.forEach(([segment, table]) =>
         yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       }))
 
-    it.effect("the parameter date matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
+    it.effect("`date` matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, ...FilterAssertions.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const find = (query: string) =>
@@ -182,7 +182,7 @@ segments.forEach(([segment, table]) =>
         }),
     )
 
-    it.effect("the parameter tag matches a complete tag, ignoring case (§4)", () =>
+    it.effect("the parameter `tag` matches a complete tag, ignoring case (§4)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,

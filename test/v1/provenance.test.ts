@@ -100,7 +100,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
             const plain = yield* get(target)
             const withSources = yield* get(target.replace("?", "?provenance=true&"))
             assert.strictEqual(withSources.status, plain.status, target)
-            // The chosen bounds contradict each other.
+            // The service refuses chosen bounds that contradict each other.
             if (plain.status === 422) continue
             const { count, rest } = yield* removeSources(format, withSources.text)
             assert.deepStrictEqual(rest, format === "csv" ? yield* parseCsv(plain.text) : plain.text, target)

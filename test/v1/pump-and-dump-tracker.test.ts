@@ -21,8 +21,8 @@ const { column, found, list, printed, refused, walk } = ListClients.makeListClie
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 
-/** Queries the rows of these tickers. */
-const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
+/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+const makeTickerQueries = (tickers: ReadonlyArray<string>, name = "ticker") => ({
   find: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
   refused,
 })
@@ -106,7 +106,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.strictEqual(Object.keys(Predicate.isObject(row) ? row : {}).length, 34)
     }))
 
-  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
+  it.effect("last_updated is New York time printed at -05:00, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PCLOCK", ListClients.newYorkTimestampSamples.length)
       yield* insertRows(
@@ -121,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("the parameter ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
+  it.effect("the parameter `ticker` is optional, but a list without a valid symbol is refused (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", makeRow("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
@@ -172,11 +172,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => makeRow(ticker, { [name]: levels[number] ?? null })),
         )
         const rows = levels.map((level, number) => [level, tickers[number]] as const)
-        yield* FilterAssertions.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
+        yield* FilterAssertions.assertEnumFilter(makeTickerQueries(tickers), name, "high, medium, low", rows)
       }),
   )
 
-  it.effect("the parameter country takes one or several values, ignoring case (§4.4, D33)", () =>
+  it.effect("the parameter `country` takes one or several values, ignoring case (§4.4, D33)", () =>
     Effect.gen(function* () {
       const [first, second, third] = symbols("PLAND", 4)
       yield* insertRows(
@@ -194,7 +194,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
-  it.effect("the parameter underwriters matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
+  it.effect("the parameter `underwriters` matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
       const names = [...FilterAssertions.sampleTexts, "Spartan, Revere"]
@@ -215,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
         yield* insertRows("pump_and_dump_tracker", makeRow(no, { [name]: false }), makeRow(yes, { [name]: true }))
-        yield* FilterAssertions.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
+        yield* FilterAssertions.assertBooleanFilter(makeTickerQueries([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
 
@@ -232,8 +232,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => makeRow(ticker, { [name]: values[number] ?? null })),
         )
         const keys = tickers.slice(0, values.length)
-        yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values, keys })
-        const { find } = among(tickers)
+        yield* FilterAssertions.assertRangeFilter(makeTickerQueries(tickers), name, { values, keys })
+        const { find } = makeTickerQueries(tickers)
         const [, one, many, most] = keys.slice(-4)
         assert.deepStrictEqual(yield* find(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
         assert.deepStrictEqual(yield* find(`min_${name}=1.5&max_${name}=9007199254740990`), [many])
@@ -259,8 +259,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => makeRow(ticker, { [name]: [small, great][number] ?? null })),
         )
-        yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
-        const { find } = among(tickers)
+        yield* FilterAssertions.assertRangeFilter(makeTickerQueries(tickers), name, {
+          values: [small, great],
+          keys: [less, more],
+        })
+        const { find } = makeTickerQueries(tickers)
         assert.deepStrictEqual(yield* find(`min_${name}=0.2&max_${name}=1e300`), [more])
         assert.deepStrictEqual(yield* find(`min_${name}=${small}00001`), [
           ...(small.startsWith("-") ? [less] : []),
@@ -278,14 +281,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           "pump_and_dump_tracker",
           ...tickers.map((ticker, number) => makeRow(ticker, { [name]: FilterAssertions.sampleDays[number] ?? null })),
         )
-        yield* FilterAssertions.assertDayRangeFilter(among(tickers, name), name)
+        yield* FilterAssertions.assertDayRangeFilter(makeTickerQueries(tickers, name), name)
       }),
   )
 
   it.effect("lock_up_expiration may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", makeRow("PFUT", { lock_up_expiration: "2999-01-01" }))
-      yield* FilterAssertions.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
+      yield* FilterAssertions.assertFutureDaysFound(makeTickerQueries(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
@@ -296,7 +299,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       }),
   )
 
-  it.effect("refuses the parameter date, and columns that are not filters (D4)", () =>
+  it.effect("refuses the parameter `date`, and columns that are not filters (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)

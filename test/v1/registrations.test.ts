@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       ])
     }))
 
-  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
+  it.effect("last_updated is New York time printed at -05:00, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -113,7 +113,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("the parameter ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
+  it.effect("the parameter `ticker` is optional, but a list without a valid symbol is refused (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
@@ -151,7 +151,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("the parameter type takes one or several of its values (§4.4)", () =>
+  it.effect("the parameter `type` takes one or several of its values (§4.4)", () =>
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
@@ -184,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("the parameter bank matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
+  it.effect("the parameter `bank` matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -213,7 +213,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }),
   )
 
-  it.effect("over_baby_shelf is true or false, and null matches neither (D9, §4.4)", () =>
+  it.effect("over_baby_shelf takes true or false, and null matches neither (D9, §4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "unknown", ticker: "ROVER" }))
       assert.deepStrictEqual(yield* idsOf("ticker=ROVER&over_baby_shelf=true"), [])
@@ -272,7 +272,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }),
   )
 
-  it.effect("refuses the parameter date, and the filters of other endpoints (D4)", () =>
+  it.effect("refuses the parameter `date`, and the filters of other endpoints (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)

@@ -136,7 +136,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("the parameter ticker is optional, and a list without a valid symbol is refused (D5)", () =>
+  it.effect("the parameter `ticker` is optional, and a list without a valid symbol is refused (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "research_reports",
@@ -162,7 +162,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("created_at_from and created_at_to are whole days at -05:00, even in summer (D7, §2.1)", () =>
     Effect.gen(function* () {
-      // The id is the formatted time: the first and last millisecond of a day, and the milliseconds before and after.
+      // Instants at the beginning and end of days, each with its local time at -05:00 as the id.
       const reports = {
         "06-30 23:59:59.999": "2025-07-01T04:59:59.999Z",
         "07-01 00:00:00": "2025-07-01T05:00:00Z",

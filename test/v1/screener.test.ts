@@ -39,8 +39,8 @@ const { column, found, printed, refused, walk } = ListClients.makeListClient("/v
 
 const tickersOf = (query: string) => column("ticker", query)
 
-/** Queries the rows of these tickers. */
-const among = (tickers: ReadonlyArray<string>) => ({
+/** Returns a `find` that queries only these tickers, and `refused` unchanged. */
+const makeTickerQueries = (tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
@@ -139,8 +139,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           ...keys.map((ticker, number) => row(ticker, { [name]: values[number] })),
           ...missing.map((ticker) => row(ticker)),
         )
-        yield* FilterAssertions.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
-        const { find } = among([...keys, ...missing])
+        yield* FilterAssertions.assertRangeFilter(makeTickerQueries([...keys, ...missing]), name, { values, keys })
+        const { find } = makeTickerQueries([...keys, ...missing])
         assert.deepStrictEqual(yield* find(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* find(`min_${name}=10.0001`), [])
       }),
@@ -168,11 +168,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       Effect.gen(function* () {
         const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
         yield* insertRows("screener", row(yes, { [name]: true }), row(no))
-        yield* FilterAssertions.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
+        yield* FilterAssertions.assertBooleanFilter(makeTickerQueries([yes, no]), name, { yes: [yes], no: [no] })
       }),
   )
 
-  it.effect("ipo_date bounds are inclusive, ordered and not in the future, and null never matches (D7)", () =>
+  it.effect("bounds on ipo_date are inclusive, must be in order and not in the future, and null never matches (D7)", () =>
     Effect.gen(function* () {
       const days = [...FilterAssertions.sampleDays, null]
       yield* insertRows(
@@ -223,7 +223,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       }),
   )
 
-  it.effect("the parameter ticker is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter `ticker` is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)

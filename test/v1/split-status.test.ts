@@ -23,8 +23,8 @@ const idsOf = (query: string) => column("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replace")
 
-/** Queries the rows of a ticker. All requests have the ticker, because the endpoint requires it. */
-const of = (ticker: string, name = "id") => ({
+/** Returns queries that begin with the parameter `ticker`, which the endpoint requires. */
+const makeTickerQueries = (ticker: string, name = "id") => ({
   find: (query: string) => column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => found(`ticker=${ticker}&${query}`),
   refused: (query: string) => refused(`ticker=${ticker}&${query}`),
@@ -81,7 +81,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       ])
     }))
 
-  it.effect("last_updated is New York time, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
+  it.effect("last_updated is New York time printed at -05:00, an hour earlier in daylight saving time (§2.1.4, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
@@ -146,17 +146,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       const words = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
       yield* insertRows("split_status", ...words.map((word) => split({ id: word, ticker: "SWORD", action_type: word })))
       const rows = words.toSorted().map((word) => [word, word] as const)
-      yield* FilterAssertions.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
+      yield* FilterAssertions.assertEnumFilter(makeTickerQueries("SWORD"), "action_type", words.join(", "), rows)
     }))
 
-  it.effect("the parameter executed takes true or false (§4.4)", () =>
+  it.effect("the parameter `executed` takes true or false (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
         split({ id: "yes", ticker: "SEXEC", executed: true }),
         split({ id: "no", ticker: "SEXEC", executed: false }),
       )
-      yield* FilterAssertions.assertBooleanFilter(of("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
+      yield* FilterAssertions.assertBooleanFilter(makeTickerQueries("SEXEC"), "executed", { yes: ["yes"], no: ["no"] })
     }))
 
   it.effect.each(["filed_at", "vote_date", "effective_date"])(
@@ -171,7 +171,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
           ),
           ...(name === "filed_at" ? [] : [split({ id: `${name} null`, ticker })]),
         )
-        yield* FilterAssertions.assertDayRangeFilter(of(ticker, name), name)
+        yield* FilterAssertions.assertDayRangeFilter(makeTickerQueries(ticker, name), name)
       }),
   )
 
@@ -182,9 +182,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         split({ id: "future", ticker: "SFUT", vote_date: "2999-01-01", effective_date: "2999-01-01" }),
       )
       for (const name of ["vote_date", "effective_date"]) {
-        yield* FilterAssertions.assertFutureDaysFound(of("SFUT"), name, "future")
+        yield* FilterAssertions.assertFutureDaysFound(makeTickerQueries("SFUT"), name, "future")
       }
-      yield* FilterAssertions.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
+      yield* FilterAssertions.assertFutureDaysRefused(makeTickerQueries("SFUT"), ["filed_at_from", "filed_at_to"])
     }))
 
   it.effect("filters are combined with AND (§4.4)", () =>

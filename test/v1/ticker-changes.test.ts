@@ -190,7 +190,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.match(String(at(body, "error", "message")), /ticker/i)
     }))
 
-  it.effect("the parameter ticker is required, and unknown parameters and unknown CIKs are refused (§4.1)", () =>
+  it.effect("the parameter `ticker` is required, and unknown parameters and unknown CIKs are refused (§4.1)", () =>
     Effect.gen(function* () {
       const missing = yield* requestJson("/v1/ticker-changes")
       assert.strictEqual(missing.status, 422)
@@ -321,7 +321,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
-  it.effect("the parameter cik selects a candidate, with or without leading zeros; another CIK gets 422 (D35)", () =>
+  it.effect("the parameter `cik` selects a candidate, with or without leading zeros; another CIK gets 422 (D35)", () =>
     Effect.gen(function* () {
       const fund = event("CIKA", "CIKB", "2022-01-31")
       const company = event("CIKC", "CIKA", "2022-06-09")
@@ -347,7 +347,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("the parameter cik gets 422 for a symbol without changes, and 409 for a conflict without candidates (D35)", () =>
+  it.effect("the parameter `cik` gets 422 for a symbol without changes, and 409 for a conflict without candidates (D35)", () =>
     Effect.gen(function* () {
       const { body, status } = yield* of("CIKN&cik=1")
       assert.strictEqual(status, 422)
@@ -411,7 +411,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       })
     }))
 
-  it.effect("reports a symbol that changes twice as competing_destinations, even after it returned (§4.1.3, D21)", () =>
+  it.effect("reports a symbol that changes twice as competing_destinations, even if it returns in between (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(
         event("CDA", "CDB", "2020-01-01"),
@@ -458,7 +458,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("the field reason is the first of the reasons, which are in the specified order (D21)", () =>
+  it.effect("the field `reason` is the first of `reasons`, which are in the specified order (D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -481,7 +481,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
-  it.effect("the field tickers is sorted, without duplicates, and from eligible events only (D21)", () =>
+  it.effect("the field `tickers` is sorted, has no duplicates, and comes from eligible events only (D21)", () =>
     Effect.gen(function* () {
       yield* store(
         event("TKZ", "TK.A", "2020-01-01"),
@@ -522,7 +522,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           from generate_series(1, 20000) as n
         `
         yield* skipHistory("ticker_changes", insert)
-        // As `load` does. Otherwise a connection may continue to use its plan for a small table.
+        // Like `load`. With old statistics, a connection may continue to use its plan for a small table.
         yield* sql`analyze ticker_changes`
         const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
         for (const symbol of [hub, leaf]) {

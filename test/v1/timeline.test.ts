@@ -158,11 +158,11 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** Formats the fields that a change has in a chain, as JSON. The events of a 409 have more fields. */
+/** Formats a ticker change as JSON, with only the fields that it has in a chain. In a 409, it has more fields. */
 const formatChange = (change: unknown) =>
   JSON.stringify(["old_ticker", "new_ticker", "effective_date"].map((name) => valueAt(change, name)))
 
-/** Returns the events of ticker changes of a symbol, from its chain or from the events of a 409. */
+/** Returns the ticker changes of a symbol as events. Reads them from its chain or, if it is ambiguous, from the 409. */
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
   const changes = [
@@ -380,7 +380,7 @@ const unrestricted: typeof CurrentAccount.Service = {
 }
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => {
-  it.effect("prints times as in their source; events with only a date follow those with a time that day (§2.1, D15)", () =>
+  it.effect("formats times as in their source; an event with only a date follows those with a time that day (§2.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -428,7 +428,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       assert.deepStrictEqual(yield* changes("&limit=1&page=3"), [to250])
     }))
 
-  it.effect("counts the owners of each filing with a table of holders, and finds it by its number (§2.7)", () =>
+  it.effect("counts the owners that each ownership filing lists, and its key finds the filing (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -565,7 +565,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       assert.match(csv.text, /^at,ticker,type,title,endpoint,key,tier,lineage_ticker\r\n/)
     }))
 
-  it.effect("counts the omitted events of the company's symbols, except changes of a symbol (D35)", () =>
+  it.effect("counts the omitted events of the company's symbols, except ticker changes (D35)", () =>
     Effect.gen(function* () {
       const symbols = ["TOA", "TOB", "TOC"] as const
       const periods = [["TOA", "", "2024-02-01"], ["TOB", "2024-02-01", "2024-03-01"], [
@@ -622,7 +622,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       }
       const changes = yield* list("ticker=TOA&follow_lineage=true&types=ticker_change")
       assert.strictEqual(changes.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC")
-      // A report is compared with the previous report in the same gap.
+      // A report between two periods of its symbol is compared only with reports between the same periods.
       yield* insertRows(
         "historical_float_pro",
         report("TOA", "2024-02-01", 1, "2024-02-05"),

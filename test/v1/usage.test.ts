@@ -47,7 +47,7 @@ const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
 
 const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
-/** The fields of a row that follow from the response. */
+/** Returns the fields of a usage row that the response determines. */
 const expectedUsage = ({ headers, status, text }: Answer) => ({
   request_id: headers["x-request-id"],
   status_code: status,
@@ -428,7 +428,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // Filters and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("the parameters endpoint and status_code take several values, combined with AND (resources: usage)", () =>
+  it.effect("the parameters `endpoint` and `status_code` take several values, combined with AND (resources: usage)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("filters")
       const rows = [
@@ -528,7 +528,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("requested_at_from and requested_at_to are whole days at -05:00, even in summer (§2.1)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("days")
-      // The id is the formatted time: the first and last millisecond of a day, and the milliseconds before and after.
+      // Instants at the beginning and end of days, each with its local time at -05:00 as the id.
       const instants = {
         "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
         "07-01_00.00.00": "2025-07-01T05:00:00.000Z",
@@ -684,7 +684,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       yield* assertSums(account_id, key)
     }))
 
-  it.effect("daily: bounds are inclusive, the parameter endpoint takes several values, pages are complete (D7, D8)", () =>
+  it.effect("daily: includes both bounds, accepts several values of `endpoint`, and returns complete pages (D7, D8)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("daily filters")
       const other = yield* createCustomer("other daily filters")
@@ -804,7 +804,7 @@ const night = Date.parse("2026-07-02T03:00:00Z")
 layer(Service.layerAt(night).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
   "GET /v1/usage/daily at 03:00 UTC",
   (it) => {
-    it.effect("a request at 03:00 UTC is formatted as 22:00 of the previous day, and counted there (D29, §2.1)", () =>
+    it.effect("a request at 03:00 UTC is formatted as 22:00 of the previous day, and counted on that day (D29, §2.1)", () =>
       Effect.gen(function* () {
         const { account_id, key } = yield* createCustomer("at night")
         const answer = yield* requestJson("/v1/ticker-changes?ticker=META", { key })

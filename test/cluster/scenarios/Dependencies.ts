@@ -19,7 +19,7 @@ export const standbyBehind: Scenario = {
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service } = yield* Cluster
     const [standby = "db3"] = yield* findStandbys
-    // Stops the process that replays WAL, because Patroni would resume a replay that PostgreSQL itself has paused.
+    // Suspends the process that replays WAL. After `pg_wal_replay_pause()`, Patroni would resume the replay.
     const replay = Number(
       yield* postgres.psql(standby, "select pid from pg_stat_activity where backend_type = 'startup'"),
     )

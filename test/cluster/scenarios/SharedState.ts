@@ -49,7 +49,7 @@ export const keyRevoked: Scenario = {
     const { asOwner } = yield* Cluster
     const key = yield* asOwner(createScenarioCustomer("leaving", "pro"))
     for (const app of appHosts) {
-      // Sends three requests, because all but the first find the key in the process's memory.
+      // The first request reads the key from the database, the other two from the memory of the process.
       const statuses = yield* Effect.replicateEffect(Effect.map(requestFrom(app, key), ({ status }) => status), 3)
       yield* failUnless(
         statuses.every((status) => status === 200),
@@ -62,7 +62,7 @@ export const keyRevoked: Scenario = {
     const taken = yield* Effect.forEach(appHosts, (app) => measureRevocation(app, key, since), {
       concurrency: "unbounded",
     })
-    // Allows 100 ms more, because a request may start within the second and end after it.
+    // Allows 100 ms more than a second, because a request may start within the second and end after it.
     yield* failUnless(
       Math.max(...taken) <= 1_100,
       `A process accepted the key for ${Math.round(Math.max(...taken))} ms.`,
@@ -165,7 +165,7 @@ export const emailSenderKilled: Scenario = {
     yield* arrived(before + 1)
     const taken = performance.now() - since
     yield* service.start(holder)
-    // Expects one email less, because the state of the one in progress is unknown after its sender was killed.
+    // Expects one email fewer, because the email that the killed process was sending may be lost.
     yield* arrived(recipients - 1)
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)
