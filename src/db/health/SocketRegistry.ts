@@ -1,6 +1,5 @@
 /**
  * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
- * If a host vanishes, its sockets stay open, and requests wait until the kernel gives up after 15 minutes.
  * docs/decisions/0021-socket-registry.md explains why it is not Effect's `CircuitBreaker`.
  */
 import { Effect, Redacted } from "effect"
