@@ -313,7 +313,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         })
       })
 
-      /** Reads rows of changes with one statement per dataset. If one was dropped, `map` returns undefined, and this fails. */
+      /** Reads the rows of changes, one statement per dataset. Fails if a row was dropped: `map` returns undefined. */
       const mapRows = Effect.fnUntraced(function* <A>(
         found: FoundChanges,
         compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,

@@ -98,7 +98,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
 
-      /** Finds the bound, and whether there are writers. Each locks the table before it gets its id, and until it ends. */
+      /** Finds the bound, and whether a writer locks the table, as each does from before it gets its id to its end. */
       const compileBound = compileStatement<string>({
         isPrepared: true,
         build: (parameter) =>

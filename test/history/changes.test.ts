@@ -229,7 +229,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.sameMembers([...feedDatasets], loadableDatasets.map(({ table }) => table))
     }))
 
-  it.effect("delivers a transaction that began first but committed last after the others", () =>
+  it.effect("delivers transactions in the order of their commits, even if the last to commit began first", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* now

@@ -155,7 +155,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
   excludeTestServices: true,
   timeout: "180 seconds",
 })("The history", (it) => {
-  it.effect("has every past state and the net changes of every transaction, whatever the statements (0113)", () =>
+  it.effect("has every past state and the net changes of every transaction, for any statements (0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -313,7 +313,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.strictEqual(found.length, 3)
     }).pipe(Effect.scoped))
 
-  it.effect("records the differences of a load, and unchanged rows keep their time (0113, 0116)", () =>
+  it.effect("records only the rows that a load changes (0113, 0116)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

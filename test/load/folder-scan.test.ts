@@ -61,7 +61,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual(yield* sql`select 1 from pg_tables where schemaname = 'loading'`, [])
     }))
 
-  it.effect("finds the files in a folder that are named after a table, and lists the others (operations/data)", () =>
+  it.effect("finds the files that are named after a table, and lists the folder's other files (operations/data)", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({
         "news.ndjson.gz": "",

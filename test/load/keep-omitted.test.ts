@@ -198,7 +198,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
       }),
   )
 
-  it.effect("keeps an event that was confirmed or rejected, if the file repeats it as estimated (D22)", () =>
+  it.effect("leaves a confirmed or rejected event unchanged if the file repeats it as estimated (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const event = { new_ticker: "NEW", effective_date: "2026-06-01", cik: "0000000001", source_links: source }

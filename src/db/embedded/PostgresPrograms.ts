@@ -48,7 +48,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Copies a folder without links and build files. Sets permissions: npm's umask may deny access to the server's user. */
+/** Copies a folder without links and build files. Sets permissions, as npm's umask may exclude the server's user. */
 const copyFolder = (
   from: string,
   to: string,

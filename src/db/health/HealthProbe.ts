@@ -106,7 +106,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
           if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
           if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
           registries.forEach(({ unblock }) => unblock())
-          // Closes only connections opened before this probe's own, because they lead to the replaced server.
+          // Closes only connections older than the probe's own, because they lead to the replaced server.
           if (previous !== undefined && previous !== started) {
             yield* closeConnections("replaced", "Another database server responds")
           }

@@ -260,7 +260,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
         const script = yield* read
         const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)
         const since = script.contractedSince
-        // A script may remove only what is used by no release that may still serve.
+        // A script may break only those releases that can no longer be in service.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
         found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
       }

@@ -109,7 +109,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       )
     }))
 
-  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations/deployment)", () =>
+  it.effect("are rolled back and named in the error if they fail, while earlier migrations stay applied (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const later = {

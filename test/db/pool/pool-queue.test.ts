@@ -114,7 +114,7 @@ describe("The pool queue", () => {
     }))
 
   it.effect.prop(
-    "never exceeds its permits, and lets no effect wait while a permit is free, whatever the order of events (§7.2)",
+    "never exceeds its permits, and lets no effect wait while a permit is free, for any order of events (§7.2)",
     { steps: Schema.Array(Step) },
     ({ steps }) =>
       Effect.gen(function* () {
