@@ -1,3 +1,4 @@
+/** Database reads: locks, time limits, retries, a full pool, and a database that is down (§7.2, §8). */
 import { PgConnection, PgPool } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"

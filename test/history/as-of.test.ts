@@ -310,7 +310,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
-        // Records the transaction, as a commit does just before its end.
+        // Records the transaction, as a commit does just before it completes.
         Effect.andThen(addNews("committing", "WAIT"), sql`set constraints all immediate`),
       )
       const moment = yield* readDatabaseClock

@@ -132,7 +132,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** Loads the copy into an empty database, and returns the rows of the table there. */
+/** Loads one dataset of the copy into an empty database, and returns the rows of its table there. */
 const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
   const fs = yield* FileSystem.FileSystem
   const content = copy.toNdjson(dataset)

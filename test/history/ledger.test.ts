@@ -14,7 +14,7 @@ import { getInputCount } from "../support/Thoroughness.ts"
 
 // @module-tag slow
 
-/** Tables with special cases: null in the key, no columns but the key, a generated column, and a date in the key. */
+/** Tables with special cases: a null or a date in the key, no columns besides the key, and a generated column. */
 const tables = ["historical_tickers", "ticker_changes", "news", "daily_prices"] as const
 type Table = typeof tables[number]
 

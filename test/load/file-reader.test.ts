@@ -1,3 +1,4 @@
+/** Rows are read from CSV and NDJSON files, compressed or not (D31). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
@@ -21,7 +22,7 @@ const rowsOf = Effect.fnUntraced(
   },
 )
 
-/** Parts of generated cells. Most of them are hard to parse for a CSV reader. */
+/** Parts of generated cells, most of them hard for a CSV reader to parse. */
 const awkward = [
   '"',
   ",",

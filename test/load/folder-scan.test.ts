@@ -1,3 +1,4 @@
+/** Loading a folder of files, checking without loading, and the example files of `datasets` (operations/data). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"

@@ -53,7 +53,7 @@ const toCsv = (rows: ReadonlyArray<Row>) => {
   return [names.join(","), ...rows.map((row) => names.map((name) => quote(row[name])).join(","))].join("\n")
 }
 
-/** Chooses the key, the columns that are validated together, and some random others. */
+/** Chooses the columns of a file: the key, the columns that are validated together, and random other ones. */
 const chooseColumns = (
   { combinedColumns = [], key }: LoadableDataset,
   columns: ReadonlyArray<LoadColumn>,

@@ -1,3 +1,4 @@
+/** `load`: valid and invalid files, equal keys, concurrent readers and writers, and interruptions (D31). */
 import { assert, describe, layer } from "@effect/vitest"
 import {
   Clock,

@@ -1,3 +1,4 @@
+/** The embedded server's life cycle: start, sharing, crash, restart, stop and failures (decisions/0085). */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"

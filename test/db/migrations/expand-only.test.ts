@@ -30,7 +30,7 @@ const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migrati
   Layer.provideMerge(NodeServices.layer),
 )
 
-/** Applies a script to the database of the last release, and rolls it back. */
+/** Returns what the check finds in a script, which it applies to the last release's database and rolls back. */
 const inspectAndRollBack = (script: string) =>
   Effect.flatMap(
     ReleasedSchema,

@@ -1,3 +1,4 @@
+/** Migrations are applied once and in order, and keep existing data; scripts are split into statements. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"

@@ -1,3 +1,4 @@
+/** The permissions of the service role, and the command that grants them (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"

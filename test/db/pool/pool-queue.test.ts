@@ -1,3 +1,4 @@
+/** The queue for pool connections: order, timeouts, and limits for each partition (§7.2, §8). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
