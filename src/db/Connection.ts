@@ -41,7 +41,7 @@ const databaseUrls = Effect.gen(function* () {
   return { url, directUrl }
 })
 
-/** Connects a command of the command line, never through a pooler in transaction mode, because it needs a session. */
+/** Connects a command such as `load`, never through a pooler in transaction mode, because it needs one session. */
 export const commandConnectionLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls

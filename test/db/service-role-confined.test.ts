@@ -29,7 +29,7 @@ const get = (port: number, path: string, key: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** Starts, uses and stops the service with an external database and the given permissions. Fails if one is missing. */
+/** Starts, uses and stops the service with an external database. Fails if it needs more permissions than `flags`. */
 const checkConfinedService = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const url = yield* Service.copyMigratedDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))

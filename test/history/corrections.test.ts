@@ -126,7 +126,7 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
     // The statements of a transaction change different rows. Otherwise a row could get its former values back, which
     // records it anew but is no change in the feed.
     const statements = Array.makeBy(choose([1, 1, 2, 4]), (index) => chooseStatement(choose, (first + index) % 4 + 1))
-    // Writers that wait for each other's rows may deadlock. Then one of them has written nothing.
+    // Writers that wait for each other's rows may deadlock, in which case one of them writes nothing.
     yield* Effect.ignore(
       sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })),
     )

@@ -163,7 +163,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
       const choose = makeRandomChooser(20_261_122)
       const open = new Set<number>()
-      /** Runs a statement. If it fails, because some updates violate a key, rolls its transaction back. */
+      /** Runs a statement. Some updates violate a key and fail; the transaction is then rolled back. */
       const write = (connection: PgClient.PgClient, at: number, statement: string) =>
         Effect.catch(
           connection.unsafe(statement),

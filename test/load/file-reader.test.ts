@@ -131,7 +131,7 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("decodes characters and rows that are split between chunks (D31)", () =>
     Effect.gen(function* () {
-      // Uses characters of several bytes and rows of different lengths, so that some chunks end inside each of them.
+      // Uses multibyte characters and rows of different lengths, so that some chunks end inside a character or a row.
       const table = Array.from(
         { length: 4_000 },
         (_, at) => ["é€😀".repeat(at % 23), `"${"ü,\n".repeat(at % 5)}`, String(at)],

@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Returns the folder for data of root if the server's user cannot enter the home directory, such as one in /root. */
+/** Returns the folder for the data if this process is root and the server's user cannot enter the home directory. */
 export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 

@@ -170,7 +170,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixe
   )
 })
 
-/** Starts the server unless it is running. Returns its port: a new one if the old one is taken and not `fixedPort`. */
+/** Starts the server unless it is running, and returns its port. Without `fixedPort`, avoids a port that is in use. */
 export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({
