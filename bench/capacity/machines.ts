@@ -152,7 +152,7 @@ const table = (found: ReadonlyArray<Found>) => {
     const before = found[at - 1]
     const times = one.machines === 2 && before !== undefined ? (one.perSecond / before.perSecond).toFixed(2) : ""
     const [rate, ...cpu] = [one.perSecond, one.service, one.database].map((value) => value.toFixed(0))
-    const rest = [one.generator.toFixed(2), one.p99.toFixed(1), `${(100 * one.throttled).toFixed(0)} %`]
+    const rest = [one.generator.toFixed(2), one.p99.toFixed(1), `${(100 * one.throttled).toFixed(0)}%`]
     return `| ${[one.asked, one.machines, rate, times, ...cpu, ...rest].join(" | ")} |`
   })
   const head = ["requests", "machines", "per second", "times one", "service, µs", "PostgreSQL, µs"]

@@ -136,7 +136,7 @@ export interface Ceiling {
 const each = (of: (hits: number) => number) => hitShares.map(of)
 const always = (rate: number) => each(() => rate)
 
-/** Lists single resources and the rate at which each is exhausted, in ascending order at 50 % hits. */
+/** Lists single resources and the rate at which each is exhausted, in ascending order at 50% hits. */
 export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")

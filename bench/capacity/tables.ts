@@ -29,7 +29,7 @@ const scenarios = rates.flatMap((rate) => hitShares.map((hits) => computeNeed(ra
 
 const named = (
   { hits, rate }: ResourceNeed,
-) => [rate.toLocaleString("en"), `${100 * hits} %`]
+) => [rate.toLocaleString("en"), `${100 * hits}%`]
 
 const one = (figure: Figure) => [
   figure.name,
@@ -105,7 +105,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
   ceilings: table(
     [
       "What is exhausted",
-      ...hitShares.map((hits) => `${100 * hits} % hits`),
+      ...hitShares.map((hits) => `${100 * hits}% hits`),
       "What to add",
     ],
     listCeilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),

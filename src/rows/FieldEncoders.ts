@@ -40,8 +40,8 @@ export const postgresTypeIds = {
 export const reservedFieldBytes = 64
 
 /**
- * Writes a field as JSON at the position in the output. Returns the position after it, `unsupportedField` or `invalidField`.
- * The field is never null.
+ * Writes a field, which is not null, as JSON at the position in the output. Returns the position after it,
+ * `unsupportedField` or `invalidField`.
  */
 export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number
 

@@ -1,4 +1,4 @@
-/** Half an hour of mixed load at 70 % of the peak (RELIABILITY.md). `SOAK_MINUTES` sets another duration. */
+/** Half an hour of mixed load at 70% of the peak (RELIABILITY.md). `SOAK_MINUTES` sets another duration. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -111,7 +111,7 @@ const computeMedianP99 = (minutes: ReadonlyArray<Minute>) =>
   minutes.map(({ p99 }) => p99).toSorted((left, right) => left - right)[Math.floor(minutes.length / 2)] ?? 0
 
 const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) => [
-  `# Mixed load for ${seen.length} minutes at 70 % of the peak`,
+  `# Mixed load for ${seen.length} minutes at 70% of the peak`,
   "",
   `Peak over ${connections} connections of one Node client: ${Math.round(peak)} requests/s. Sent: ${
     seen.reduce((sum, { requests }) => sum + requests, 0)
@@ -126,7 +126,7 @@ const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) =
 ]
 
 layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) => {
-  it.effect("causes no unexpected response, and keeps memory and p99 stable, in half an hour at 70 % of the peak (RELIABILITY.md)", () =>
+  it.effect("causes no unexpected response, and keeps memory and p99 stable, in half an hour at 70% of the peak (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { account_id, key } = yield* CustomerUsage.createCustomer("soak", { tier: "ultimate" })

@@ -215,7 +215,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.deepStrictEqual(third.paths.filter((path) => path.startsWith("/submissions/")), [])
     })))
 
-  it.effect("refuses a ticker list that shrank by more than 1 %, and uses the previous one (decision 0105)", () =>
+  it.effect("refuses a ticker list that shrank by more than 1%, and uses the previous one (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket
