@@ -1,15 +1,15 @@
 /** SQL statements that are compiled once. A request only fills in the parameters. */
 import type { Statement } from "effect/sql"
 
-/** A statement to run. */
+/** SQL text with the values of its parameters, ready to run. */
 export interface CompiledStatement {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
-  /** False if PostgreSQL must plan the statement for the values of its parameters. */
+  /** False if PostgreSQL must plan the statement anew for the values of its parameters. */
   readonly isPrepared: boolean
 }
 
-/** A statement parameter, computed from the input. It stands in for the value while the SQL is compiled. */
+/** A parameter that stands in for its value while the SQL is compiled. `compute` returns the value for an input. */
 export class StatementParameter<in Input, out Value> {
   readonly compute: (input: Input) => Value
   constructor(compute: (input: Input) => Value) {
@@ -27,7 +27,7 @@ interface CompileOptions<Input> {
   ) => Statement.Statement<object>
 }
 
-/** Compiles SQL whose values are parameters. Returns a function that fills them in. */
+/** Compiles SQL once. Returns a function that computes the values of the parameters from an input. */
 export const compileStatement = <Input>({ build, isPrepared }: CompileOptions<Input>) => {
   const [text, values] = build((compute) => new StatementParameter(compute)).compile()
   return (input: Input): CompiledStatement => ({

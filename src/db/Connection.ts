@@ -41,7 +41,7 @@ const databaseUrls = Effect.gen(function* () {
   return { url, directUrl }
 })
 
-/** Connects a command. Commands need sessions, so they do not go through a pooler in transaction mode. */
+/** Connects a command such as `load`, never through a pooler in transaction mode, because it needs one session. */
 export const commandConnectionLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls
@@ -65,7 +65,7 @@ export const serverConnectionLayer = (applicationName: string) =>
     return Layer.merge(Layer.provideMerge(sessionSettingsGuardLayer, client), noEmbeddedHome)
   }))
 
-/** Runs an effect on its own direct connection, for work such as migrations that must stay in one session. */
+/** Runs an effect on a new direct connection, for work such as migrations that must stay in one session. */
 export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     DirectConnectionConfig,

@@ -43,7 +43,7 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
     )
   }))
 
-/** A query that runs on a single connection to any server. */
+/** A query that runs on the given connection, whether it leads to the primary or to a replica. */
 export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, DatabaseReadError, R>
 
 /** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
@@ -61,7 +61,7 @@ export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("ticke
   defaultValue: () => undefined,
 })
 
-/** Rewrites a statement before it runs, such as to read the past. */
+/** Rewrites a statement before it runs, for example so that it reads a past state. */
 export type StatementRewriter = (
   statement: CompiledStatement,
 ) => Effect.Effect<CompiledStatement, DataRefreshing | DatabasePoolTimeout>
@@ -85,7 +85,7 @@ export class Database extends Context.Service<Database, {
     query: Effect.Effect<A, DatabaseReadError, R>,
     partition?: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
-  /** Like `read`, but returns the values of one statement. Cheaper, because it bypasses `SqlClient`. */
+  /** Like `read`, but returns the values of one statement. Cheaper, because untraced reads bypass `SqlClient`. */
   readonly readValues: (
     statement: CompiledStatement,
     partition?: string,
@@ -152,7 +152,7 @@ export class Database extends Context.Service<Database, {
           partition,
         )
 
-      /** A query that is not a compiled statement cannot be rewritten, so it would read the present, not the past. */
+      /** Dies in requests with `as_of`: a query that is no compiled statement cannot be rewritten to read the past. */
       const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
         Effect.flatMap(
           StatementRewriter,
@@ -165,7 +165,7 @@ export class Database extends Context.Service<Database, {
       const readStatement = ({ isPrepared, parameters, text }: CompiledStatement, partition?: string) =>
         Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
           if (fiber.getRef(References.TracerEnabled) || fiber.getRef(Statement.CurrentTransformer) !== undefined) {
-            // Only `SqlClient` creates spans and transforms statements.
+            // Run by `SqlClient`, because `session.queryValues` creates no spans and applies no transformer.
             const statement = sql.unsafe(text, parameters)
             return readQuery(isPrepared ? statement.values : statement.valuesUnprepared, partition)
           }

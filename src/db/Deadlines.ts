@@ -6,7 +6,7 @@ import { Duration, Effect } from "effect"
 import { forkUntraced } from "../observability/BackgroundFibers.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 
-/** Calls each function once `limit` has passed since it was added, unless it is removed first. */
+/** Returns `add` and `remove`. Each added function is called once `limit` has passed, unless it is removed first. */
 export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
   const now = yield* monotonicClock
   const limitMillis = Duration.toMillis(limit)

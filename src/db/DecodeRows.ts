@@ -8,7 +8,7 @@ export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
     Effect.flatMap(query, (rows) => Effect.orDie(decode(rows)))
 }
 
-/** Decodes rows of values. The statement must select the struct's fields in order. */
+/** Decodes rows that are arrays of values. Statements must select the columns in the order of the struct's fields. */
 export const decodePositionalRows = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
   const decode = decodeRows(Row)
   const names = Object.keys(Row.fields)

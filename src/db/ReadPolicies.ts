@@ -70,7 +70,7 @@ interface RetryPolicy {
 }
 
 const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  // The schedule runs only after a failure, so that a successful read does not pay for it.
+  // Starts the schedule only after a failure, because starting it would slow down every successful read.
   Effect.catchIf(query, when, (error) => {
     let next: Effect.Effect<A, E, R> = Effect.fail(error)
     const attempt = Effect.suspend(() => {

@@ -12,7 +12,7 @@ const hasSqlState = (error: unknown, pattern: RegExp) => {
 /** Another session held a lock for longer than `lock_timeout`. */
 export const isLockTimeout = (error: unknown) => reasonOf(error)?._tag === "LockTimeoutError"
 
-/** The statement waited for a lock for too long, or PostgreSQL ended it to resolve a deadlock. */
+/** The statement waited for a lock for too long, or PostgreSQL aborted it to resolve a deadlock. */
 export const isLockError = (error: unknown) => isLockTimeout(error) || reasonOf(error)?._tag === "DeadlockError"
 
 /** The statement ran for longer than `statement_timeout`. */

@@ -11,7 +11,7 @@ import { makePastTableRewriters } from "./PastTables.ts"
 const lineageTable = "ticker_changes"
 
 export class AsOfReader extends Context.Service<AsOfReader, {
-  /** Runs `effect`, which reads the tables as they were at `moment`. Dates such as today are relative to it. */
+  /** Runs `effect` so that it reads the tables as they were at `moment`, and takes the day of `moment` for today. */
   readonly readAt: <A, E, R>(
     moment: string,
     tables: ReadonlyArray<string>,

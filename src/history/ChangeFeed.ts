@@ -21,11 +21,11 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-/** Where a change is in the order of the feed. `FeedStart` is what a client asks for. */
+/** Position of a change in the order of the feed. (`FeedStart` is the position that a client requests.) */
 export interface FeedPosition {
   /** Microseconds since 1970, which no two transactions share. */
   readonly recordedAt: number
-  /** Position in the transaction; infinite after its last change. */
+  /** Position within the transaction; `Infinity` means after the transaction's last change. */
   readonly position: number
 }
 
@@ -34,18 +34,18 @@ export interface FeedChange extends FeedPosition {
   readonly kind: ChangeKind
   /** The row's symbol, and a second one if the row is a ticker change or had a different symbol before. */
   readonly tickers: ReadonlyArray<string>
-  /** Continues the feed after the change. */
+  /** With this cursor, a client continues after the change. */
   readonly cursor: string
   readonly json: Uint8Array
 }
 
 export interface FeedPage<A = FeedChange> {
   readonly changes: ReadonlyArray<A>
-  /** Continues the feed after the page. */
+  /** With this cursor, a client continues after the page. */
   readonly cursor: string
   /** The position after the page, for comparisons. */
   readonly end: FeedPosition
-  /** Whether the feed continues after the page, with changes that the reader may want. */
+  /** Whether the feed continues after the page. The further changes may or may not match the filter. */
   readonly hasMore: boolean
 }
 
@@ -64,7 +64,7 @@ type FoundChanges = ReadonlyArray<
   { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ChangeWithoutRows }
 >
 
-/** The history changed between two statements of a page: old parts were dropped, or another server took over. */
+/** The history changed between the statements that read a page: months were dropped, or another server took over. */
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
 
 /**
@@ -73,7 +73,7 @@ class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
  */
 const maxTransactions = 5_000
 
-/** Where a page begins and ends. Times are in UTC with microseconds. */
+/** The transactions after which a page starts and with which it ends. Times are in UTC with microseconds. */
 const Bounds = Schema.Struct({
   earliest: Schema.String,
   is_available: Schema.Boolean,
@@ -135,11 +135,11 @@ type ReadPage<A> = (
 
 export class ChangeFeed extends Context.Service<ChangeFeed, {
   /**
-   * Reads at most `limit` changes after `place`, or from the earliest known change if it is undefined. Reads only the
-   * primary.
+   * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
+   * known change.
    */
   readonly readPage: ReadPage<FeedChange>
-  /** Like `readPage`, but instead of the rows returns how late each correction was and which columns it changed. */
+  /** Like `readPage`, but returns for each correction its delay and the changed columns instead of the rows. */
   readonly summarizePage: ReadPage<ChangeSummary>
 }>()("tickerline/history/ChangeFeed") {
   static readonly layer = Layer.effect(
@@ -159,7 +159,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
       const literal = (text: string) => sql.literal(`'${text}'`)
 
-      /** Query for the transaction after which the page starts: the cursor's, or the newest one at a given time. */
+      /** Query for the transaction after which a page starts: the cursor's, or the newest one up to the given time. */
       const startOf = (place: FeedStart | undefined) => {
         if (place?._tag === "Cursor") {
           const { mark, transaction } = place
@@ -183,8 +183,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       }
 
       /**
-       * Reads which transactions a page examines: those after its start, in only one month, so that the next statement
-       * reads one partition. A cursor at the end of a dropped transaction is valid if no later one was dropped.
+       * Finds the transactions that a page examines, all in one month, so that the next statement reads one partition.
+       * A cursor at the end of a dropped transaction is valid unless a later transaction was dropped as well.
        */
       const readBounds = Effect.fnUntraced(function* (place: FeedStart | undefined) {
         const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
@@ -230,7 +230,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return { ...bounds, start_id, start_mark, starts_at }
       })
 
-      /** SQL condition: whether a transaction has changes of the filter's datasets and kinds. It ignores symbols. */
+      /** SQL condition: whether a transaction has changes of the filter's datasets and kinds, regardless of symbols. */
       const hasWanted = ({ datasets, kinds }: FeedFilter) =>
         kinds === undefined ? sql`changes ?| ${textArray(datasets)}` : sql`exists (
           select from jsonb_each(changes) as counted (dataset, numbers)
@@ -313,7 +313,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         })
       })
 
-      /** Reads the rows of changes with one statement per dataset. `map` returns undefined if a row was dropped. */
+      /** Reads the rows of changes, one statement per dataset. Fails if a row was dropped: `map` returns undefined. */
       const mapRows = Effect.fnUntraced(function* <A>(
         found: FoundChanges,
         compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,
@@ -377,7 +377,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         }
         const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
         const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
-        // Before the first transaction, the cursor is a time.
+        // If there is no transaction up to this position, the cursor is a time.
         const cursor = mark === null
           ? starts_at
           : formatFeedCursor({ transaction: String(id), position: undefined, mark })

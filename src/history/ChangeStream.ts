@@ -110,7 +110,7 @@ const endedCounters = {
 export interface ChangeStreamOptions {
   readonly account: Account
   readonly filter: FeedFilter
-  /** Where to begin. Undefined: with the earliest known change. */
+  /** Where the stream begins. Undefined: with the earliest known change. */
   readonly place: FeedStart | undefined
   /** Whether the account may read exactly the datasets of the stream: it has neither lost nor gained access. */
   readonly hasSameAccess: (account: Account) => boolean
@@ -132,7 +132,7 @@ interface StreamState extends RecentChangesPosition {
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
   readonly endless: EndlessStream
-  /** Opened when the stream may have something to do. */
+  /** Opened when the stream may have something to send. */
   readonly wake: Latch.Latch
   /** Whether the stream sends the recent changes; otherwise it reads pages of its own. */
   isLive: boolean
@@ -141,7 +141,7 @@ interface StreamState extends RecentChangesPosition {
   /** Maximum number of changes to read in the next page. */
   pageChanges: number
   reading: Fiber.Fiber<FeedPage, ReadError> | undefined
-  /** The newest cursor that the client knows. */
+  /** The last cursor that was sent to the client. Initially the cursor in its request, if there is one. */
   sentCursor: string | undefined
   /** Time of the last event or heartbeat, monotonic ms. */
   sentAt: number
@@ -218,7 +218,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         timeout: yield* poolTimeout,
         onTimeout: makePoolTimeoutError,
       }
-      /** All streams share one connection: either the reader uses it, or a single stream that reads its own page. */
+      /** All streams share one connection. Either the reader uses it, or one stream that reads pages of its own. */
       const connection = yield* makePoolQueue(queueOptions)
       const pages = yield* makePoolQueue(queueOptions)
 
@@ -243,7 +243,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         stream.endless.recordUsage({ startedAt, from, to })
       }
 
-      /** Counts a text that the stream sends, and returns it. */
+      /** Adds `text`, which the stream is about to send, to the sent bytes and records. Returns `text`. */
       const send = (stream: StreamState, text: Uint8Array, records: number) => {
         const { bytes, records: sentRecords } = stream.sent
         stream.sent = { bytes: bytes + text.length, records: sentRecords + records }

@@ -18,7 +18,7 @@ interface LoadedColumn {
   readonly schemas: { readonly select: Schema.Codec<unknown, unknown>; readonly json: Schema.Codec<unknown, unknown> }
 }
 
-/** Columns that only data files have. The models have no response schemas for them, so these are defined here. */
+/** Response schemas for columns that data files have but responses do not, so that the models lack them. */
 const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
   source: addedColumns.source,
   source_links: addedColumns.source,
@@ -50,7 +50,7 @@ export interface ChangeWithoutRows {
   /** The first day of the month whose partitions contain the transaction's rows. */
   readonly month: string
   readonly kind: ChangeKind
-  /** Continues the feed after the change. */
+  /** With this cursor, a client continues after the change. */
   readonly cursor: string
   /** The time as the API prints it, with microseconds. */
   readonly recordedAt: string
@@ -79,13 +79,16 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
   const hasKey = (alias: string) =>
     key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // The history's indexes on the key and the transaction contain this expression. If it were only the column, the
-  // planner might choose an index on that column, and read all rows of a large transaction.
+  // The history's indexes on key and transaction contain this expression. With the plain column, the planner might use
+  // an index on the transaction alone, and read all rows of a large transaction.
   const isOf = (column: string) => `coalesce(${column}, 0) = change.transaction`
 
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
-  /** SQL for the delay. A transaction that was dropped counts as recorded when the remaining history begins. */
+  /**
+   * SQL for a correction's delay in seconds. If the transaction that recorded the replaced row was dropped, the delay
+   * is counted from the beginning of the remaining history.
+   */
   const delay = `(
     select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
     from history."${table}" as past
@@ -95,7 +98,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     where ${isEnded} and past.recorded_in > 0
   )`
 
-  /** Compiles the statement that selects the key, the row after the change, the row before it, and `more`. */
+  /** Compiles the statement that selects, for each change, the key, the row after it, the row before it, and `more`. */
   const compileReader = (more: Statement.Fragment) =>
     compileStatement<ReadonlyArray<ChangeWithoutRows>>({
       isPrepared: true,

@@ -29,7 +29,7 @@ const allChanges = { datasets: feedDatasets, tickers: undefined, kinds: undefine
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
 
-/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key with its `number`. */
+/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key, with its count as `number`. */
 const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   const groups = Object.values(Array.groupBy(keys, (key) => JSON.stringify(key)))
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))

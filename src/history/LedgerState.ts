@@ -21,12 +21,12 @@ export interface LedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earl
 
 const decodeLedger = decodeRows(LedgerRow)
 
-/** SQL that formats a `timestamptz` as a moment. */
+/** Returns SQL that formats a `timestamptz` as a moment. */
 const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
 /**
  * Makes a function that polls the ledger. A transaction holds an exclusive advisory lock from before it reads its time
- * until its commit is visible. So while the lock is free, nothing earlier than the clock can still appear.
+ * until its commit is visible. So while the lock is free, every transaction up to the time of the clock is visible.
  */
 export const makeLedgerPoll = (sql: SqlClient.SqlClient) => {
   const query = sql.literal(`

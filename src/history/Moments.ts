@@ -15,13 +15,13 @@ import type { LedgerState } from "./LedgerState.ts"
 export interface ResolvedMoment {
   /** A time in UTC with microseconds. */
   readonly moment: string
-  /** The highest transaction id that was assigned when the last transaction up to the moment committed. */
+  /** The highest transaction id that had been assigned when the last transaction up to the moment committed. */
   readonly bound: string
-  /** Versions replaced later are in partitions of this month or later. Such as `2026-03-01`, or `-infinity`. */
+  /** The month, such as `2026-03-01` or `-infinity`, from which partitions have versions replaced after the moment. */
   readonly month: string
   /**
-   * Ids up to the bound of transactions that were still running at that time, usually none. Undefined if one of them
-   * may be running even now, because its id is not visible yet.
+   * Ids up to the bound whose transactions committed after the moment; usually none. Undefined if such a transaction
+   * may still be running, because its id is not visible yet.
    */
   readonly running: ReadonlyArray<string> | undefined
   /** Whether many requests are for this moment, so that it is worth preparing their statements. */
@@ -29,17 +29,17 @@ export interface ResolvedMoment {
 }
 
 /**
- * After this many requests for a moment, its statements are prepared. Those of rare moments would only displace the
- * prepared statements of requests for the present.
+ * Statements are prepared only after this many requests for the same moment. Otherwise they would displace the prepared
+ * statements of requests for the present.
  */
 const minPopularRequests = 20
 
-/** Returns SQL for the transactions with ids up to the bound that were still running at that time. */
+/** Returns a query for the transactions with ids up to the bound that committed after the moment. */
 const makeRunningQuery = (selection: string, bound: string, moment: string) =>
   `select ${selection} from history.transactions
     where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
 
-/** Returns an SQL array of the ids up to the bound whose transactions were still running at that time. */
+/** Returns SQL for the array of ids up to the bound whose transactions committed after the moment. */
 export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
@@ -91,14 +91,14 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           if (ledger !== undefined) {
             if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
             if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
-            // An older poll does not count, because the clock of the database may have been set forward since.
+            // Ignores polls from before the request, because the database's clock may have been set forward since then.
             const isCurrent = ledger.polledAt >= requestedAt
             if (isCurrent && Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
           }
           return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
 
-      /** Finds the bound, and whether there are writers: each locks the table before it draws its id, until it ends. */
+      /** Finds the bound, and whether a writer locks the table, as each does from before it gets its id to its end. */
       const compileBound = compileStatement<string>({
         isPrepared: true,
         build: (parameter) =>
@@ -123,7 +123,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
       const find = Effect.fnUntraced(function* (moment: string) {
         const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), "history")))
         if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
-        // The next statement sees all transactions that had ended when no writer held the lock.
+        // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
         const statement = {
           text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
             least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
@@ -139,7 +139,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           duration: settlingTimeout,
           orElse: () => Effect.fail(makeDataRefreshingError()),
         })
-        // After a failover that lost transactions, their ids may belong to other transactions.
+        // The timeline is part of the key, because ids of transactions that a failover lost may be assigned again.
         const key = `${getTimeline()} ${moment}`
         const known = resolved.get(key)
         if (known !== undefined) {

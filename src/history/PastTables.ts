@@ -16,7 +16,7 @@ const TableShape = Schema.Struct({
   columns: Schema.String,
   /** Whether at most `MaxSortedRows` current rows of the table are visible at the requested time. */
   has_few_rows: Schema.Boolean,
-  /** The same for its earlier versions. */
+  /** Whether the same is true of the earlier versions of the table's rows. */
   has_few_versions: Schema.Boolean,
 })
 type TableShape = typeof TableShape.Type
@@ -34,8 +34,8 @@ const versionColumns = "recorded_in, replaced_in, replaced_month"
 const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_in, null::date as replaced_month"
 
 /**
- * Returns SQL conditions: whether a version is visible at the requested time. The values need no escaping, because they
- * come from the database and `parseAsOf`.
+ * Returns the SQL conditions for a version that is visible at the requested time: recorded by then, and replaced later.
+ * The values need no escaping, because they come from the database and `parseAsOf`.
  */
 const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined
@@ -49,10 +49,10 @@ const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   }
 }
 
-/** Returns a common table expression with the table's past rows. It has the table's name, so statements read it. */
+/** Returns a common table expression with the table's past rows and its name, so that statements read these rows. */
 const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: ReturnType<typeof makeConditions>) => {
   const { columns, has_few_rows, has_few_versions, table } = shape
-  // A condition outside the union lets PostgreSQL merge the indexes of both tables, in the order of the statement.
+  // With many rows, the condition is outside the union, so that PostgreSQL merges sorted index scans of both tables.
   const rows = has_few_rows
     ? `select ${columns}, ${noVersionColumns} from public.${table} where ${isRecorded}`
     : `select ${columns}, recorded_in, null::bigint as replaced_in, null::date as replaced_month from public.${table}`
@@ -77,10 +77,11 @@ export const makePastTableRewriters = Effect.gen(function* () {
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
   const decodeShapes = decodePositionalRows(TableShape)
 
-  /** SQL that counts rows and stops above the limit. Two conditions are counted separately, to use one index each. */
+  /** SQL that counts rows up to just above the limit. */
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 
+  // Current rows are counted with two counts instead of `or`, so that each count uses its own index.
   const findShape = (table: string, { bound, month }: ResolvedMoment) => `
     select '${table}', (
       select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute

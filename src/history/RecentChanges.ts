@@ -136,7 +136,7 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     place.end = batch.end
     place.cursor = batch.cursor
     const [first] = batch.changes
-    // The stream may have read the beginning of the batch from the database.
+    // The stream has read the beginning of the batch from the database. Those changes are skipped.
     if (first !== undefined && !isLaterPosition(first, previous)) {
       return select(batch, (change) => isLaterPosition(change, previous) && matches(change))
     }

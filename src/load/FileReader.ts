@@ -5,7 +5,7 @@ import { Csv } from "effect/encoding"
 import { createGunzip } from "node:zlib"
 import { OperationProgress } from "../observability/Progress.ts"
 
-/** A row before validation: the text of each cell, a list of texts, or null. */
+/** A row before validation. Each cell is text, a list of strings, or null. */
 export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
 export interface CellProblem {

@@ -8,7 +8,7 @@ const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
-/** Returns at most one file per table, in the order of `loadableDatasets`, and the names of all other files. */
+/** Returns each table's file, in the order of `loadableDatasets`, and the other names. Fails if a table has several. */
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -44,7 +44,7 @@ export interface LoadTask {
   readonly file: string
   /** Adds the file's rows to the table and updates rows whose key already exists, instead of replacing all rows. */
   readonly append: boolean
-  /** With `append`: existing rows keep their values in columns that the file omits, instead of null. */
+  /** With `append`: in columns that the file omits, existing rows keep their values instead of becoming null. */
   readonly keepOmitted?: boolean
   /** Validates the whole file and changes nothing. */
   readonly check?: boolean
@@ -71,7 +71,7 @@ export interface LoadResult extends Readonly<RowCounts> {
   readonly warning: string | undefined
 }
 
-/** Rows with a symbol that is too long for `/v1/ticker-changes`. */
+/** Loaded rows whose symbol is too long for `/v1/ticker-changes`. */
 interface UnreachableRows {
   readonly examples: Array<string>
   count: number
@@ -171,7 +171,7 @@ const startNextStep = (name: string) =>
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-/** Fails if a new row lacks a required column, because the file omits it. */
+/** Fails if the file omits a required column but has new rows, which need a value in it. */
 const refuseIncompleteRows = Effect.fnUntraced(
   function* (
     columns: ReadonlyArray<LoadColumn>,
@@ -200,8 +200,8 @@ const refuseIncompleteRows = Effect.fnUntraced(
 )
 
 /**
- * Returns the column for the staging table: without its default if null means that the file gives no value. In a
- * replacement, only the time of the load (`now()`) is such a column; others get their defaults, as in a new table.
+ * Removes the column's default, so that a missing value stays null in the staging table until the merge. In a
+ * replacement, this applies only to the time of the load (`now()`); other columns get their defaults at once.
  */
 const toStagedColumn = (column: LoadColumn, { append }: LoadTask): LoadColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column

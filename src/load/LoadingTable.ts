@@ -46,7 +46,7 @@ export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
   yield* sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName(table)}))`
 })
 
-/** Runs the statements that a query of PostgreSQL's catalogs generates. */
+/** Runs the statements that a query of PostgreSQL's catalogs returns. */
 const runGenerated = Effect.fnUntraced(
   function* (generated: Effect.Effect<ReadonlyArray<{ readonly statement: string }>, SqlError.SqlError>) {
     const sql = yield* SqlClient.SqlClient
@@ -113,7 +113,7 @@ const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: Loadab
   return indexes.some(({ columns }) => keyColumns.symmetricDifference(new Set(columns)).size === 0)
 })
 
-/** Adds a unique constraint on the dataset's key to the table in `loading`. */
+/** Adds a unique constraint on the dataset's key to the staging table. */
 export const addUniqueKey = Effect.fnUntraced(function* ({ key, table }: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`alter table loading."${table}" add unique nulls not distinct (${quoteColumns(key)})`)
@@ -136,8 +136,8 @@ const convertCell = ({ default_value, is_list, name, type }: LoadColumn) => {
 }
 
 /**
- * Returns a function that inserts a batch of rows, with one array parameter per column. If rows have the same key, the
- * last one wins (D22, corrections). Counts added keys, rows superseded by a later row, and dropped identical rows.
+ * Returns a function that inserts a batch of rows; of rows with the same key, the last one wins (D22, corrections). The
+ * function returns the numbers of added keys, of rows superseded by a later row, and of dropped identical rows.
  */
 export const makeRowInserter = Effect.fnUntraced(
   function* (target: string, columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) {
@@ -201,7 +201,7 @@ const matchKey = (columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) 
     `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
   ).join(" and ")
 
-/** Returns the line numbers of the first rows in `source` whose keys are not in `target`. */
+/** Returns the line numbers of the first `limit` rows in `source` whose keys are not in `target`. */
 export const findLinesWithNewKeys = Effect.fnUntraced(
   function* (
     source: string,
@@ -223,7 +223,7 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
 export interface MergeRowsOptions {
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
-  /** The dataset's `keepsExisting` applies, and other programs may write to the table at the same time. */
+  /** Whether the dataset's `keepsExisting` applies and other programs may write to the table during the merge. */
   readonly isAppend: boolean
 }
 
@@ -236,8 +236,8 @@ export class IncompleteMerge extends Schema.TaggedError<IncompleteMerge>()("Inco
 const maxMergePasses = 10
 
 /**
- * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file gives no value.
- * That alone does not count as a difference. New rows, and rows that differ in another column, get the default.
+ * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file has no value:
+ * new rows, and rows that differ in another column, get the default. Rows that do not differ stay unchanged.
  */
 export const mergeRows = Effect.fnUntraced(
   function* (
@@ -288,7 +288,7 @@ export const mergeRows = Effect.fnUntraced(
       updated += yield* update
       const { added: newlyAdded = 0, given = 0 } = (yield* insert)[0] ?? {}
       added += newlyAdded
-      // Another program may have added a row between the two statements.
+      // Another program may have added a row with the same key between the two statements, so that neither merged it.
       const unmerged = isAppend ? yield* findUnmergedRow : undefined
       if (unmerged === undefined) return { added, updated, unchanged: given - added - updated }
       if (pass < maxMergePasses) continue

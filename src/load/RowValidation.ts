@@ -38,7 +38,7 @@ const wording = {
   notInFirstRow: "is not in the first row, and with --keep-omitted all rows need the same columns",
 }
 
-/** The reason for a required column that the file omits. */
+/** The reason why a new row is refused if the file omits a required column. */
 export const missingInNewRowReason = "is missing, and no existing row has this key"
 
 const formatReasons = makeValidationReasonFormatter(wording)
@@ -90,7 +90,7 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
   let rowColumns: ReadonlySet<string> | undefined
   let isUnread = mayOmitColumns
 
-  /** Excludes the columns that the file omits from validation. */
+  /** Skips validation of the columns that the file omits. `names` are the columns that it has. */
   const omitColumnsExcept = (names: ReadonlyArray<string>) => {
     isUnread = false
     omitted = columns.filter((name) => !names.includes(name) && !alwaysValidated.has(name))
@@ -100,7 +100,7 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
     requiredColumns = findMissingColumns(decode)
   }
 
-  /** Compares the columns of a row with those of the first row. */
+  /** Returns a problem for each column that only the row has, or only the first row. */
   const findDifferentColumns = (cells: RowCells): ReadonlyArray<CellProblem> => {
     if (isUnread) {
       rowColumns = new Set(Object.keys(cells))
@@ -160,7 +160,7 @@ const isRepeatedColumn = ({ column, reason }: CellError, index: number, errors: 
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
-/** Lists the errors of the first bad rows. */
+/** Makes the error of a refused file, which lists the problems of the first bad rows. */
 export const makeInvalidRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<CellError>>) => {
   const errors = badRows.slice(0, maxReportedBadRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((

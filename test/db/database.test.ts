@@ -1,3 +1,4 @@
+/** Database reads: locks, time limits, retries, a full pool, and a database that is down (§7.2, §8). */
 import { PgConnection, PgPool } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
@@ -54,8 +55,8 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
-  it.effect("causes one retry after two seconds, and then 503 data_refreshing with Retry-After 5 (§7.2)", () =>
+layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it) => {
+  it.effect("is retried once after two seconds, and then gets 503 data_refreshing with Retry-After 5 (§7.2)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       yield* insertRows("ticker_changes", event)
@@ -72,7 +73,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
       assert.isBelow(seconds, 9.9, "a second retry would take four seconds more")
     }))
 
-  it.effect("causes no error if the lock ends before the retry (§7.2)", () =>
+  it.effect("succeeds if the lock ends before the retry (§7.2)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       yield* other.query("begin")
@@ -86,7 +87,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
       assert.isAtLeast(seconds, 3.9, "a lock wait of two seconds, and a delay of two seconds")
     }))
 
-  it.effect("causes no retry if the lock ends within two seconds (§8)", () =>
+  it.effect("is not retried if the lock ends within two seconds (§8)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       yield* other.query("begin")
@@ -99,7 +100,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
       assert.isBelow(seconds, 3.9, "a retry would take four seconds")
     }))
 
-  it.effect("causes no error if PostgreSQL ends a read because of a deadlock (§8)", () =>
+  it.effect("succeeds on retry if PostgreSQL ends it because of a deadlock (§8)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       const causeDeadlock = Effect.gen(function* () {
@@ -113,7 +114,8 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
             and pid in (select pid from pg_locks where not granted)
         `)
         assert.isAbove(rows.length, 0)
-        // PostgreSQL ends the first session that has waited for a second. On a slow machine it may be this one.
+        // PostgreSQL ends the first session that has waited for a second. On a slow machine, that may be the test's own
+        // session instead of the read. Then the test repeats.
         const hasEndedRead = yield* other.query(
           `lock table ${String(valueAt(rows, 0, "name"))} in access exclusive mode`,
         ).pipe(Effect.as(true), Effect.catchIf(isLockError, () => Effect.succeed(false)))
@@ -124,7 +126,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
       yield* Effect.repeat(causeDeadlock, { until: (isDone) => isDone })
     }))
 
-  it.effect("is read with server-side time limits: 2 s for a lock, 30 s for a statement (§8)", () =>
+  it.effect("has server-side time limits: 2 s for a lock, 30 s for a statement (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const settings = yield* sql`
@@ -134,7 +136,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
       assert.deepStrictEqual(settings, [{ lock: "2s", statement: "30s", zone: "UTC" }])
     }))
 
-  it.effect("causes 503 data_refreshing without a retry if a query reaches the time limit for statements (§7.2)", () =>
+  it.effect("fails with data_refreshing, without a retry, at the time limit for statements (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const database = yield* Effect.provide(Database, Database.layer)
@@ -178,7 +180,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
 
-    it.effect("leaves connections for key look-ups while one endpoint uses its full share (§7.2)", () =>
+    it.effect("leaves connections for key lookups while one endpoint uses its full share (§7.2)", () =>
       Effect.gen(function* () {
         const settings = { DATABASE_POOL_SIZE: "5", DATABASE_POOL_TIMEOUT: "300 millis" }
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
@@ -223,7 +225,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
   },
 )
 
-/** The result of every query that uses the pool directly. */
+/** The effect that `fakePool` runs instead of each query. */
 let pooledQuery: Effect.Effect<never, SqlError.SqlError> = Effect.never
 
 const fakePool: PgPool.PgPool = {
@@ -376,7 +378,7 @@ layer(withoutServer)("A read", (it) => {
       }))
   }
 
-  it.effect("shares eight of ten connections with reads of the same endpoint, and waits at most five seconds for one (§7.2)", () =>
+  it.effect("waits at most five seconds while reads of the same endpoint hold all connections that it may use (§7.2)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const end = yield* Deferred.make<void>()

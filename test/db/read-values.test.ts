@@ -52,7 +52,7 @@ const waitUntilRunning = (mark: string, wanted: number) =>
 const startSleep = (mark: string, seconds = 60) =>
   Effect.forkChild(readValues(`select pg_sleep($1), 'done' /* ${mark} */`, [seconds]), { startImmediately: true })
 
-/** Fails if a permit or a connection was lost: then fewer reads than connections run at once. */
+/** Fails if a permit or a connection was lost. In that case, fewer reads run at once than the pool has connections. */
 const checkPool = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
@@ -155,7 +155,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   let run = 0
 
   it.effect.prop(
-    "loses no permit and no connection, whatever is interrupted or closed, and when (§7.2)",
+    "loses no permit and no connection, no matter what is interrupted or closed at which moment (§7.2)",
     { steps: Schema.Array(Step) },
     ({ steps }) =>
       Effect.gen(function* () {

@@ -29,11 +29,8 @@ const get = (port: number, path: string, key: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/**
- * Starts the service with an external database and the given permissions. Checks that it serves, stops, and is denied
- * nothing.
- */
-const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
+/** Starts, uses and stops the service with an external database. Fails if it needs more permissions than `flags`. */
+const checkConfinedService = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const url = yield* Service.copyMigratedDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
   const key = yield* Effect.provide(Service.ensureAccountWithKey("confined", "basic"), context)
@@ -51,11 +48,11 @@ const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArra
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })(
   "A confined service",
   (it) => {
-    it.effect("writes no files with DATABASE_URL under Node's permission model (operations/deployment)", () =>
+    it.effect("needs no write access to files with DATABASE_URL under Node's permission model (operations/deployment)", () =>
       Effect.gen(function* () {
         const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
         assert.isFalse(yield* canWriteFiles(process.execPath, flags))
-        yield* serves(process.execPath, flags)
+        yield* checkConfinedService(process.execPath, flags)
       }))
 
     it.effect("needs only one network address, the project folder and its settings with DATABASE_URL on Deno (operations/deployment)", () =>
@@ -63,7 +60,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
         const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]
         assert.isFalse(yield* canWriteFiles(deno, flags))
-        yield* serves(deno, flags)
+        yield* checkConfinedService(deno, flags)
       }))
   },
 )

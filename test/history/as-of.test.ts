@@ -1,4 +1,4 @@
-/** `as_of`: answers about the past, over HTTP (decision 0114). */
+/** `as_of`: responses about the past, over HTTP (decision 0114). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -131,7 +131,7 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
 })).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeysLayer))
 
 layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parameter as_of of every endpoint", (it) => {
-  it.effect("gives byte for byte the answer of that time, with few rows and with many (0114)", () =>
+  it.effect("gives, byte for byte, the response of that time, with few rows and with many (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -166,7 +166,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       let differences = 0
       for (const [index, [moment, answers]] of moments.entries()) {
         for (const [number, [target, answer]] of Array.from(answers).entries()) {
-          // Each instance answers each request, but for different moments.
+          // Each instance gets each request, but for different moments.
           const port = (index + number) % 2 === 0 ? withFewRows : withManyRows
           const past = yield* requestOverWire(port, at(target, moment), ultimate)
           assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} differs from the answer at that time`)
@@ -174,7 +174,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
           if (index > 0 && answer.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
         }
       }
-      // Otherwise the writes would not affect the answers.
+      // If few responses differ between moments, the writes were too few for this test to prove anything.
       assert.isAbove(differences, requested.length * (moments.length - 1) / 6)
     }).pipe(Effect.scoped))
 })
@@ -191,7 +191,7 @@ describe("The parameter as_of", () => {
       "2026-03-02T09:30-05:00": "2026-03-02T14:30:00.000000Z",
       "2026-03-02T00:00:00.123456Z": "2026-03-02T00:00:00.123456Z",
       "2026-03-02T00:00:00.5+05:30": "2026-03-01T18:30:00.500000Z",
-      // A URL decodes + to a space.
+      // In a query string, + decodes to a space.
       "2026-03-02T00:00:00 05:30": "2026-03-01T18:30:00.000000Z",
     }
     for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseAsOf(text), moment, text)
@@ -310,7 +310,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
-        // Records the transaction, as a commit does just before its end.
+        // Records the transaction, as a commit does just before it completes.
         Effect.andThen(addNews("committing", "WAIT"), sql`set constraints all immediate`),
       )
       const moment = yield* readDatabaseClock
@@ -409,7 +409,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       })
       assert.deepStrictEqual(yield* changesAt("2020-06-29"), ["2020-06-30T03:59:59.999999Z", null])
       assert.deepStrictEqual(yield* changesAt("2020-07-01T04:59:59Z"), ["2020-07-01T04:59:59.000000Z", null])
-      // Midnight in Chicago.
+      // Midnight at -05:00, when the announced change takes effect.
       assert.deepStrictEqual(yield* changesAt("2020-07-01T05:00:00Z"), ["2020-07-01T05:00:00.000000Z", "ANB"])
       assert.deepStrictEqual(yield* changesAt("2020-07-01"), ["2020-07-02T03:59:59.999999Z", "ANB"])
       const filtered = yield* get("/v1/news?date_to=2020-06-30&as_of=2020-06-30")
@@ -437,7 +437,7 @@ const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeysLay
 
 // The service's clock moves only when the test advances it, so it lags behind the database's clock.
 layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
-  it.effect("is accepted: an earlier poll does not decide that it is in the future", () =>
+  it.effect("is accepted, even if it was still in the future at the last poll", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("1 millis")
       const moment = yield* readDatabaseClock
@@ -450,7 +450,7 @@ layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
 })
 
 layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("The caches", (it) => {
-  it.effect("keep answers about the past while the tables change, separately for each moment", () =>
+  it.effect("keep responses about the past while the tables change, separately for each moment", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* ServiceInstances.startServiceInstance()
@@ -461,7 +461,7 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
       const second = at("/v1/news?ticker=MEM", yield* readDatabaseClock)
       for (const target of [first, second, first, second]) yield* request(target)
       yield* addNews("three", "MEM")
-      // The service has noticed the change when a current request has the row.
+      // Once a request for the present returns the row, the service has noticed the change.
       yield* Effect.repeat(request("/v1/news?ticker=MEM"), { until: ({ text }) => text.includes("three") })
       const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.forEach([first, second], request))
       assert.deepStrictEqual(answer.map(titlesOf), [["one"], ["one", "two"]])

@@ -132,7 +132,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** Loads the copy into an empty database, and returns the rows of the table there. */
+/** Loads one dataset of the copy into an empty database, and returns the rows of its table there. */
 const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
   const fs = yield* FileSystem.FileSystem
   const content = copy.toNdjson(dataset)
@@ -229,7 +229,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.sameMembers([...feedDatasets], loadableDatasets.map(({ table }) => table))
     }))
 
-  it.effect("delivers a transaction that began first but committed last after the others", () =>
+  it.effect("delivers transactions in the order of their commits, even if the last to commit began first", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* now

@@ -1,4 +1,4 @@
-/** The counts of corrections equal those of the change feed, whatever batches the job counts (decision 0118). */
+/** The counts of corrections equal those of the change feed, for batches of any size (decision 0118). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
-/** Takes the lease of the job, as another process would, so that only the tests count changes. */
+/** Holds the job's lease, as another process would, so that only the tests count changes. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
@@ -126,7 +126,7 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
     // The statements of a transaction change different rows. Otherwise a row could get its former values back, which
     // records it anew but is no change in the feed.
     const statements = Array.makeBy(choose([1, 1, 2, 4]), (index) => chooseStatement(choose, (first + index) % 4 + 1))
-    // Writers that wait for each other's rows may deadlock. Then one of them has written nothing.
+    // Writers that wait for each other's rows may deadlock, in which case one of them writes nothing.
     yield* Effect.ignore(
       sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })),
     )
@@ -168,7 +168,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The count
       assert.include(page, `<time datetime="${counts.since}">`)
     }))
 
-  it.effect("equal those of the change feed, whatever the batches, and even if two processes count at once (0118)", () =>
+  it.effect("equal those of the change feed for batches of any size, even if two processes count at once (0118)", () =>
     Effect.gen(function* () {
       const intervals = ["30 minutes", "20 hours", "6 days", "29 days", "45 days"]
       for (const [index, interval] of intervals.entries()) {
@@ -270,7 +270,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     assert.deepStrictEqual(yield* drop, [{ month: "2020-03-01" }])
   })
 
-  it.effect("does not change the counts, and counting continues, even if it was far behind (0118)", () =>
+  it.effect("does not change the counts, and counting continues even if it was far behind (0118)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const close = (value: number) => sql`update daily_prices set close = ${value}`

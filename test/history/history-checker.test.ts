@@ -189,7 +189,7 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
   ],
 }
 
-describe("The checker of histories", () => {
+describe("The history checker", () => {
   it("accepts a history that keeps every promise (0113, 0114, 0115)", () => {
     assert.deepStrictEqual(findHistoryViolations(valid), [])
   })

@@ -14,7 +14,7 @@ import { getInputCount } from "../support/Thoroughness.ts"
 
 // @module-tag slow
 
-/** Tables with special cases: null in the key, no columns but the key, a generated column, and a date in the key. */
+/** Tables with special cases: a null or a date in the key, no columns besides the key, and a generated column. */
 const tables = ["historical_tickers", "ticker_changes", "news", "daily_prices"] as const
 type Table = typeof tables[number]
 
@@ -155,7 +155,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
   excludeTestServices: true,
   timeout: "180 seconds",
 })("The history", (it) => {
-  it.effect("has every past state and the net changes of every transaction, whatever the statements (0113)", () =>
+  it.effect("has every past state and the net changes of every transaction, for any statements (0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -163,7 +163,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
       const choose = makeRandomChooser(20_261_122)
       const open = new Set<number>()
-      /** Runs a statement. If it fails, because some updates violate a key, rolls its transaction back. */
+      /** Runs a statement. Some updates violate a key and fail; the transaction is then rolled back. */
       const write = (connection: PgClient.PgClient, at: number, statement: string) =>
         Effect.catch(
           connection.unsafe(statement),
@@ -313,7 +313,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.strictEqual(found.length, 3)
     }).pipe(Effect.scoped))
 
-  it.effect("records the differences of a load, and unchanged rows keep their time (0113, 0116)", () =>
+  it.effect("records only the rows that a load changes (0113, 0116)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

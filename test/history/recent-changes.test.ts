@@ -52,7 +52,7 @@ describe("The recent changes", () => {
           const end = { recordedAt: last.recordedAt, position: isEnded ? Infinity : last.position }
           recent.append({ changes, cursor: last.cursor, end, hasMore: false })
         }
-        // A stream joins at any position up to which it has read the feed itself.
+        // A stream joins at the position up to which it has read the feed, which may be behind the newest change.
         const from = choose([written.length, Math.max(0, written.length - choose([1, 3, 9]))])
         const joined = written[from - 1]
         const end = joined ?? start

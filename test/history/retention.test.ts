@@ -61,7 +61,7 @@ const readCurrentMonth = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 const isStarted = Effect.map(readCurrentMonth, (month) => month !== "2020-03")
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job history", (it) => {
-  it.effect("starts the month, and drops months older than HISTORY_RETENTION after five minutes (operations/history)", () =>
+  it.effect("starts a new month, and drops months older than HISTORY_RETENTION after five minutes (operations/history)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const thisMonth = (yield* readCurrentMonth) ?? ""

@@ -166,7 +166,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       ])
     }))
 
-  it.effect("misses, repeats and reorders nothing, whatever the filters and however often the connection breaks", () =>
+  it.effect("misses, repeats and reorders no change, for any filter and however often the connection breaks", () =>
     Effect.gen(function* () {
       const choose = makeRandomChooser(5)
       const start = yield* now
@@ -289,7 +289,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         const startedAt = performance.now()
         yield* change(stream)
         yield* untilEnded(stream, reason)
-        // Twice the promise, because other tests share the machine.
+        // Twice the documented second, because other tests share the machine.
         assert.isBelow(performance.now() - startedAt, 2_000)
         return endOf(stream)
       })
@@ -442,7 +442,7 @@ const untilMetric = (expected: number, name: string, reason?: string) =>
 layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A slow client",
   (it) => {
-    it.effect("is told where to continue when it reads again, while other clients receive everything", () =>
+    it.effect("receives a cursor to continue with when it reads again, while other clients receive everything", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const start = yield* now

@@ -1,3 +1,4 @@
+/** Rows are read from CSV and NDJSON files, compressed or not (D31). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
@@ -21,7 +22,7 @@ const rowsOf = Effect.fnUntraced(
   },
 )
 
-/** Parts of generated cells. Most of them are hard to parse for a CSV reader. */
+/** Parts of generated cells, most of them hard for a CSV reader to parse. */
 const awkward = [
   '"',
   ",",
@@ -130,7 +131,7 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("decodes characters and rows that are split between chunks (D31)", () =>
     Effect.gen(function* () {
-      // Uses characters of several bytes and rows of different lengths, so that some chunks end inside each of them.
+      // Uses multibyte characters and rows of different lengths, so that some chunks end inside a character or a row.
       const table = Array.from(
         { length: 4_000 },
         (_, at) => ["é€😀".repeat(at % 23), `"${"ü,\n".repeat(at % 5)}`, String(at)],

@@ -1,3 +1,4 @@
+/** Loading a folder of files, checking without loading, and the example files of `datasets` (operations/data). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -61,7 +62,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual(yield* sql`select 1 from pg_tables where schemaname = 'loading'`, [])
     }))
 
-  it.effect("finds the files in a folder that are named after a table, and lists the others (operations/data)", () =>
+  it.effect("finds the files that are named after a table, and lists the folder's other files (operations/data)", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({
         "news.ndjson.gz": "",

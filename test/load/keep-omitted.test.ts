@@ -53,7 +53,7 @@ const toCsv = (rows: ReadonlyArray<Row>) => {
   return [names.join(","), ...rows.map((row) => names.map((name) => quote(row[name])).join(","))].join("\n")
 }
 
-/** Chooses the key, the columns that are validated together, and some random others. */
+/** Chooses the columns of a file: the key, the columns that are validated together, and random other ones. */
 const chooseColumns = (
   { combinedColumns = [], key }: LoadableDataset,
   columns: ReadonlyArray<LoadColumn>,
@@ -198,7 +198,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
       }),
   )
 
-  it.effect("keeps an event that was confirmed or rejected, if the file repeats it as estimated (D22)", () =>
+  it.effect("leaves a confirmed or rejected event unchanged if the file repeats it as estimated (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const event = { new_ticker: "NEW", effective_date: "2026-06-01", cik: "0000000001", source_links: source }

@@ -1,3 +1,4 @@
+/** `load`: valid and invalid files, equal keys, concurrent readers and writers, and interruptions (D31). */
 import { assert, describe, layer } from "@effect/vitest"
 import {
   Clock,
@@ -300,7 +301,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(message, /accounts.*ticker_changes.*historical_tickers.*intraday_runners/)
       }))
 
-    it.effect("fills missing columns: null, an empty array, or the time of the load for recorded_at (D31)", () =>
+    it.effect("fills missing columns with null, an empty array or, for recorded_at, the time of the load (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const now = Effect.map(sql<{ readonly now: Date }>`select now()`, ([row]) => row?.now.getTime() ?? Number.NaN)
@@ -1213,7 +1214,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  describe("if it is interrupted or killed", () => {
+  describe("that does not finish", () => {
     it.effect("leaves only the old rows after an interruption (D31)", () =>
       Effect.gen(function* () {
         yield* seed

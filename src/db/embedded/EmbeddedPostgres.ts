@@ -1,7 +1,6 @@
 /**
- * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one to exit
- * stops it. Each process keeps a connection that holds a shared advisory lock, which shows the other processes that it
- * is running. If that connection ends, the server has died. The home's file lock serializes starts and stops.
+ * Starts an embedded PostgreSQL server. All processes with the same home directory share it; the last one to exit stops
+ * it. docs/decisions/0085-embedded-server-is-shared.md explains the locks.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from "effect"
@@ -25,7 +24,10 @@ export const TickerlineHomeConfig: Config.Config<string> = Config.NonEmptyString
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
 )
 
-/** An arbitrary number. The lock is taken in the database `postgres`, so it never collides with the service's locks. */
+/**
+ * The advisory lock that every process holds in shared mode, so that a process can tell whether it is the last one. It
+ * is taken in the database `postgres`, so it never collides with the service's locks.
+ */
 const presenceLockId = 7_101_883
 
 const connect = (cluster: EmbeddedCluster, port: number) =>
@@ -61,7 +63,7 @@ const ensureConnected = (cluster: EmbeddedCluster, fixedPort: number | undefined
     }),
   )
 
-/** Registers this process with the server. `lost` completes when the connection ends. */
+/** Registers this process as a user of the server. `lost` completes when its connection ends: the server has died. */
 const join = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
   const { port, connection } = yield* ensureConnected(cluster, fixedPort)
   yield* connection.query("SET lock_timeout = '10s'")
@@ -92,8 +94,8 @@ const keepPresence = Effect.fnUntraced(
 )
 
 /**
- * Connects again after the server died, which all processes notice. The first one to get the file lock restarts the
- * server.
+ * Reconnects after the server died. All processes that used the server do so; the first one to get the file lock
+ * restarts it.
  */
 const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")

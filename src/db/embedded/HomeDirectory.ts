@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Returns the data folder that root uses if the server's user cannot access the home, such as one in /root. */
+/** Returns the folder for the data if this process is root and the server's user cannot enter the home directory. */
 export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
@@ -23,8 +23,8 @@ const advice: Record<string, string> = {
   ENOENT: "it does not exist and cannot be created; set TICKERLINE_HOME to a writable folder",
   ENOSPC: "the disk is full; free some space and start again",
   EDQUOT: "the disk quota is used up; free some space and start again",
-  EACCES: "permission denied; set TICKERLINE_HOME to your own folder",
-  EPERM: "permission denied; set TICKERLINE_HOME to your own folder",
+  EACCES: "permission denied; set TICKERLINE_HOME to a folder of your own",
+  EPERM: "permission denied; set TICKERLINE_HOME to a folder of your own",
   EROFS: "the file system is read-only; set TICKERLINE_HOME to a writable folder",
   ENOTDIR: "a part of that path is a file; set TICKERLINE_HOME to a folder",
 }
@@ -51,8 +51,8 @@ const makeLockError = (home: string) => (cause: unknown) =>
   new EmbeddedPostgresError({
     message: String(cause).includes("is locked")
       ? `${lockHeld} the embedded PostgreSQL of ${home} for two minutes. Stop it, and start again.`
-      : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to your own local folder, ` +
-        `${databaseUrlHint}.`,
+      : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to a folder of your own on a ` +
+        `local disk, ${databaseUrlHint}.`,
   })
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHeld)
@@ -61,8 +61,8 @@ const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHe
 const lockStatements = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
 
 /**
- * Runs an effect in one process at a time, under an SQLite file lock: the only lock in both Node and Deno that the
- * kernel releases when its process is killed.
+ * Runs an effect in one process at a time, under an SQLite file lock. No other lock in both Node and Deno is released
+ * by the kernel when the process that holds it is killed.
  */
 export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
@@ -76,8 +76,8 @@ export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, 
   )
 
 /**
- * Creates a folder for the data, and a link to it in the home. Its name is random, so that a home that is deleted and
- * re-created never picks up its old database.
+ * Creates a folder for the data, and a link to it in the home. The folder's name is random, so that a home that is
+ * deleted and created again never finds its old database.
  */
 const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link: string) {
   const fs = yield* FileSystem.FileSystem

@@ -48,7 +48,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Copies a folder without build files. Sets permissions, because npm's umask may deny access to the server's user. */
+/** Copies a folder without links and build files. Sets permissions, as npm's umask may exclude the server's user. */
 const copyFolder = (
   from: string,
   to: string,
@@ -90,7 +90,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // Creates hard links, the only links that Node and Deno allow with restricted permissions. If that fails, copies.
+  // With restricted permissions, Node and Deno allow only hard links. If the file system has none, copies the files.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,

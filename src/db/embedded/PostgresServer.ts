@@ -170,7 +170,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixe
   )
 })
 
-/** Starts the server unless it is running, and returns its port. If the port is taken but not fixed, picks another. */
+/** Starts the server unless it is running, and returns its port. Without `fixedPort`, avoids a port that is in use. */
 export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({

@@ -21,14 +21,14 @@ export const readFileOwner = (path: string) =>
   )
 
 export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, uid: number) {
-  // On macOS, /etc/passwd does not list regular users.
+  // On macOS, /etc/passwd does not list regular users, so the name may be unknown.
   const name = (yield* readUsers()).find((user) => user.uid === uid)?.name
   return yield* new EmbeddedPostgresError({
     message:
       `${path} belongs to ${
         name === undefined ? `uid ${uid}` : `user ${name} (uid ${uid})`
       } and cannot be used by uid ${process.getuid?.()}. ` +
-      `Start as that user, set TICKERLINE_HOME to your own folder, ${databaseUrlHint}.`,
+      `Start as that user, set TICKERLINE_HOME to a folder of your own, ${databaseUrlHint}.`,
   })
 })
 
@@ -37,8 +37,8 @@ export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
 /**
- * If this process is root, chooses the user that runs PostgreSQL: the owner of the data directory, or an unprivileged
- * user, who must be in /etc/passwd, because initdb looks it up there.
+ * If this process is root, chooses the unprivileged user that runs PostgreSQL: the owner of existing data, otherwise
+ * the first of `listUnprivilegedUsers` in /etc/passwd, where initdb looks it up.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readFileOwner(data)

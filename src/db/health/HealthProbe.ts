@@ -1,9 +1,6 @@
 /**
- * Detects that the primary is gone and closes connections to it, so that requests fail at once (§8: database load)
- * instead of waiting up to 15 minutes for the kernel. It probes twice a second over its own connection:
- * - Nothing received for five seconds: all connections are closed and new ones blocked.
- * - The server is a standby: connections are closed and blocked, because it may lack new charges and revoked keys.
- * - A different server responds: older connections are closed, because they point to the replaced server.
+ * Probes the primary twice a second. Closes connections to a server that is silent, replaced or a standby, so that
+ * requests fail at once instead of waiting up to 15 minutes for the kernel (§8: database load).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
@@ -104,10 +101,12 @@ export class HealthProbe extends Context.Service<HealthProbe, {
           isRefused = false
           const previous = serverStartedAt
           serverStartedAt = started
-          // Also closes the probe's own connection, so that the next probe may reach a different server.
+          // A standby may lack charges and revoked keys. This also closes the probe's own connection, so that the next
+          // probe may reach a different server.
           if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
           if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
           registries.forEach(({ unblock }) => unblock())
+          // Closes only connections older than the probe's own, because they lead to the replaced server.
           if (previous !== undefined && previous !== started) {
             yield* closeConnections("replaced", "Another database server responds")
           }

@@ -1,6 +1,5 @@
 /**
  * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
- * If a host vanishes, its sockets stay open, and requests wait until the kernel gives up after 15 minutes.
  * docs/decisions/0021-socket-registry.md explains why it is not Effect's `CircuitBreaker`.
  */
 import { Effect, Redacted } from "effect"
@@ -28,7 +27,7 @@ const parseTarget = (address: string): TcpNetConnectOpts | { readonly path: stri
   const hostname = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
   const host = url.searchParams.get("host") ?? hostname
   const port = Number(url.searchParams.get("port") ?? (url.port === "" ? 5432 : url.port))
-  // The driver sends a statement in one write and then waits, so Nagle's algorithm would only delay it.
+  // Turns Nagle's algorithm off: it would only delay statements, because the driver sends each of them in one write.
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
 }
 

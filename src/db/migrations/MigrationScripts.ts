@@ -24,7 +24,7 @@ export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
   /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
-  /** The first release that no longer uses what this script removes. It must precede the release with this script. */
+  /** The first release that no longer uses what this script removes. The script itself belongs to a later release. */
   readonly contractedSince: string | undefined
 }
 

@@ -1,7 +1,6 @@
 /**
- * Applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other processes start or serve.
- * Each migration has its own transaction, so that locks are held briefly. A waiting lock request blocks all requests
- * behind it, so a migration waits only briefly for a lock and tries again later.
+ * Applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other processes start or serve. Each has its
+ * own transaction, waits only briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
@@ -50,7 +49,7 @@ const requireCreatePermission = Effect.gen(function* () {
 /** The advisory lock that serializes migrations. Earlier releases use the same number. */
 const migrationLockId = 7_101_884
 
-/** Time limit for each lock wait, because other requests queue behind it. */
+/** Time limit for each lock wait, because all other lock requests for the table queue behind it. */
 const lockTimeout = "250ms"
 
 /** Pause between attempts to lock a table that is in use. */
@@ -62,8 +61,8 @@ const maxLockRetries = 600
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
 /**
- * Waits only briefly for the lock, because `create index concurrently` in the process that holds it waits for this
- * transaction.
+ * Waits only briefly for the migration lock: if the process that holds it runs `create index concurrently`, that
+ * statement waits for this transaction to end.
  */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -88,7 +87,7 @@ const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
- * Runs a script without a transaction on a second connection, because the first one holds the migration lock.
+ * Runs a script outside a transaction, on a second connection, because the first one's transaction holds the lock.
  * The script's statements block no other session while they wait for a lock, so they have no lock timeout.
  */
 const runOutsideTransaction = Effect.fnUntraced(

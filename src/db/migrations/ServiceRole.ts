@@ -1,7 +1,6 @@
 /**
- * Grants the service role its permissions: read datasets, record usage, charge balances and update email states.
- * The role owns no tables, so it can neither alter them nor read payments. After migrations, every role that
- * PostgreSQL's catalogs list with these permissions also receives them on new tables.
+ * Grants service roles their permissions: to read datasets, record usage, charge balances and update email states.
+ * Service roles own no tables, so they can neither alter them nor read payments.
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -55,8 +54,8 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * Returns the statements that revoke the role's default permissions: to create temporary tables, which would hide other
- * tables with the same name, and, before PostgreSQL 15, to create tables in `public`.
+ * Returns the statements that revoke default permissions to create tables: temporary ones, which would hide other
+ * tables with the same name, and, before PostgreSQL 15, those in `public`.
  */
 const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -70,7 +69,7 @@ const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   return found.map(({ revoke }) => revoke)
 })
 
-/** Revokes default permissions to create tables. If another role owns the database, PostgreSQL only warns. */
+/** Revokes default permissions to create tables, and logs the statements that only the database owner can run. */
 const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(yield* findDefaultPermissions(role), (revoke) => sql.unsafe(revoke), { discard: true })
@@ -80,8 +79,8 @@ const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Sets the session time limits on the role, because poolers do not pass them on. Without permission to do so, only logs
- * a warning, if there is a pooler.
+ * Sets the session time limits on the role, because poolers do not pass them on. If this is not permitted, logs a
+ * warning, but only if a pooler is configured.
  */
 const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -106,7 +105,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   )
 })
 
-/** Grants a role exactly the permissions that the service needs. */
+/** Grants a role the permissions that the service needs, and revokes its default permissions to create tables. */
 export const grantServicePermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
@@ -138,7 +137,7 @@ export const grantServicePermissions = Effect.fnUntraced(function* (role: string
   }))
 })
 
-/** Grants existing service roles the permissions on new tables. */
+/** Grants the permissions on new tables to all existing service roles, which PostgreSQL's catalogs list. */
 export const renewServicePermissions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`

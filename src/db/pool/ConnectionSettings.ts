@@ -10,7 +10,7 @@ export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } 
 /** The driver assumes UTC when it decodes timestamps. Poolers in transaction mode keep this setting per client. */
 export const sessionTimeZone = { timezone: "UTC" } as const
 
-/** Whether the pooler supports named prepared statements: PgBouncer 1.21 or later with `max_prepared_statements`. */
+/** Whether the pooler supports named prepared statements, as PgBouncer 1.21 does with `max_prepared_statements`. */
 export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
 
 const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)

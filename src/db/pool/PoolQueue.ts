@@ -61,7 +61,7 @@ export const makePoolQueue = Effect.fnUntraced(function* <E>(
     return true
   }
 
-  /** Only the wait itself is interruptible, so that no permit is lost. */
+  /** Waits for a permit. Only the wait itself is interruptible, so that no granted permit is lost. */
   const waitForPermit = (partition: string, restore: Restore): Effect.Effect<void, E> =>
     Effect.suspend(() => {
       let isGranted = false

@@ -1,7 +1,6 @@
 /**
- * Checks at startup, and while serving, that a connection pooler keeps the session settings the service relies on.
- * A pooler in transaction mode may run each transaction in a different session, which silently loses prepared
- * statements and settings, or mixes them with those of other clients.
+ * Checks at startup, and while serving, that a connection pooler keeps the session settings the service relies on. In
+ * transaction mode, poolers may lose settings and prepared statements, or mix them with those of other clients.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "effect"
@@ -98,7 +97,7 @@ const isTransactionMode = Effect.fnUntraced(
     const before = yield* readPid(connection)
     yield* other.query("begin", [], false)
     const isTaken = (yield* readPid(other)) === before
-    // If the second client took the first client's server process, a query from the first client could wait forever.
+    // Skipped if the second client took the first client's server process, because this query could then wait forever.
     const hasMoved = !isTaken && (yield* readPid(connection)) !== before
     yield* other.query("rollback", [], false)
     return isTaken || hasMoved

@@ -1,7 +1,6 @@
 /**
- * Routes reads to replicas, and falls back to the primary if a replica fails. A replica is chosen only if, in its last
- * poll, the requested tables had the same version as on the primary. Within a session, a replica never returns to an
- * older version, so its result is at least as recent and may be cached under that version (D17: caching).
+ * Routes reads to replicas whose requested tables had the primary's version in their last poll. Their results are at
+ * least as recent, so they may be cached under that version (D17: caching). If a replica fails, the primary reads.
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"

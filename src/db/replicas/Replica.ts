@@ -182,7 +182,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     name,
     poll,
     read,
-    /** Opens a session that has the required version. */
+    /** Opens a session outside the pool. Fails if the replica no longer has the required version. */
     openSession: (required: RequiredTableVersion) =>
       countRead(
         Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makeServerPoll(session), required)),
@@ -194,7 +194,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     markUnavailable: () => {
       state = undefined
     },
-    /** Running and waiting reads. */
+    /** Number of running and waiting reads. */
     pendingReads: () => permitsInUse() + waiterCount(),
     connectionsInUse: permitsInUse,
     readCount: () => readCount,

@@ -62,9 +62,8 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
 }
 
 /**
- * Returns a function that combines the versions of `tables` in a polled state into one version, and caches the last
- * result. The combined version is undefined if a table has no version.
- * The timeline is part of the version, because a row lost in a failover must not remain in a cache.
+ * Returns a function that combines the versions of `tables` in a polled state; undefined if a table has no version.
+ * The timeline is part of the result, because a row that a failover lost must not remain in a cache.
  */
 export const makeDatasetVersionReader = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined

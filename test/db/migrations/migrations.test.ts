@@ -1,3 +1,4 @@
+/** Migrations are applied once and in order, and keep existing data; scripts are split into statements. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
@@ -109,7 +110,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       )
     }))
 
-  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations/deployment)", () =>
+  it.effect("are rolled back and named in the error if they fail, while earlier migrations stay applied (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const later = {

@@ -1,3 +1,4 @@
+/** The permissions of the service role, and the command that grants them (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -309,7 +310,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.strictEqual((yield* partitions).length, before.length - dropped.length)
     }))
 
-  it.effect("starts if all migrations are applied, and otherwise fails with advice (operations/deployment)", () =>
+  it.effect("can start the service if all migrations are applied, and otherwise gets advice (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
@@ -385,7 +386,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
       )
     }))
 
-  it.effect("fail for a missing role with the statement that creates it (operations/deployment)", () =>
+  it.effect("fail if the role is missing, and name the statement that creates it (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))

@@ -1,3 +1,4 @@
+/** The queue for pool connections: order, timeouts, and limits for each partition (§7.2, §8). */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -114,7 +115,7 @@ describe("The pool queue", () => {
     }))
 
   it.effect.prop(
-    "never exceeds its permits, and lets no effect wait while a permit is free, whatever the order of events (§7.2)",
+    "never exceeds its permits, and lets no effect wait while a permit is free, for any order of events (§7.2)",
     { steps: Schema.Array(Step) },
     ({ steps }) =>
       Effect.gen(function* () {

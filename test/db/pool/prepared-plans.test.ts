@@ -22,7 +22,7 @@ const fill = Effect.gen(function* () {
   yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
 })
 
-/** Returns how often an index was scanned and how many entries were read, as far as sessions have reported it. */
+/** Returns how often an index was scanned and how many entries were read, as far as sessions have reported this. */
 const readIndexStatistics = Effect.fnUntraced(function* (index: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly scans: number; readonly entries: number }>`

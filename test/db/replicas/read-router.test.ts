@@ -109,7 +109,7 @@ const lockTable = Effect.flatMap(
   (sql) => sql.withTransaction(Effect.asVoid(sql`lock table screener in access exclusive mode`)),
 )
 
-/** Counts the active statements on a standby that contain this text. */
+/** Counts the active statements on a standby that contain `words`. */
 const countStatements = (standby: Standby, words: string) =>
   Effect.map(
     standby.query(
@@ -322,7 +322,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isBelow(slowest, 20_000)
     }).pipe(Effect.scoped))
 
-  it.effect("need not be usable when the service starts (operations/replicas)", () =>
+  it.effect("may be unusable when the service starts (operations/replicas)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { first } = yield* StandbyPair
@@ -504,7 +504,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* second.query("select pg_promote()")
       // The pool may still have connections to the primary that was killed.
       const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 })
-      // An earlier attempt may still run although its connection broke. The lock waits for it, so only one counts.
+      // An earlier attempt may still run although its connection broke. `for update` waits for it, so only one sets 3.
       const setOnce = sql.withTransaction(Effect.gen(function* () {
         const found = yield* sql`select from screener where ticker = 'SPLIT' and price <> 3 for update`
         if (found.length > 0) yield* set(3)
