@@ -12,7 +12,7 @@ export interface JobLease {
   readonly holderCondition: Statement.Fragment
 }
 
-/** How long this process leaves the job to other processes, for example because it cannot reach a server. */
+/** How long this process leaves a job to others, for example because it cannot reach the server that the job needs. */
 export type JobReleaseDuration = Duration.Duration
 
 /** One run of a job. It is interrupted when the lease is lost. */

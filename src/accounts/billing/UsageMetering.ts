@@ -157,7 +157,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           Effect.retry(retryDelay),
         )
 
-      // A separate loop writes refused requests, so that they never delay the recording of billed requests.
+      // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
       const loops = [
         { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
         {
