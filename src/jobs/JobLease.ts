@@ -12,8 +12,8 @@ const leaseDuration = Duration.seconds(5)
 export const jobLeaseRenewalInterval = Duration.seconds(1)
 
 /**
- * How long the holder relies on a lease, counted from just before the renewal, in milliseconds (monotonic clock).
- * It is one second shorter than the lease, so a promoted standby's clock may be off by a second.
+ * How long the holder relies on a lease after requesting its renewal, ms (monotonic clock). Shorter than the lease by
+ * a second, so that the clock of a promoted standby may be fast by a second.
  */
 export const jobLeaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 

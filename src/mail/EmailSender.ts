@@ -44,7 +44,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
   const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
-  /** Reads how many emails wait, and whether one must be sent or recovered. Cheap: the query reads two small indexes. */
+  /** Reads how many emails wait, and whether any must be sent or recovered. Cheap: reads only two small indexes. */
   const readState = SqlSchema.findOne({
     Request: Schema.Void,
     Result: OutboxState,

@@ -35,7 +35,7 @@ export class InternalApiClient extends Context.Service<InternalApiClient, {
         const target = query === "" ? path : `${path}?${query}`
         const startedAt = clock.currentTimeMillisUnsafe()
         const context = makeRequestContext({ id, target, startedAt, via: "mcp" })
-        // The caller is authenticated, so the credential cannot be `conflictingCredentials`. The check narrows the type.
+        // The caller is authenticated, so credentials cannot conflict. The check below only narrows the type.
         const credential = readRequestCredential(request)
         const headers = credential === conflictingCredentials ? {} : { "x-api-key": credential }
         const { remoteAddress } = request

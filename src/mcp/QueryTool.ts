@@ -136,8 +136,8 @@ export const addDefaultParameters = (details: EndpointDetails, parameters: Reado
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
 
 /**
- * Returns the cursor at which a new list begins. Invalid values of `limit` and `page` stay among its parameters, so that
- * the API refuses them.
+ * Returns the cursor for the beginning of a list. Its parameters keep an invalid `limit` or `page`, so that the API
+ * refuses it.
  */
 const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Record<string, string>>): Cursor => {
   const { limit: limitText = String(maxRows), page: pageText = "1", ...parameters } = sent
@@ -151,8 +151,8 @@ const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Re
 const bySkippedRows = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
 /**
- * Finds a page that contains the row at `position` (0 is the first row). Of all page sizes from half of `maxLimit` up to
- * `maxLimit`, chooses the one with the fewest rows to skip before that row.
+ * Finds a page that contains the row at `position` (0 is the first row). The page size is between half of `maxLimit`
+ * and `maxLimit`, such that the fewest rows of the page come before the position.
  */
 export const choosePageForPosition = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()

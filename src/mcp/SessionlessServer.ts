@@ -100,7 +100,7 @@ export class SessionlessServer extends Context.Service<SessionlessServer, {
         )
         const writeMessage = yield* Deferred.await(ready)
 
-        /** Passes a message to the MCP server. Hides the HTTP request, because Effect would start an HTTP session for it. */
+        /** Passes a message to the MCP server, without the HTTP request, for which Effect would start a session. */
         const write = (...message: Parameters<WriteMessage>) =>
           Effect.updateContext(
             writeMessage(...message),

@@ -7,7 +7,7 @@ import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While this many rows wait for a write, requests of a new minute are added to the account's row for an earlier one. */
+/** While this many tallies wait for a write, requests of a new minute are added to the tally of an earlier minute. */
 const maxWaitingRows = 10_000
 
 interface Tally {
@@ -53,7 +53,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(tally)
   }
 
-  /** Returns the next batch, and a function to call once the batch is written. Until then, it may be sent repeatedly. */
+  /** Returns the next batch, and a function to call once the batch is written. A batch may be sent again until then. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): ThrottledRequestCount => ({

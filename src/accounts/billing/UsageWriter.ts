@@ -56,7 +56,7 @@ const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueVi
 
 const dayMillis = 86_400_000
 
-/** Makes a function that creates missing partitions, then writes. If a partition was dropped meanwhile, does both again. */
+/** Makes a function that creates missing partitions, then writes; and does both again if a partition was dropped. */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()
@@ -145,7 +145,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       where accounts.account_id = charged.account_id
     `
 
-  /** `on conflict` makes the statement 50% slower, so it is used only after a duplicate shows that rows were already written. */
+  /** `on conflict` makes the statement 50% slower, so it is used only if some rows turn out to be duplicates. */
   return (batch: UsageBatch) =>
     withPartitions(
       batch.rows,

@@ -53,7 +53,7 @@ const makeAuthenticator = Effect.gen(function* () {
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Looks up a key. Concurrent requests share one lookup, but repeat it if its result is older than the cache allows. */
+  /** Looks up a key. Concurrent requests share one lookup, unless its result is older than the cache allows. */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
