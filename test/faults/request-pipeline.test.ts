@@ -373,9 +373,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         yield* lockNews
         const fiber = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        yield* admin.query(`update api_keys set revoked_at = now() where key_id = ${key_id}`)
         return fiber
       }))
-      yield* admin.query(`update api_keys set revoked_at = now() where key_id = ${key_id}`)
       assert.strictEqual((yield* Fiber.join(answer)).status, 200)
       const accepted: Array<string> = []
       yield* waitUntil(Effect.gen(function* () {
