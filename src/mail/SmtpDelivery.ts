@@ -120,7 +120,7 @@ interface EmailDelivery {
 
 const deliveryTimeout = "2 minutes"
 
-/** Returns a function that delivers an email over a new connection. Emails are too rare to keep one open. */
+/** Returns a function that delivers an email over a new connection. Emails are too rare to keep a connection open. */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = parseServerUrl(url)
   return ({ confirmHandover, from, message, to }: EmailDelivery) =>

@@ -61,7 +61,7 @@ export const findEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
 const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? []
 
 /** Returns the parts of an endpoint's description that are searched, each with the weight of a matching word. */
-const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
+const listWeightedTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
   { weight: 16, text: `${path} ${row.label}` },
   { weight: 3, text: row.description },
   { weight: 2, text: [...parameters, ...columns].map(({ name }) => name).join(" ") },
@@ -69,7 +69,7 @@ const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDet
 ]
 
 const listSearchTexts = (details: EndpointDetails) =>
-  listTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
+  listWeightedTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
 
 /** Adds up the weights of the parts that contain the word or its singular, so that `splits` finds `split-status`. */
 const scoreWord = (word: string, texts: ReturnType<typeof listSearchTexts>) => {

@@ -285,7 +285,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
       ? yield* Effect.orDie(encodeCursor({
         ...cursor,
         position: cursor.position + fitted.rows.length,
-        // Later rows are probably about as long, so the next call reads only as many rows as fitted this time.
+        // Later rows are probably about as long, so the next call reads only as many rows as fit this time.
         limit: isCut ? Math.max(1, fitted.rows.length) : cursor.limit,
       }))
       : undefined

@@ -13,7 +13,7 @@ const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 /** The version assumed for a message without one, because clients may omit it after the initialization. */
 const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
-/** Returns the version in the header `MCP-Protocol-Version`, or undefined if this server does not serve it. */
+/** Returns the version in `MCP-Protocol-Version`, the oldest one without that header, or undefined if it is unknown. */
 export const findSessionVersion = (header: string | undefined) =>
   header === undefined
     ? oldestVersion
@@ -42,7 +42,7 @@ const unwrapError = (error: unknown): unknown =>
     ? error.data[0].error
     : error
 
-/** Removes subscriptions from the capabilities in the result, because notifications need a session. */
+/** Removes subscriptions from the capabilities in a result of `initialize`, because notifications need a session. */
 const withoutSubscriptions = (result: unknown): unknown =>
   Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities") &&
     Predicate.isObject(result.capabilities)

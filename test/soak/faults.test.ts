@@ -59,7 +59,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       yield* Effect.sleep("30 seconds")
       yield* server.start
       yield* more(100)
-      yield* recordFaultSummary("PostgreSQL away for 30 s", yield* stop)
+      yield* recordFaultSummary("PostgreSQL down for 30 s", yield* stop)
     }))
 
   it.effect("every request takes less than 12 seconds while the network stalls for a minute (RELIABILITY.md, §8)", () =>

@@ -57,7 +57,7 @@ const makeKeyReader = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
-  /** Reads the keys that meet the condition. Updates `last_used_at` of the usable ones. */
+  /** Reads the keys that meet the condition. Updates `last_used_at` of the usable ones if it is due. */
   return Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const rows = yield* decodeRows(KeyRow)(database.read(
       sql`

@@ -72,7 +72,7 @@ const readSums = Effect.gen(function* () {
 const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
 
-layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (it) => {
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage metering", (it) => {
   it.effect("counts a batch once even if all or part of it is sent again (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
