@@ -67,8 +67,8 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Checks that the account for a new key exists, or creates it if a tier is given. Fails if an existing account has
- * another tier or email address than the given one, because a new key never changes its account.
+ * Makes sure that the account for a new key exists. A missing account is created if a tier is given. An existing one
+ * stays unchanged, so a tier or email address that differs from the account's is an error.
  */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return

@@ -34,7 +34,7 @@ export const checkEndpointAccess = (
   return Effect.void
 }
 
-/** Returns the access rules of an endpoint. Its declared path includes the version, such as `/v1`. */
+/** Returns the access rules of an endpoint. The path is the declared one, with the version, such as `/v1/news`. */
 const getRoutedAccess = ({ annotations, path }: HttpApiEndpoint.Top): EndpointAccess => ({
   path,
   required_tier: Context.get(annotations, RequiredTier),
@@ -51,8 +51,8 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
   const clock = yield* Clock.Clock
 
   /**
-   * Makes the handler that adds the cost header and records the request before the response is sent. An export is
-   * recorded when it ends, and an endless stream in installments.
+   * Makes the handler that records a request and adds the cost header just before the response is sent. An export is
+   * recorded when it ends, and an endless stream in installments; neither has the header.
    */
   const makeUsageRecorder = (
     context: RequestContext,
@@ -91,7 +91,7 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
       })
     }
 
-    /** Records an endless stream in installments, whose costs add up to the cost of all its bytes. */
+    /** Records an endless stream in installments, whose costs add up to the cost of all bytes sent. */
     const recordInstallments = (stream: EndlessStream) => {
       const { price } = context.response
       stream.recordUsage = ({ from, startedAt, to }) => {
@@ -117,7 +117,7 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
     }
   }
 
-  /** Counts and records the request unless it is an estimate, and checks access to the endpoint. */
+  /** Checks access to the endpoint. Unless the request is an estimate, also counts and records it. */
   return (
     account: typeof CurrentAccount.Service,
     endpoint: HttpApiEndpoint.Top,
@@ -187,7 +187,7 @@ export const makeBillingChecks = Effect.gen(function* () {
       return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))
     })
 
-  /** If the response is an export, limits it to what the balance covers. */
+  /** If the response is an export, limits it to the bytes that the balance covers. */
   const limitExport = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
     Effect.flatMap(
       RequestContext,

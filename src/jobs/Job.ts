@@ -8,18 +8,18 @@ export interface JobLease {
   readonly holder: string
   /** Whether the lease is still valid by this process's clock. Check it before side effects outside the database. */
   readonly isHeld: () => boolean
-  /** SQL condition that holds only while this process has the lease. */
+  /** SQL condition that is true only while this process has the lease. */
   readonly holderCondition: Statement.Fragment
 }
 
-/** How long this process leaves the job to other processes, for example because it cannot reach a server. */
+/** How long this process leaves a job to others, for example because it cannot reach the server that the job needs. */
 export type JobReleaseDuration = Duration.Duration
 
 /** One run of a job. It is interrupted when the lease is lost. */
 export type JobRun = Effect.Effect<JobReleaseDuration | void, { readonly message: string }>
 
 export interface Job<E, R> {
-  /** Lower case with hyphens; used for the lease and in metrics. */
+  /** The name, in lower case with hyphens. It identifies the lease, and is a label in metrics. */
   readonly name: string
   /** Pause between runs. After a failed run, the pause is at most a minute. */
   readonly every: Duration.Duration

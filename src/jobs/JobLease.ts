@@ -1,7 +1,6 @@
 /**
- * Leases that make each job run in one process: a row per job names the holder and the expiry time.
- * Every step is a single statement, so leases work through a connection pooler in transaction mode. The rows are
- * replicated, so leases survive the promotion of a standby.
+ * Leases that make each job run in one process: a row per job, with its holder and expiry. Every step is one statement,
+ * for connection poolers in transaction mode. The rows are replicated, so leases survive the promotion of a standby.
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -12,8 +11,8 @@ const leaseDuration = Duration.seconds(5)
 export const jobLeaseRenewalInterval = Duration.seconds(1)
 
 /**
- * How long the holder relies on a lease, counted from just before the renewal, in milliseconds (monotonic clock).
- * It is one second shorter than the lease, so a promoted standby's clock may be off by a second.
+ * How long the holder relies on a lease after requesting its renewal, ms (monotonic clock). Shorter than the lease by
+ * a second, so that the clock of a promoted standby may be fast by a second.
  */
 export const jobLeaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 
@@ -22,11 +21,11 @@ const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
   const isMine = sql`holder = ${holder}::text::uuid`
 
-  /** Inserts a row without a holder for each new name. */
+  /** Inserts a row without a holder for each job that has no row yet. */
   const declare = (names: ReadonlyArray<string>) =>
     sql`insert into leases (name) select unnest(${names}::text[]) on conflict do nothing`
 
-  /** Renews this process's leases and takes released or expired ones. Returns the names of all leases now held. */
+  /** Renews the leases of this process, and takes free or expired ones. Returns the names of all that it now holds. */
   const take = (names: ReadonlyArray<string>) =>
     Effect.map(
       decodeNames(sql`
@@ -41,7 +40,7 @@ export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string)
   const release = (names: ReadonlyArray<string>) =>
     sql`update leases set holder = null, until = now() where name = any(${names}::text[]) and ${isMine}`
 
-  /** SQL condition for statements that only the holder may run. The database's clock decides. */
+  /** SQL condition that is true only while this process holds the lease, by the database's clock. */
   const holderCondition = (name: string) =>
     sql`exists (select from leases where name = ${name} and ${isMine} and until > now())`
 

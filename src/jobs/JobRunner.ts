@@ -93,7 +93,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return every
   })
 
-  /** Completes when the lease has expired without a renewal. */
+  /** Completes when the lease expires. Each renewal postpones that. */
   const leaseExpiry: Effect.Effect<void> = Effect.suspend(() => {
     const remaining = job.leaseExpiresAt - now()
     return remaining > 0 ? Effect.andThen(Effect.sleep(remaining), leaseExpiry) : Effect.void
@@ -103,7 +103,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     Effect.flatMap(onSuccess),
     Effect.catch(({ message }) => onFailure(message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
-    // `handleLostLease` closes the latch at once. Otherwise the loop would repeat the run while a renewal hangs.
+    // Without `handleLostLease`, which closes the latch, the loop would start the next run while a renewal still hangs.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
   )
   return Effect.forever(Effect.andThen(job.leaseLatch.await, Effect.flatMap(runOnce, Effect.sleep)))
@@ -125,7 +125,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     const held = yield* take(candidates.map(({ name }) => name))
     isFailing = false
     for (const job of candidates) {
-      // The job's run may have released the lease while the statement ran.
+      // While the statement ran, the job may have released the lease on purpose: do not take it back.
       if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
         if (!job.leaseLatch.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
@@ -148,7 +148,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   )
 })
 
-/** Competes for the jobs until the layer is closed, and then releases all leases at once. */
+/** Competes for the leases of the jobs until the layer is closed, and then releases all leases in one statement. */
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
@@ -158,8 +158,8 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     const states: Array<JobState> = []
     const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
 
-    // Finalizers run in reverse order: runs end first, then the jobs' own finalizers run, then renewals end, and this
-    // one releases the leases last.
+    // Finalizers run in reverse order. So the leases are released last: after the runs have stopped, the jobs' own
+    // finalizers have run, and renewals have stopped.
     yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
     const allPrepared = yield* Latch.make()
     const leaseLoop = yield* makeLeaseLoop(statements, states)

@@ -9,7 +9,7 @@ import { EmailContent, type EmailLinks, renderEmail } from "./EmailTemplate.ts"
 
 class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
-/** Finds the entries with the given ids or, if none are given, all entries to announce. Excludes future entries. */
+/** Finds the entries with the given ids or, without ids, all entries that are announced. Excludes future entries. */
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const due = changelogEntries.filter(({ date }) => date <= today).toReversed()

@@ -44,7 +44,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
   const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
-  /** Reads the number of waiting emails, and whether there is work to do. Cheap, because it reads two small indexes. */
+  /** Reads how many emails wait, and whether any must be sent or recovered. Cheap: reads only two small indexes. */
   const readState = SqlSchema.findOne({
     Request: Schema.Void,
     Result: OutboxState,
@@ -110,7 +110,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
       (rows) => rows.length === 1,
     )
 
-  /** Requires no lease, because the server's reply is final. */
+  /** Records that the server accepted the email. Requires no lease, because the reply is final. */
   const markSent = (mail_id: string) =>
     sql`
       update announcement_mails set status = 'sent', sent_at = now(), last_error = null

@@ -19,7 +19,7 @@ export const MailFromConfig = Config.schema(
   "MAIL_FROM",
 ).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
 
-/** The address to which customers write to unsubscribe from news emails. */
+/** The address to which customers write if they want no more news emails. */
 export const MailUnsubscribeConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
 const isSmtpUrl = (text: string) => {
@@ -56,7 +56,7 @@ export const loadMailSettings = Effect.gen(function* () {
     url: url.value,
     from: yield* MailFromConfig,
     unsubscribe: yield* MailUnsubscribeConfig,
-    /** Delay between emails. */
+    /** Delay between two emails. */
     pace,
     /** Delay before the first retry. Each further retry doubles the delay. */
     retryAfter: yield* MailRetryAfterConfig,

@@ -87,10 +87,10 @@ const parseServerUrl = (url: Redacted.Redacted) => {
 
 type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
 
-/** Returns one line of at most 500 characters, so that a reply cannot forge lines or columns of logs and tables. */
+/** Returns the text as one line of at most 500 characters, so that a server's reply cannot forge log lines. */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** Whether the server refused the connection or the sender, so that every other email would fail as well. */
+/** Whether the server refused the connection or the sender, in which case all other emails would fail, too. */
 const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
@@ -114,13 +114,13 @@ interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array
-  /** Awaited before the end of the message is sent. If it resolves to false, the message is cut off and discarded. */
+  /** Awaited before the end of the message is sent. If the result is false, the connection closes without that end. */
   readonly confirmHandover: () => Promise<boolean>
 }
 
 const deliveryTimeout = "2 minutes"
 
-/** Returns a function that delivers an email over a new connection. The rate limit is too low to reuse connections. */
+/** Returns a function that delivers an email over a new connection. Emails are too rare to keep a connection open. */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = parseServerUrl(url)
   return ({ confirmHandover, from, message, to }: EmailDelivery) =>

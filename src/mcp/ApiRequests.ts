@@ -1,4 +1,4 @@
-/** Sends the requests of tools to the API, in this process: docs/decisions/0112-mcp-server.md */
+/** Calls the API for the tools, inside this process: docs/decisions/0112-mcp-server.md */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Headers, HttpServerRequest } from "effect/http"
 import { conflictingCredentials, readRequestCredential } from "../accounts/keys/Credentials.ts"
@@ -35,7 +35,7 @@ export class InternalApiClient extends Context.Service<InternalApiClient, {
         const target = query === "" ? path : `${path}?${query}`
         const startedAt = clock.currentTimeMillisUnsafe()
         const context = makeRequestContext({ id, target, startedAt, via: "mcp" })
-        // The caller is authenticated, so its credentials cannot conflict. The comparison below only narrows the type.
+        // The caller is authenticated, so credentials cannot conflict. The check below only narrows the type.
         const credential = readRequestCredential(request)
         const headers = credential === conflictingCredentials ? {} : { "x-api-key": credential }
         const { remoteAddress } = request

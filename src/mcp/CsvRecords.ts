@@ -3,7 +3,7 @@ import { byteOrderMark, csvNewline } from "../rows/CsvCells.ts"
 
 const countQuotes = (text: string) => text.split('"').length - 1
 
-/** Splits a text at each separator outside quotes. */
+/** Splits text at each separator that is outside quotes. */
 const splitOutsideQuotes = (text: string, separator: string) => {
   const parts: Array<string> = []
   let open: Array<string> = []
@@ -26,6 +26,6 @@ export const splitCsvRecords = (csv: string) => {
 
 export const splitCsvCells = (record: string) => splitOutsideQuotes(record, ",")
 
-/** Joins cells into a record. Closes the quotes of cells that were cut. */
+/** Joins cells into a record. If a cell was cut inside its quotes, adds the missing closing quote. */
 export const joinCsvCells = (cells: ReadonlyArray<string>) =>
   cells.map((cell) => countQuotes(cell) % 2 === 1 ? `${cell}"` : cell).join(",")

@@ -1,4 +1,4 @@
-/** Details of the endpoints that the tools can query, from the contract and the OpenAPI document. */
+/** What the tools know of the endpoints that they can query, from the contract and the OpenAPI document. */
 import { Context } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../Api.ts"
@@ -111,7 +111,7 @@ let queryableEndpoints: ReadonlyArray<EndpointDetails> | undefined
 
 /**
  * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams.
- * Lists them on first use, because the list needs the complete OpenAPI document.
+ * The list is made when it is first needed, because it depends on the complete OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
 

@@ -60,8 +60,8 @@ export const findEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
 
 const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? []
 
-/** Returns the texts in which to look for a word, each with the weight of a match. */
-const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
+/** Returns the parts of an endpoint's description that are searched, each with the weight of a matching word. */
+const listWeightedTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
   { weight: 16, text: `${path} ${row.label}` },
   { weight: 3, text: row.description },
   { weight: 2, text: [...parameters, ...columns].map(({ name }) => name).join(" ") },
@@ -69,9 +69,9 @@ const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDet
 ]
 
 const listSearchTexts = (details: EndpointDetails) =>
-  listTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
+  listWeightedTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
 
-/** Adds up the weights of the texts that contain the word or its singular: `splits` finds `split-status`. */
+/** Adds up the weights of the parts that contain the word or its singular, so that `splits` finds `split-status`. */
 const scoreWord = (word: string, texts: ReturnType<typeof listSearchTexts>) => {
   const stem = word.length > 3 ? word.replace(/s$/, "") : word
   return texts.reduce((sum, { text, weight }) => text.includes(stem) ? sum + weight : sum, 0)

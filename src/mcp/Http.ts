@@ -33,7 +33,7 @@ const Message = Schema.fromJsonString(Schema.Struct({
 }))
 const parseMessage = Schema.decodeUnknownResult(Message)
 
-/** Whether the message itself names its protocol version, as messages of version 2026-07-28 and later do. */
+/** Whether the message contains its protocol version, as messages of version 2026-07-28 or later do. */
 const hasOwnVersion = ({ params }: typeof Message.Type) =>
   Predicate.hasProperty(params, "_meta") &&
   Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
@@ -59,7 +59,7 @@ const refuseMethod = Effect.andThen(
 
 const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: "POST" } })
 
-/** Reads the body. If it is too long or cannot be read, fails with the error response. */
+/** Reads the body of the request. Fails with a 413 response if the body is too long, or 400 if it cannot be read. */
 const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) => text).pipe(
   Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxRequestBodyBytes)),
   Effect.mapError(({ reason }) => {
@@ -74,7 +74,10 @@ const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) 
   ),
 )
 
-/** Checks origin, method and key. Answers messages of protocol versions before 2026-07-28, and passes on the rest. */
+/**
+ * Checks origin, method and key. Messages of protocol versions before 2026-07-28 get their response here; all others go
+ * on to Effect's MCP server.
+ */
 const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { answer } = yield* SessionlessServer

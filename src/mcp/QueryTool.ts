@@ -114,7 +114,7 @@ export const encodeParameterValues = (
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)]))
 
-/** Finds the endpoint at a path, or fails with the error of the API for an unknown path. */
+/** Finds the endpoint at a path. For an unknown path, fails with the same error as the API. */
 export const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   const details = findQueryableEndpoint(path)
   if (details !== undefined) return details
@@ -125,19 +125,19 @@ export const requireQueryableEndpoint = Effect.fnUntraced(function* (path: strin
   return yield* failWithToolError({ code, message })
 })
 
-/** Chooses JSON for an endpoint with groups, because each group is one JSON object, but several CSV rows. */
+/** Returns the given format, but JSON for endpoints with groups: a group is one JSON object, but several CSV rows. */
 const chooseFormat = ({ endpoint }: EndpointDetails, format: Cursor["format"]) =>
   endpoint.unit === "row" ? format : "json"
 
-/** Adds the limit and the format that `query` uses by default, unless the parameters contain them. */
+/** Adds `query`'s default limit and format to the parameters, unless they already contain a limit or format. */
 export const addDefaultParameters = (details: EndpointDetails, parameters: Readonly<Record<string, string>>) =>
   details.isPaged ? { limit: String(maxRows), format: chooseFormat(details, "csv"), ...parameters } : parameters
 
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
 
 /**
- * Begins a list. If `limit` and `page` are missing or valid, computes the position. Otherwise, both are sent unchanged,
- * and the API refuses them.
+ * Returns the cursor for the beginning of a list. Its parameters keep an invalid `limit` or `page`, so that the API
+ * refuses it.
  */
 const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Record<string, string>>): Cursor => {
   const { limit: limitText = String(maxRows), page: pageText = "1", ...parameters } = sent
@@ -148,12 +148,15 @@ const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Re
     : { endpoint, parameters: sent, format, position: 0, limit: maxRows }
 }
 
-const byRowsReadTwice = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
+const bySkippedRows = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
-/** Chooses the page size for which the page with the position has the fewest rows before the position. */
+/**
+ * Finds a page that contains the row at `position` (0 is the first row). The page size is between half of `maxLimit`
+ * and `maxLimit`, such that the fewest rows of the page come before the position.
+ */
 export const choosePageForPosition = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
-  const limit = Array.min(Array.isReadonlyArrayNonEmpty(limits) ? limits : [maxLimit], byRowsReadTwice(position))
+  const limit = Array.min(Array.isReadonlyArrayNonEmpty(limits) ? limits : [maxLimit], bySkippedRows(position))
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
 }
 
@@ -174,7 +177,7 @@ const readJsonRows = (text: string): Rows => {
   }
 }
 
-/** Reads each CSV row as a list of cells, so that long cells can be shortened. */
+/** Splits CSV into rows, and each row into cells, so that long cells can be shortened. */
 const readCsvRows = (text: string): Rows => {
   const { header, records } = splitCsvRecords(text)
   return { header, rows: records.map(splitCsvCells), message: undefined }
@@ -185,7 +188,7 @@ const isJsonList = Schema.is(Schema.Array(Schema.Json))
 
 const apiOffsetMillis = -5 * 3_600_000
 
-/** Formats Unix seconds like every time of the API, at -05:00. */
+/** Formats Unix seconds as a time at -05:00, the offset of every time in the API. */
 const formatTime = (seconds: number) =>
   DateTime.formatIsoOffset(
     DateTime.makeZonedUnsafe(Math.floor(seconds) * 1000, { timeZone: DateTime.zoneMakeOffset(apiOffsetMillis) }),
@@ -274,7 +277,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
         ? {}
         : { third_party_text: { columns: thirdPartyText, notice: thirdPartyNotice } }),
     }
-    // Reserves 300 tokens for the next cursor and the notice.
+    // 300 tokens are reserved for `next_cursor` and `notice`, whose sizes are not known yet.
     const available = maxTokens - estimateTokens({ summary, header, message, cursor }) - 300
     const fitted = fitRowsToTokens(rows, Math.max(200, available))
     const isCut = fitted.rows.length < rows.length
@@ -282,7 +285,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
       ? yield* Effect.orDie(encodeCursor({
         ...cursor,
         position: cursor.position + fitted.rows.length,
-        // The next result probably has room for about as many rows as this one.
+        // Later rows are probably about as long, so the next call reads only as many rows as fit this time.
         limit: isCut ? Math.max(1, fitted.rows.length) : cursor.limit,
       }))
       : undefined

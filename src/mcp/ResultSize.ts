@@ -1,4 +1,4 @@
-/** Limits the size of results, which models read token by token. */
+/** Limits the size of tool results, because every token takes space in the context of a model. */
 import { Config, Schema } from "effect"
 
 /** Maximum size of a result in tokens. */
@@ -7,7 +7,7 @@ export const ResultTokensConfig = Config.schema(
   "MCP_RESULT_TOKENS",
 ).pipe(Config.withDefault(25_000))
 
-/** A low estimate for tables of numbers, so that no client cuts a result that the service considers small enough. */
+/** Set low, to overestimate sizes. Otherwise, a client might cut a result that the service considers small enough. */
 const bytesPerToken = 3
 
 /** Estimates the size of a value in a JSON result, in tokens. */
@@ -20,7 +20,7 @@ const shorten = (value: unknown, maxLength: number): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner, maxLength)]))
 }
 
-/** Shortens the texts and lists in a value until it has at most `maxTokens`. Returns null if that is impossible. */
+/** Shortens the strings and lists in a value until it has at most `maxTokens`. Returns null if that is impossible. */
 export const shortenToFit = (value: unknown, maxTokens: number) => {
   if (estimateTokens(value) <= maxTokens) return value
   for (let maxLength = maxTokens * bytesPerToken; maxLength >= 1; maxLength = Math.floor(maxLength / 2)) {
@@ -30,7 +30,7 @@ export const shortenToFit = (value: unknown, maxTokens: number) => {
   return null
 }
 
-/** Returns as many rows as fit. If not even the first row fits, returns that row shortened. */
+/** Returns the first rows, as many as fit. If not even the first row fits, returns only that row, shortened. */
 export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number) => {
   let tokens = 0
   const firstOmitted = rows.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)

@@ -13,7 +13,7 @@ const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 /** The version assumed for a message without one, because clients may omit it after the initialization. */
 const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
-/** Returns the version of a message, or undefined if this server does not serve that version. */
+/** Returns the version in `MCP-Protocol-Version`, the oldest one without that header, or undefined if it is unknown. */
 export const findSessionVersion = (header: string | undefined) =>
   header === undefined
     ? oldestVersion
@@ -35,14 +35,14 @@ interface Connection {
   readonly receive: (message: unknown) => void
 }
 
-/** Returns the error of a handler, which Effect sends inside an encoded `Cause`. */
+/** Returns a tool's own error, which Effect wraps in an encoded `Cause`. Returns other errors unchanged. */
 const unwrapError = (error: unknown): unknown =>
   Predicate.isTagged(error, "Cause") && Predicate.hasProperty(error, "data") && Array.isArray(error.data) &&
     Predicate.hasProperty(error.data[0], "error")
     ? error.data[0].error
     : error
 
-/** Removes subscriptions from the announced capabilities, because notifications need a session. */
+/** Removes subscriptions from the capabilities in a result of `initialize`, because notifications need a session. */
 const withoutSubscriptions = (result: unknown): unknown =>
   Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities") &&
     Predicate.isObject(result.capabilities)
@@ -100,7 +100,7 @@ export class SessionlessServer extends Context.Service<SessionlessServer, {
         )
         const writeMessage = yield* Deferred.await(ready)
 
-        /** Writes a message, and hides the HTTP request, because Effect would start an HTTP session for it. */
+        /** Passes a message to the MCP server, without the HTTP request, for which Effect would start a session. */
         const write = (...message: Parameters<WriteMessage>) =>
           Effect.updateContext(
             writeMessage(...message),

@@ -59,7 +59,7 @@ export const failWithToolError = Effect.fnUntraced(
   },
 )
 
-/** Fails with a `validation_error` for one argument. `reason` continues its name: "endpoint is required". */
+/** Fails with a `validation_error` for one argument. The message is the name and the reason: "endpoint is required". */
 export const failWithInvalidArgument = (field: string, reason: string) =>
   failWithToolError({
     code: "validation_error",
@@ -70,7 +70,7 @@ export const failWithInvalidArgument = (field: string, reason: string) =>
 const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: McpToolError.fields.error })))
 const isJson = Schema.is(Schema.Json)
 
-/** Fails with the error in a response of the API. Shortens its details, such as candidates, to `maxTokens`. */
+/** Fails with the error in an API response. Shortens the details, such as the candidates, to `maxTokens`. */
 export const failWithApiResponse = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {
     onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),

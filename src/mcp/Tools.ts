@@ -19,7 +19,7 @@ const canUse = (account: Account, paths: ReadonlyArray<string>) =>
     paths.includes(path) && canUseEndpoint(account, { path, required_tier: tier })
   )
 
-/** Whether an account may see a tool, by the tool's name. Every account may see the tools without an entry. */
+/** For each tool name: whether an account may see the tool. All accounts may see a tool without an entry. */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
   [queryTool.name]: (account) => canUse(account, getQueryableEndpoints().map(({ path }) => path)),
   [lineageTool.name]: (account) => canUse(account, [lineageEndpointPath]),

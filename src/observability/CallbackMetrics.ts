@@ -1,4 +1,4 @@
-/** Metrics whose value is read by a callback when Prometheus collects it. */
+/** Metrics whose values are read by callbacks, each time Prometheus collects them. */
 import { Effect, Function, Metric } from "effect"
 
 interface CallbackMetric {

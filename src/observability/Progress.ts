@@ -9,7 +9,7 @@ export interface ProgressState {
   done: number
   /** Undefined if unknown, for example because the input is a pipe. */
   total: number | undefined
-  /** Number of items processed; `unit` is their plural, such as `rows`. */
+  /** Number of processed items. `unit` names the items in the plural, such as `rows`. */
   count: number
   unit: string
 }
@@ -22,7 +22,7 @@ export const makeInitialProgress = (): ProgressState => ({
   unit: "rows",
 })
 
-/** The progress of the current operation. If nothing displays it, updates go to a default value that nobody reads. */
+/** The progress of the current operation. Commands without a progress display use the default, which nobody reads. */
 export const OperationProgress = Context.Reference<ProgressState>("tickerline/observability/OperationProgress", {
   defaultValue: makeInitialProgress,
 })

@@ -57,7 +57,7 @@ const makeEndpointMetrics = (endpoint: string) => {
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
   readonly record: (request: CompletedRequest) => void
-  /** Records a request from its context. Skips the request that an estimate runs internally (D28, estimates). */
+  /** Records a request from its context. Ignores the requests that `/estimate` runs internally (D28, estimates). */
   readonly recordFromContext: (method: string, status: number, context: RequestContext, milliseconds: number) => void
 }>()("tickerline/observability/RequestMetrics") {
   static readonly layer = Layer.effect(

@@ -1,6 +1,6 @@
 /**
- * Traces of requests and their SQL, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if it is set.
- * API keys in URLs are masked; Effect masks those in headers.
+ * Traces of requests and their SQL statements, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if that is set.
+ * This module masks API keys in URLs; Effect masks those in headers.
  */
 import { Config, ConfigProvider, Context, Effect, Layer, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"

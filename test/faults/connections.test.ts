@@ -1,4 +1,4 @@
-/** HTTP/1.1 over one connection: where requests end, the order of responses, and the end of the connection. */
+/** HTTP/1.1 over one connection: the boundaries between requests, the order of responses, and when it closes. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -7,7 +7,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** Formats a request with a request id, which its response repeats. */
+/** Formats a request with an id, which the response repeats in `X-Request-Id`. */
 const formatIdentifiedRequest = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
@@ -24,9 +24,9 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   // Request boundaries
   // -------------------------------------------------------------------------------------------------------------------
 
-  const length = (value: string) => `${livenessRequestHead}Content-Length: ${value}\r\n\r\nhello`
-  const coding = (value: string) => `${livenessRequestHead}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
-  const chunks = (body: string) => `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n${body}`
+  const withContentLength = (value: string) => `${livenessRequestHead}Content-Length: ${value}\r\n\r\nhello`
+  const withTransferCoding = (value: string) => `${livenessRequestHead}Transfer-Encoding: ${value}\r\n\r\n0\r\n\r\n`
+  const withChunks = (body: string) => `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n${body}`
 
   it.effect.each(
     [
@@ -40,20 +40,20 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ],
       ["two different content lengths", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 5\r\n\r\n`],
       ["the same content length twice", `${livenessRequestHead}Content-Length: 0\r\nContent-Length: 0\r\n\r\n`],
-      ["two content lengths in one line", length("5, 5")],
-      ["a content length with a sign", length("+5")],
-      ["a negative content length", length("-1")],
-      ["a hexadecimal content length", length("0x5")],
-      ["an empty content length", length("")],
-      ["a content length beyond 64 bits", length("18446744073709551621")],
-      ["an unknown transfer coding", coding("xchunked")],
-      ["the coding identity", coding("identity")],
-      ["chunked, but not as the last coding", coding("chunked, identity")],
+      ["two content lengths in one line", withContentLength("5, 5")],
+      ["a content length with a sign", withContentLength("+5")],
+      ["a negative content length", withContentLength("-1")],
+      ["a hexadecimal content length", withContentLength("0x5")],
+      ["an empty content length", withContentLength("")],
+      ["a content length beyond 64 bits", withContentLength("18446744073709551621")],
+      ["an unknown transfer coding", withTransferCoding("xchunked")],
+      ["the coding identity", withTransferCoding("identity")],
+      ["chunked, but not as the last coding", withTransferCoding("chunked, identity")],
       [
         "two codings in separate lines",
         `${livenessRequestHead}Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n`,
       ],
-      ["a coding after a control character", coding("\x0bchunked")],
+      ["a coding after a control character", withTransferCoding("\x0bchunked")],
       ["a transfer coding in HTTP/1.0", "GET /health/live HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
       ["a space before the colon", `${livenessRequestHead}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`],
       ["a folded header", `${livenessRequestHead}A: b\r\n c\r\n\r\n`],
@@ -65,14 +65,14 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a lone CR in a header", `${livenessRequestHead}A: b\rContent-Length: 5\r\n\r\n`],
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
       ["no host", "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n"],
-      ["a missing chunk size", chunks("\r\n\r\n")],
-      ["an invalid chunk size", chunks("zz\r\n")],
-      ["a negative chunk size", chunks("-1\r\n")],
-      ["a chunk size with 0x", chunks("0x5\r\nhello\r\n0\r\n\r\n")],
-      ["a chunk size beyond 64 bits", chunks("fffffffffffffffff\r\n")],
-      ["a chunk longer than its size", chunks("2\r\nabcd\r\n0\r\n\r\n")],
-      ["chunk sizes that end with LF", chunks("1\na\n0\n\n")],
-      ["a chunk extension of 20 KB", chunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
+      ["a missing chunk size", withChunks("\r\n\r\n")],
+      ["an invalid chunk size", withChunks("zz\r\n")],
+      ["a negative chunk size", withChunks("-1\r\n")],
+      ["a chunk size with 0x", withChunks("0x5\r\nhello\r\n0\r\n\r\n")],
+      ["a chunk size beyond 64 bits", withChunks("fffffffffffffffff\r\n")],
+      ["a chunk longer than its size", withChunks("2\r\nabcd\r\n0\r\n\r\n")],
+      ["chunk sizes that end with LF", withChunks("1\na\n0\n\n")],
+      ["a chunk extension of 20 KB", withChunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
     ] as const,
   )("answers 400 and reads nothing more if the end of a request is ambiguous: %s (§7.1, D14)", ([
     ,
@@ -132,7 +132,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["to a WebSocket", "GET", "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n", 200],
     ] as const,
   )(
-    "answers an upgrade %s with HTTP/1.1, and closes the connection (D14)",
+    "answers a request to upgrade %s over HTTP/1.1, and closes the connection (D14)",
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
@@ -157,7 +157,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   it.effect("answers any number of pipelined requests in order (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // More requests than the service buffers. Slow requests precede fast ones, and some requests have a body.
+      // There are more requests than the service buffers, slow ones precede fast ones, and some have a body.
       const targets = ["/v1/screener", "/health/live", "/nowhere", "/v1/news?limit=0", "/enterprise/v1/news"]
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
@@ -194,7 +194,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   it.effect("never writes an error into the response to an earlier request (D14)", () =>
     Effect.gen(function* () {
-      // The OpenAPI document is compressed while it is sent, so the invalid request arrives in between.
+      // The OpenAPI document is compressed while it is sent, so the invalid request arrives before the response ends.
       const page = formatIdentifiedRequest("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
       const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
@@ -213,7 +213,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a request that needs the database", "", undefined],
     ] as const,
   )(
-    "completes its responses and closes the connection if the client half-closes it after %s (D14)",
+    "sends all responses and closes the connection if the client half-closes it after %s (D14)",
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys

@@ -18,10 +18,10 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 /** A prepaid balance that the tests cannot exhaust, in microdollars. */
 const credit = 9_000_000_000
 
-/** Every fourth of the mixed requests, so that fewer requests precede the fault. */
+/** Only every fourth of the mixed requests, so that the fault can begin earlier. */
 const paths = SteadyClients.mixedRequestPaths.filter((_, at) => at % 4 === 0)
 
-/** A service whose database address can be pointed to another server. */
+/** Starts a service whose database address is a proxy. Tests point the proxy to another server. */
 const startService = Effect.gen(function* () {
   const server = yield* DedicatedPostgres
   const proxy = yield* startTcpProxy(server.port)
@@ -32,7 +32,7 @@ const startService = Effect.gen(function* () {
   return { proxy, port }
 })
 
-interface Sums {
+interface Totals {
   readonly rows: number
   readonly ids: number
   readonly cost: number
@@ -40,8 +40,8 @@ interface Sums {
   readonly charged: number
 }
 
-/** Reads the sums of an account's usage and charges on one server, without 503 responses. */
-const sums = (url: string, account_id: number) =>
+/** Reads the totals of an account's usage and charges from one server. Ignores responses with 503. */
+const readTotals = (url: string, account_id: number) =>
   Effect.map(
     queryServer(
       url,
@@ -51,7 +51,7 @@ const sums = (url: string, account_id: number) =>
         (select ${credit}::float8 - balance_microdollars from accounts where account_id = ${account_id}) as charged
       from usage where account_id = ${account_id} and status_code <> 503`,
     ),
-    ({ rows: [row] }): Sums => ({
+    ({ rows: [row] }): Totals => ({
       rows: Number(row?.["rows"]),
       ids: Number(row?.["ids"]),
       cost: Number(row?.["cost"]),
@@ -60,13 +60,13 @@ const sums = (url: string, account_id: number) =>
     }),
   )
 
-const answered = (seen: SteadyClients.ClientSummary) =>
+const countAnswered = (seen: SteadyClients.ClientSummary) =>
   Object.entries(seen.answers).filter(([name]) => !name.startsWith("503")).reduce((sum, [, count]) => sum + count, 0) +
   paths.length
 
-/** Waits until all usage is written. Then asserts that each answered request is recorded and charged exactly once. */
+/** Waits until all usage is written. Then asserts that each request is recorded and charged once, except 503s. */
 const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
-  const found = yield* CustomerUsage.retryUntil(sums(url, account_id), (now) => now.rows >= rows)
+  const found = yield* CustomerUsage.retryUntil(readTotals(url, account_id), (now) => now.rows >= rows)
   assert.deepStrictEqual(found, { rows, ids: rows, cost, summed: cost, charged: cost })
 })
 
@@ -76,7 +76,7 @@ const database = () =>
     Service.TestKeys.layer.pipe(Layer.provideMerge(sampleDedicatedLayer), Layer.provideMerge(NodeCrypto.layer)),
   )
 
-layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With synchronous replication", (it) => {
+layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With synchronous replication,", (it) => {
   it.effect("a failover under load records and charges each answered request once (RELIABILITY.md, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
@@ -88,7 +88,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       yield* more(100)
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1 second")
-      // Points the service to a read-only server, as a load balancer may do briefly, or a demoted primary for longer.
+      // The service now reaches a read-only server, as it may behind a load balancer or after the primary was demoted.
       yield* proxy.lead(standby.port)
       yield* Effect.sleep("2 seconds")
       const early = yield* Effect.flip(Effect.timeout(more(1), "1 second"))
@@ -97,12 +97,12 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       yield* more(100)
       const seen = yield* stop
       assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
-      yield* assertRecorded(standby.url, account_id, answered(seen), seen.cost)
+      yield* assertRecorded(standby.url, account_id, countAnswered(seen), seen.cost)
       yield* recordFaultSummary("Primary killed under load, standby promoted four seconds later", seen)
     }))
 })
 
-layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With asynchronous replication", (it) => {
+layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With asynchronous replication,", (it) => {
   it.effect("two simultaneous primaries never record the same usage (RELIABILITY.md, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
@@ -114,7 +114,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
           const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, paths, clients: 4 })
           yield* more(50)
           const seen = yield* stop
-          return { rows: answered(seen), cost: seen.cost }
+          return { rows: countAnswered(seen), cost: seen.cost }
         })
       const together = (...parts: ReadonlyArray<{ readonly rows: number; readonly cost: number }>) =>
         [

@@ -1,6 +1,6 @@
 /**
- * Whatever is killed, answers about the past do not change, and the feed is complete and in order (decisions 0113, 0114
- * and 0115). `HISTORY_SEED` sets the random choices. `test/soak/history.test.ts` does the same for longer.
+ * While servers are killed, responses about the past do not change, and the change feed stays complete and in order
+ * (decisions 0113 to 0115). `HISTORY_SEED` sets the random choices. The longer form is `test/soak/history.test.ts`.
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"

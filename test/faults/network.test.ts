@@ -56,7 +56,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
-      // Cached results are valid for less than a second, and then all requests wait for the database.
+      // Cached results are valid for less than a second. After that, all requests must wait for the database.
       yield* Effect.sleep("1500 millis")
       const waiting = seen().requests
       yield* Effect.sleep("1500 millis")
@@ -68,7 +68,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       yield* recordFaultSummary("Network to PostgreSQL stalled for 3 s", all)
     }))
 
-  it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY.md)", () =>
+  it.effect("may lose the database host silently: clients get 503 within seconds, and data from the next server (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* startClients
@@ -78,7 +78,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
         until: (refused) => refused > 20,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("30 seconds"))
-      // Connections that were opened before the host vanished never recover.
+      // Only new connections reach the next server. Those opened before the host vanished stay silent.
       yield* proxy.lead(proxy.target)
       const back = performance.now()
       yield* more(100)

@@ -26,8 +26,8 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 
 const path = "/v1/screener?limit=1"
 
-/** The service behind a pooler with a single connection to PostgreSQL, which all clients share. */
-const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
+/** Starts the service behind a pooler whose clients all share a single connection to PostgreSQL by default. */
+const startService = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { admin, name, url } = yield* makeServiceRoleDatabase()
   const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
   const poolerUrl = Redacted.make(replaceUrlPort(url, started.port))
@@ -46,7 +46,7 @@ const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, s
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
   it.live("corrects session settings that another program left on a connection (§8, operations/poolers)", () =>
     Effect.gen(function* () {
-      const { context, otherProgram } = yield* service()
+      const { context, otherProgram } = yield* startService()
       const other = yield* otherProgram
       yield* other.query("set statement_timeout = 0")
       yield* other.query("set lock_timeout = '1h'")
@@ -57,16 +57,16 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
           select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
             current_setting('TimeZone') as zone
         `
-        // PgBouncer itself restores the time zone of each client, so the service need not correct it.
+        // PgBouncer itself restores each client's time zone, so the service need not correct it.
         assert.deepStrictEqual(yield* now, [{ lock: "1h", statement: "0", zone: "UTC" }])
         yield* repairSessionSettings
         assert.deepStrictEqual(yield* now, [{ lock: "2s", statement: "30s", zone: "UTC" }])
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("answers 503 while the pooler is full, rejects clients or is down, and recovers (RELIABILITY.md, §7.2)", () =>
+  it.live("answers 503 while the pooler is full or down, and recovers afterwards (RELIABILITY.md, §7.2)", () =>
     Effect.gen(function* () {
-      const { context, port, running, otherProgram } = yield* service({ max_client_conn: "20" })
+      const { context, port, running, otherProgram } = yield* startService({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
         const { body, headers, status } = yield* requestJson(path)
         assert.strictEqual(status, 503)
@@ -93,9 +93,9 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("hides from clients that PostgreSQL closed a connection behind the pooler (RELIABILITY.md)", () =>
+  it.live("completes all requests even if PostgreSQL closes a connection behind the pooler (RELIABILITY.md)", () =>
     Effect.gen(function* () {
-      const { admin, context, name } = yield* service({ default_pool_size: "4", server_login_retry: "1" })
+      const { admin, context, name } = yield* startService({ default_pool_size: "4", server_login_retry: "1" })
       yield* Effect.gen(function* () {
         for (let time = 0; time < 5; time += 1) {
           const answers = yield* Effect.forkChild(
@@ -109,7 +109,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
 
   it.live("cancels the query of a client that disconnects, and no other query (RELIABILITY.md)", () =>
     Effect.gen(function* () {
-      const { admin, context } = yield* service({ default_pool_size: "2", query_wait_timeout: "20" })
+      const { admin, context } = yield* startService({ default_pool_size: "2", query_wait_timeout: "20" })
       const countSleeping = (mark: string) =>
         Effect.map(
           admin.query(

@@ -35,7 +35,7 @@ const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, s
       select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
-    // The connection pool of the test may still hold connections from before the restart, so the query is retried.
+    // Retries the query, because the pool of the test may still hold connections from before the restart.
   ).pipe(Effect.retry({ times: 10 }))
   yield* CustomerUsage.retryUntil(counted, (rows) => rows >= expected)
   assert.strictEqual(yield* counted, expected)

@@ -103,7 +103,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* more(100)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
-      // `stop` fails if a response was cut off, which is allowed for requests in progress at the kill.
+      // `stop` fails if a response was cut off, which may happen to requests that were in progress at the kill.
       const seen = yield* Effect.exit(stop)
       const { port } = yield* startServing()
       const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)
@@ -115,7 +115,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       }
     }))
 
-  it.effect("sends the same responses in every time zone of the machine (RELIABILITY.md, §2, D19)", () =>
+  it.effect("sends the same responses whatever the machine's time zone (RELIABILITY.md, §2, D19)", () =>
     Effect.gen(function* () {
       const { key } = yield* customer
       const zones = ["Asia/Tokyo", "America/Los_Angeles"]

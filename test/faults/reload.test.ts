@@ -1,4 +1,4 @@
-/** While clients send requests, another program refills a table, or the load command replaces it. */
+/** Another program refills a table, or the command `load` replaces it, while clients send requests. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,12 +10,12 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** Inserts ticker changes, one per lineage. Their new symbols begin with the name of the generation. */
-const generation = Effect.fnUntraced(function* (of: string, count: number) {
+/** Inserts ticker changes, one per lineage. All new symbols begin with `prefix`, which identifies the generation. */
+const insertGeneration = Effect.fnUntraced(function* (prefix: string, count: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
-    select 'T' || n, ${of} || n, '2025-01-02', 'confirmed' from generate_series(1, ${count}::int) as n
+    select 'T' || n, ${prefix} || n, '2025-01-02', 'confirmed' from generate_series(1, ${count}::int) as n
   `
 })
 
@@ -26,7 +26,7 @@ const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<str
   const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES })
   const observed: Array<string> = []
   const isRight = ({ status, text }: { readonly status: number; readonly text: string }) => {
-    const found = status === 200 ? generations.find((of) => text.includes(`"new_ticker":"${of}`)) : undefined
+    const found = status === 200 ? generations.find((prefix) => text.includes(`"new_ticker":"${prefix}`)) : undefined
     if (found !== undefined) observed.push(found)
     return found !== undefined
   }
@@ -34,11 +34,11 @@ const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<str
   return { ...steady, generations: observed }
 })
 
-/** Waits until `by` more responses contain rows of the generation. */
-const waitForResponses = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, of: string, by: number) {
+/** Waits until `count` more responses contain rows of the generation `prefix`. */
+const waitForResponses = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, prefix: string, count: number) {
   const from = observed.length
-  const further = Effect.sync(() => observed.slice(from).filter((name) => name === of).length)
-  yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") })
+  const further = Effect.sync(() => observed.slice(from).filter((name) => name === prefix).length)
+  yield* Effect.repeat(further, { until: (found) => found >= count, schedule: Schedule.spaced("20 millis") })
 })
 
 /** Waits until a client has received a 503. */
@@ -49,22 +49,22 @@ const waitForUnavailableResponse = ({ seen }: { readonly seen: () => SteadyClien
   }).pipe(Effect.timeout("60 seconds"))
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
-  "Replacing a table",
+  "The service",
   (it) => {
     it.effect("returns old rows or 503, and then new rows, while a table is refilled under a lock (§7.2, D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
-        yield* generation("A", 100)
+        yield* insertGeneration("A", 100)
         const kept = yield* startClients(["A", "B"])
         const fresh = yield* startClients(["A", "B"], "0")
         yield* waitForResponses(kept.generations, "A", 500)
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`truncate ticker_changes`
-          yield* generation("B", 100)
+          yield* insertGeneration("B", 100)
           yield* Effect.sleep("5 seconds")
           yield* waitForResponses(kept.generations, "A", 100)
-          // Waits for the first 503, because a slow machine may start these requests late.
+          // Waits for the first 503, because on a slow machine the requests of `fresh` may start late.
           yield* waitForUnavailableResponse(fresh)
           assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
         }))
@@ -76,17 +76,17 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
         assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
         assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
-        // A request waits two seconds for the lock, two until its retry, and again two for the lock.
+        // A request waits two seconds for the lock, two seconds before its retry, and again two seconds for the lock.
         assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
         yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
         yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
       }))
 
-    it.effect("delays requests, but never fails them, during repeated locks of one second (§8)", () =>
+    it.effect("delays requests, but refuses none, during repeated locks of one second (§8)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
-        yield* generation("A", 100)
+        yield* insertGeneration("A", 100)
         const { generations, stop } = yield* startClients(["A"], "0")
         for (let round = 0; round < 3; round++) {
           yield* sql.withTransaction(Effect.gen(function* () {
@@ -100,11 +100,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         yield* recordFaultSummary("A table locked for 1 s, three times", all)
       }))
 
-    it.effect("keeps connections available for other tables while many clients wait for a locked one (§8)", () =>
+    it.effect("keeps connections available for other tables while many clients wait for a locked table (§8)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
-        yield* generation("A", 100)
+        yield* insertGeneration("A", 100)
         const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
         const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
         const others = Array.from({ length: 20 }, (_, at) => `/v1/news?limit=${at + 1}`)
@@ -112,7 +112,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const free = yield* SteadyClients.startSteadyClients({ port, key, paths: others, clients: 4 })
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`lock table ticker_changes`
-          // The first 503 shows that the maximum number of clients is waiting.
+          // The first 503 shows that as many clients wait for the table as are allowed to.
           yield* waitForUnavailableResponse(stuck)
           yield* free.more()
         }))
@@ -128,19 +128,22 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const fs = yield* FileSystem.FileSystem
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
         yield* sql`truncate ticker_changes`
-        yield* generation("A", 100)
+        yield* insertGeneration("A", 100)
         const { generations, stop } = yield* startClients(["A", "B", "C"])
-        for (const  of of["B", "C"]) {
-          const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${of}${at + 1},2025-01-02,confirmed`)
+        for (const prefix of ["B", "C"]) {
+          const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${prefix}${at + 1},2025-01-02,confirmed`)
           yield* fs.writeFileString(
-            `${folder}/${of}.csv`,
+            `${folder}/${prefix}.csv`,
             `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
           )
-          yield* loadFile({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
+          yield* loadFile(
+            { dataset: "ticker_changes", file: `${folder}/${prefix}.csv`, append: false },
+            yield* Ref.make(0),
+          )
           yield* Effect.sleep("1 second")
           const settled = generations.length
-          yield* waitForResponses(generations, of, 100)
-          assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([of]))
+          yield* waitForResponses(generations, prefix, 100)
+          assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([prefix]))
         }
         const all = yield* stop
         assert.deepStrictEqual(Object.keys(all.answers), ["200"])

@@ -1,6 +1,6 @@
 /**
- * Faults in each step of a request. Every request is counted against the rate limit once, and recorded once in the
- * usage and once in the metrics. No permit, connection or query stays behind.
+ * Faults in each step of a request. Even so, each request counts once toward the rate limit, and once in usage and
+ * metrics. No permit, connection or query is left behind.
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
@@ -20,12 +20,12 @@ import { startTcpProxy } from "../support/TcpProxy.ts"
 const { requestOverWire } = ServiceInstances
 const { valueAt } = Service
 
-/** A proxy in front of the database, and two connections that do not use it. */
+/** A proxy in front of the database for the service, and two connections of the tests that bypass the proxy. */
 class DatabaseAccess extends Context.Service<DatabaseAccess, {
   readonly proxy: Effect.Success<ReturnType<typeof startTcpProxy>>
   readonly proxyUrl: Redacted.Redacted
   readonly admin: PgConnection.PgConnection
-  /** Holds locks. `admin` cannot, because within a transaction `pg_stat_activity` does not change. */
+  /** Holds locks in a transaction. `admin` cannot do so, because `pg_stat_activity` is frozen in a transaction. */
   readonly locker: PgConnection.PgConnection
 }>()("test/faults/DatabaseAccess") {
   static readonly layer = Layer.effect(
@@ -80,7 +80,7 @@ interface RecordedRow {
   readonly requests: number
 }
 
-/** Starts an instance with its own account. Also returns checks of what a fault must not change. */
+/** Starts an instance, and creates an account. Returns functions to send requests and to check usage and metrics. */
 const startService = Effect.fnUntraced(function* (name: string, options: CustomerUsage.CustomerOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const { admin, locker } = yield* DatabaseAccess
@@ -101,7 +101,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   const readGauge = (gauge: string) =>
     Effect.map(scrape, (text) => Number(new RegExp(`^${gauge} (\\S+)$`, "m").exec(text)?.[1]))
 
-  /** Reads the number of requests with each status from the metrics. */
+  /** Reads from the metrics how many requests had each status. */
   const countStatuses = Effect.map(scrape, (text) => {
     const counts: Record<string, number> = {}
     const line = /^tickerline_http_requests_total\{.*status="(\d+)".*\} (\d+)$/gm
@@ -140,7 +140,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   })
 
   /**
-   * Asserts that the usage contains exactly the `expected` requests (format: `id status count`), and the metrics also
+   * Asserts that the usage contains exactly the `expected` requests (as `id status count`), and the metrics these and
    * the `unrecorded` ones. Sends one more request, whose headers show how many requests the rate limit counted.
    */
   const assertRecorded = Effect.fnUntraced(
@@ -157,7 +157,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
       const counts: Record<string, number> = refusals.length === 0
         ? {}
         : { 429: refusals.reduce((sum, next) => sum + next) }
-      // The instance also served the request to /health/ready.
+      // The metrics also count the request to /health/ready from `waitUntilIdle`.
       for (const status of [...statuses, "200", String(last.status)]) {
         counts[status ?? ""] = (counts[status ?? ""] ?? 0) + 1
       }
@@ -169,7 +169,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
     },
   )
 
-  /** Locks the table until the scope closes. */
+  /** Locks the table `news` until the scope closes, so that all reads of it wait. */
   const lockNews = Effect.acquireRelease(
     Effect.andThen(locker.query("begin"), locker.query("lock table news in access exclusive mode")),
     () => Effect.orDie(locker.query("rollback")),
@@ -211,7 +211,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1", "b 200 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("for an export breaks off if its database connection is cut inside a row, and is recorded once without cost (D27, D29)", () =>
+  it.effect("for an export gets a truncated response if its database connection is cut inside a row, and is recorded once without cost (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { proxy } = yield* DatabaseAccess
@@ -243,7 +243,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1", "b 503 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("is repeated for other requests that wait for the same result when its client disconnects (D17, §7.2, D29)", () =>
+  it.effect("is run again when its client disconnects while other requests wait for its result (D17, §7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, countLockWaits, lockNews, readUsage, send } = yield* startService("followed")
       const followers = yield* Effect.scoped(Effect.gen(function* () {
@@ -251,7 +251,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         const leader = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         const fibers = yield* Effect.forEach(["b", "c", "d"], (id) => Effect.forkDetach(send(path, id)))
-        // Sent after the requests of the followers, so that these have arrived when it is answered.
+        // Sent after requests b, c and d. So once it is answered, those three have arrived.
         yield* send("/v1/datasets", "e")
         assert.strictEqual(yield* countLockWaits, 1)
         yield* Fiber.interrupt(leader)
@@ -280,7 +280,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("gets 503 data_refreshing if its table stays locked, after one retry, and is recorded once (§7.2, D29)", () =>
+  it.effect("gets 503 data_refreshing after one retry if its table stays locked, and is recorded once (§7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, lockNews, readGauge, send } = yield* startService("locked")
       const answer = yield* Effect.scoped(Effect.andThen(lockNews, send(path, "a")))
@@ -341,7 +341,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         const fiber = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         yield* Fiber.interrupt(fiber)
-        // The table is still locked, so only a cancellation ends the wait.
+        // The table is still locked, so a wait for it ends only if the query is canceled.
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
         yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_connections_used"), (used) => used === 0))
         assert.strictEqual(yield* readGauge('tickerline_database_retries_total\\{why="locked"\\}'), 0)
@@ -366,16 +366,16 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1", "b 429 3"])
     }).pipe(Effect.scoped))
 
-  it.effect("is completed if its key is revoked meanwhile; later requests get 401 and count only in the metrics (D2, D29)", () =>
+  it.effect("is completed even if its key is revoked meanwhile; later requests get 401 and count only in the metrics (D2, D29)", () =>
     Effect.gen(function* () {
       const { admin, assertRecorded, countLockWaits, key_id, lockNews, send } = yield* startService("revoked")
       const answer = yield* Effect.scoped(Effect.gen(function* () {
         yield* lockNews
         const fiber = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        yield* admin.query(`update api_keys set revoked_at = now() where key_id = ${key_id}`)
         return fiber
       }))
-      yield* admin.query(`update api_keys set revoked_at = now() where key_id = ${key_id}`)
       assert.strictEqual((yield* Fiber.join(answer)).status, 200)
       const accepted: Array<string> = []
       yield* waitUntil(Effect.gen(function* () {
@@ -419,7 +419,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
 
   const secret = "confidential-4711"
 
-  /** Stores a value that does not match its schema, after dropping the constraint. The scope removes only the value. */
+  /** Stores an invalid value until the scope closes. Drops the constraint that forbids the value, permanently. */
   const corruptOwner = Effect.fnUntraced(function* (ticker: string) {
     const { admin } = yield* DatabaseAccess
     yield* Effect.acquireRelease(
@@ -432,7 +432,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
   })
 
   it.effect.each(["json", "csv", "ndjson", "csv&limit=all", "ndjson&limit=all"])(
-    "gets 500, which hides a value that does not match its schema, and is recorded once: format=%s (§7.1, D11, D29)",
+    "gets 500 without the value that does not match its schema, and is recorded once: format=%s (§7.1, D11, D29)",
     (format) =>
       Effect.gen(function* () {
         const { assertRecorded, send } = yield* startService(`defect ${format}`)
@@ -447,7 +447,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       }).pipe(Effect.scoped),
   )
 
-  it.effect("for an export breaks off if a later row does not match its schema, and is recorded once without cost (D27, D29)", () =>
+  it.effect("for an export gets a truncated response if a later row does not match its schema, and is recorded once without cost (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, assertRecorded, send } = yield* startService("broken export")

@@ -1,4 +1,4 @@
-/** Invalid input over a socket: the service refuses it with an error or closes the connection. */
+/** Invalid input over a socket: the service refuses it with an error, or closes the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as RawSockets from "../support/RawSockets.ts"
@@ -6,7 +6,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** Expects exactly one response, with this error, and that the service still responds to other clients. */
+/** Asserts that the bytes get exactly one response, with this error, and that the service still responds to others. */
 const assertRefused = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
     RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), status, code)
@@ -188,8 +188,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   // Absolute-form targets
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Sends a GET on a new connection and returns its only response. */
-  const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
+  /** Sends a GET request on a new connection. Returns the response, which must be the only one. */
+  const sendGet = Effect.fnUntraced(function* (key: string, target: string, more = "") {
     const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
     assert.strictEqual(answers.length, 1)
     const [answer = { status: 0, headers: {}, text: "" }] = answers
@@ -198,8 +198,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   const headersPerResponse = /^(x-request-id|date|x-ratelimit-.*)$/
 
-  /** Returns the parts of a response that must not differ between two equal requests. */
-  const shared = ({ headers, status, text }: RawSockets.ParsedResponse) => ({
+  /** Returns the parts of a response that must be the same whenever a request is repeated. */
+  const getComparableParts = ({ headers, status, text }: RawSockets.ParsedResponse) => ({
     status,
     headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !headersPerResponse.test(name))),
     text: text.replace(/"request_id":"[^"]*"/, ""),
@@ -222,11 +222,13 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     (target) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        // After these requests, the response is in the response cache, which both forms of the target share.
-        for (let i = 0; i < 5; i++) yield* answerTo(pro, target)
-        const expected = shared(yield* answerTo(pro, target))
+        // These requests fill the response cache, which requests with either form of the target then share.
+        for (let i = 0; i < 5; i++) yield* sendGet(pro, target)
+        const expected = getComparableParts(yield* sendGet(pro, target))
         for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {
-          for (let i = 0; i < 2; i++) assert.deepStrictEqual(shared(yield* answerTo(pro, prefix + target)), expected)
+          for (let i = 0; i < 2; i++) {
+            assert.deepStrictEqual(getComparableParts(yield* sendGet(pro, prefix + target)), expected)
+          }
         }
       }),
   )
@@ -236,8 +238,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       const { pro } = yield* TestKeys
       for (const target of ["http://x", "http://x?a=b"]) {
         assert.deepStrictEqual(
-          shared(yield* answerTo(pro, target)),
-          shared(yield* answerTo(pro, target.replace("http://x", "/"))),
+          getComparableParts(yield* sendGet(pro, target)),
+          getComparableParts(yield* sendGet(pro, target.replace("http://x", "/"))),
         )
       }
     }))

@@ -1,4 +1,4 @@
-/** Slow clients are disconnected in time, their cursors are closed, and each has at most one response at a time. */
+/** Slow clients are disconnected in time, their cursors are closed, and their requests are handled one by one. */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,7 +13,7 @@ import { ensureAccountWithKey, TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, livenessRequestHead, ServicePort } = RawSockets
 
-const little = {
+const shortTimeouts = {
   headers: Duration.millis(300),
   request: Duration.millis(600),
   // Long enough that a slow machine can read and encode 15 MB.
@@ -21,10 +21,10 @@ const little = {
   shutdown: Duration.seconds(1),
 }
 
-/** The service has a single database connection, so a request that holds it blocks all others. */
-const single = { DATABASE_POOL_SIZE: "1" }
+/** With a single database connection, a slow client that kept it would block all other clients. */
+const singleConnection = { DATABASE_POOL_SIZE: "1" }
 
-/** Inserts enough news that a page exceeds the buffers between the service and a client. */
+/** Inserts so much news that a page does not fit into the buffers between the service and a client. */
 const insertLongNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -33,8 +33,8 @@ const insertLongNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   `)
 
 const running = Layer.effectDiscard(insertLongNews).pipe(
-  Layer.provideMerge(RawSockets.socketServiceLayer(little, single)),
-  Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
+  Layer.provideMerge(RawSockets.socketServiceLayer(shortTimeouts, singleConnection)),
+  Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(singleConnection), { asPrimary: true })),
 )
 
 /** Sends `beginning` at once and `bytes` one by one until the service disconnects. Returns the responses. */
@@ -51,15 +51,15 @@ const sendByteByByte = (beginning: string, bytes: string) =>
     return RawSockets.parseResponses(received())
   }))
 
-const wholeList = (key: string) =>
+const formatExportRequest = (key: string) =>
   `GET /v1/news?limit=all&format=ndjson HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`
 
-/** A request for 15 MB of news, which is more than the buffers hold. */
-const news = (key: string, id: string) =>
+/** Formats a request for 15 MB of news, more than the buffers hold. */
+const formatNewsRequest = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
-/** Opens a client that receives the beginning of a response and then reads `more` bytes every 30 ms. */
-const openSlowClient = (bytes: string, more: number) =>
+/** Connects a client that receives the beginning of a response, then reads `bytesPerRead` bytes every 30 ms. */
+const openSlowClient = (bytes: string, bytesPerRead: number) =>
   Effect.gen(function* () {
     const { socket } = yield* RawSockets.openConnection(yield* ServicePort)
     yield* Effect.callback<void>((resume) => {
@@ -70,14 +70,14 @@ const openSlowClient = (bytes: string, more: number) =>
       socket.write(bytes)
     }).pipe(Effect.timeout("30 seconds"))
     yield* Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => more > 0 && socket.read(more), 30)),
+      Effect.sync(() => setInterval(() => bytesPerRead > 0 && socket.read(bytesPerRead), 30)),
       (timer) => Effect.sync(() => clearInterval(timer)),
     )
     return socket
   })
 
-/** Reads the request ids in the account's usage, newest first. */
-const answered = Effect.fnUntraced(function* (key: string) {
+/** Reads the request ids in the account's usage, in alphabetical order. */
+const readRequestIds = Effect.fnUntraced(function* (key: string) {
   const { text } = yield* ServiceInstances.requestOverWire(
     yield* ServicePort,
     "/v1/usage?endpoint=/v1/news,/v1/screener",
@@ -104,7 +104,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       ["chunks", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
     ] as const,
   )(
-    "answers with 408 and disconnects a client that sends %s byte by byte (SECURITY.md)",
+    "answers 408 to a client that sends %s byte by byte, and disconnects it (SECURITY.md)",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
         RawSockets.assertSingleError(yield* sendByteByByte(beginning, bytes), 408)
@@ -127,14 +127,14 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
     }))
 
   it.effect.each(
-    [["reads nothing", 0], ["reads a little now and then", 100]] as const,
+    [["reads nothing", 0], ["reads a shortTimeouts now and then", 100]] as const,
   )(
     "disconnects a client that %s of a long response, and serves other clients meanwhile (SECURITY.md)",
-    ([, more]) =>
+    ([, bytesPerRead]) =>
       Effect.gen(function* () {
         const port = yield* ServicePort
         const { pro } = yield* TestKeys
-        const socket = yield* openSlowClient(news(pro, "slow"), more)
+        const socket = yield* openSlowClient(formatNewsRequest(pro, "slow"), bytesPerRead)
         const other = yield* ServiceInstances.requestOverWire(port, "/v1/news?ticker=LONG&limit=1", pro)
         assert.strictEqual(other.status, 200)
         assert.isTrue(RawSockets.isServerSocketOpen(port, socket), "the slow client was still being answered")
@@ -149,7 +149,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const { pro } = yield* TestKeys
       const began = performance.now()
       const response = yield* Downloads.startPausedDownload(port, "/v1/news?limit=all&format=ndjson", pro)
-      const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.response)
+      const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(shortTimeouts.response)
       yield* Effect.sync(() => response.read()).pipe(
         Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("60 millis") }),
       )
@@ -163,7 +163,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const port = yield* ServicePort
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
-      const socket = yield* openSlowClient(wholeList(ultimate), 100)
+      const socket = yield* openSlowClient(formatExportRequest(ultimate), 100)
       assert.isTrue(RawSockets.isServerSocketOpen(port, socket))
       yield* RawSockets.waitUntilServerSocketCloses(port, socket)
       const cursors = sql`select from pg_stat_activity where datname = current_database() and query ~ '^fetch'`
@@ -178,11 +178,11 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
     Effect.gen(function* () {
       const port = yield* ServicePort
       const key = yield* ensureAccountWithKey("takes nothing", "pro")
-      const socket = yield* openSlowClient(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
+      const socket = yield* openSlowClient(["one", "two", "three"].map((id) => formatNewsRequest(key, id)).join(""), 0)
       yield* RawSockets.waitUntilServerSocketCloses(port, socket)
       yield* ServiceInstances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
-      // Usage is recorded in the order of the responses.
-      const ids = yield* answered(key).pipe(
+      // Usage is recorded in the order of the responses, so once `later` is there, `two` and `three` would be, too.
+      const ids = yield* readRequestIds(key).pipe(
         Effect.repeat({ until: (ids) => ids.includes("later"), schedule: Schedule.spaced("100 millis") }),
         Effect.timeout("20 seconds"),
       )

@@ -22,7 +22,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(limits),
 )
 
-/** Inserts a price. Retries if the connection breaks, which may happen even after the row is stored. */
+/** Inserts a price. Retries if the connection breaks, even though the row may already be stored by then. */
 const insertPrice = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.retry(
@@ -37,7 +37,7 @@ const tickersOf = ({ changes }: EventStream): ReadonlyArray<unknown> =>
 const parseEnd = ({ end }: EventStream): unknown => JSON.parse(end?.data ?? "null")
 
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams of changes", (it) => {
-  it.effect("stay open while PostgreSQL is down, and then miss nothing (RELIABILITY.md)", () =>
+  it.effect("stay open while PostgreSQL is down, and miss no change (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys
@@ -77,7 +77,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       yield* waitForCondition("the change", () => stream.changes.length === 1)
     }).pipe(Effect.scoped))
 
-  it.effect("end with their cursor when the process gets SIGTERM, which then exits at once (RELIABILITY.md)", () =>
+  it.effect("end with their cursor when the process gets SIGTERM, and the process exits soon afterwards (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys

@@ -50,7 +50,7 @@ interface Run {
   readonly at: number
 }
 
-/** Starts a worker with its own lease holder and its own connection, through a proxy that a test can break. */
+/** Starts a job runner as in another process: it has its own lease holder, and a proxy that a test can stall. */
 const startWorker = Effect.fnUntraced(function* (
   name: string,
   runs: Array<Run>,
@@ -100,7 +100,7 @@ const waitUntil = (expectation: string, condition: () => boolean) =>
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 2_000 }),
   )
 
-/** Asserts that no worker runs again after another has started. */
+/** Asserts that a worker never runs again once another worker has run. */
 const assertNoOverlap = (runs: ReadonlyArray<Run>) =>
   assert.deepStrictEqual(
     runs.filter(({ worker }, index) => index > 0 && runs[index - 1]?.worker !== worker).map(({ worker }) => worker),
@@ -125,7 +125,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       yield* second.end
     }).pipe(Effect.scoped))
 
-  it.effect("stops in a disconnected process, by its own clock, before another process takes over within seconds (operations/deployment)", () =>
+  it.effect("stops in a disconnected process before another process takes over, which happens within seconds (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       const first = yield* startWorker("first", runs, () => Effect.sleep("10 millis"))
@@ -194,7 +194,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
         runs.length > 3)
     }).pipe(Effect.scoped))
 
-  it.effect("has one lease holder among many processes, and the holder condition is true only for that process (operations/deployment)", () =>
+  it.effect("has one lease holder among many processes, and only for that process is the holder condition true (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const competitors = Array.from({ length: 20 }, () => makeJobLeaseStatements(sql, crypto.randomUUID()))

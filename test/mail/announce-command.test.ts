@@ -32,8 +32,8 @@ const setUp = Effect.gen(function* () {
     yield* waitForOutput(service, /Tickerline is running/)
     return service
   })
-  /** Starts a service that needs no signals, and so no process of its own. */
-  const serveHere = Effect.flatMap(
+  /** Starts a service inside this process, for tests that send no signal to it. */
+  const serveInProcess = Effect.flatMap(
     Layer.build(Layer.merge(sql, NodeCrypto.layer)),
     (context) => Effect.provide(startServiceInstance(settings), context),
   )
@@ -42,14 +42,14 @@ const setUp = Effect.gen(function* () {
     assert.strictEqual(ended.code, 0, ended.err)
     return ended.out
   })
-  /** Waits until the command `announcements` prints a text. */
+  /** Asserts that the output of the command `announcements` matches `text` within seconds. */
   const assertProgress = Effect.fnUntraced(function* (text: RegExp) {
     const printed = command("announcements").pipe(
       Effect.repeat({ until: (out) => text.test(out), schedule: Schedule.spaced("100 millis"), times: 100 }),
     )
     assert.match(yield* printed, text)
   })
-  return { smtp, serve, serveHere, command, assertProgress, sql }
+  return { smtp, serve, serveInProcess, command, assertProgress, sql }
 })
 
 const waitUntil = (what: string, holds: () => boolean) =>
@@ -58,7 +58,7 @@ const waitUntil = (what: string, holds: () => boolean) =>
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
-layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("announcing", (it) => {
+layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("For announcements,", (it) => {
   it.effect("the announce command previews emails, queues them once and reports progress (§9.6)", () =>
     Effect.gen(function* () {
       const { command, sql } = yield* setUp
@@ -92,7 +92,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("unknown entries, invalid addresses and invalid settings are refused with advice (§9.6)", () =>
+  it.effect("the commands refuse unknown entries, invalid addresses and invalid settings with advice (§9.6)", () =>
     Effect.gen(function* () {
       const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.copyMigratedDatabase) }
       const entry = yield* runCommandInProcess(["announce", "--entry", "ticker-change"], { DATABASE_URL })
@@ -122,9 +122,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       }
     }).pipe(Effect.scoped))
 
-  it.effect("after kill -9 in the middle of an email, the next process sends it once (§9.6)", () =>
+  it.effect("the next process sends an email once after kill -9 in the middle of it (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, serveHere, smtp } = yield* setUp
+      const { command, serve, serveInProcess, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       let attempts = 0
       smtp.behaviour.rcpt = () => {
@@ -136,15 +136,15 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* waitUntil("that the email is being sent", () => attempts === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.rcpt = () => Promise.resolve(undefined)
-      yield* serveHere
+      yield* serveInProcess
       yield* waitUntil("that the email is delivered", () => smtp.received.length === 1)
       assert.match(yield* command("announcements"), /ticker-changes\t\d\t\d\t0\t0/)
       assert.strictEqual(smtp.received.length, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("after kill -9 between the end of an email and the reply, it is not sent again automatically (§9.6)", () =>
+  it.effect("an email is not sent again automatically after kill -9 between its end and the reply (§9.6)", () =>
     Effect.gen(function* () {
-      const { assertProgress, command, serve, serveHere, smtp } = yield* setUp
+      const { assertProgress, command, serve, serveInProcess, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "other", "--tier", "pro", "--email", "other@x.example")
       let seen = 0
@@ -157,9 +157,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* waitUntil("that the mail was sent", () => seen === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
-      // Two services take over: the interrupted email stays unknown, and the second email is sent.
-      yield* serveHere
-      yield* serveHere
+      // Two services take over. The status of the interrupted email stays `unknown`; the second email is sent.
+      yield* serveInProcess
+      yield* serveInProcess
       yield* waitUntil("that the second email is delivered", () => smtp.received.length === 1)
       yield* assertProgress(/ticker-changes\t0\t1\t0\t1/)
       assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender stopped/)
@@ -193,9 +193,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("an orderly shutdown waits for the server's reply; the next process sends the other emails (§9.6)", () =>
+  it.effect("an orderly shutdown waits for the server's reply, and the next process sends the other emails (§9.6)", () =>
     Effect.gen(function* () {
-      const { assertProgress, command, serve, serveHere, smtp } = yield* setUp
+      const { assertProgress, command, serve, serveInProcess, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "other", "--tier", "pro", "--email", "other@x.example")
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
@@ -210,9 +210,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       service.child.kill("SIGTERM")
       resolve(undefined)
       assert.strictEqual((yield* Effect.promise(() => service.ended)).code, 0)
-      // The process may notice the signal only after it has sent both.
+      // The process may notice the signal only after it has sent both emails.
       assert.match(yield* command("announcements"), /ticker-changes\t(1\t1|0\t2)\t0\t0/)
-      yield* serveHere
+      yield* serveInProcess
       yield* waitUntil("that both emails are delivered", () => smtp.received.length === 2)
       yield* assertProgress(/ticker-changes\t0\t2\t0\t0/)
       assert.strictEqual(seen, 2)

@@ -55,7 +55,7 @@ const waitForStatuses = (...expected: ReadonlyArray<string>) =>
   )
 
 layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true, timeout: "120 seconds" })(
-  "delivery",
+  "With a real SMTP server,",
   (it) => {
     it.effect("each address gets each entry once, regardless of case, and a second run queues nothing (§9.6)", () =>
       Effect.gen(function* () {
@@ -142,7 +142,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
         ])
       }).pipe(Effect.scoped))
 
-    it.effect("a failed connection does not count as an attempt; the emails are sent once the server is back (§9.6)", () =>
+    it.effect("a failed connection does not count as an attempt, and the emails are sent once the server is back (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const port = yield* Effect.scoped(Effect.map(MailServer.startMailServer(), (smtp) => smtp.port))
@@ -169,7 +169,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
           seen += 1
           return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
         }
-        // 421 is a reply, so the email is sent again. Without a reply, the email is not sent again.
+        // After the reply 421, the email is sent again. Without a reply, it would not be.
         yield* announce(["ticker-changes"])
         yield* Effect.scoped(Effect.andThen(startSender(smtp.port), waitForStatuses("sent")))
         assert.strictEqual(seen, 2)
@@ -242,7 +242,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
         assert.strictEqual(seen, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("sends at most MAIL_PER_MINUTE emails per minute (§9.6)", () =>
+    it.effect("the service sends at most MAIL_PER_MINUTE emails per minute (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
         const times: Array<number> = []
@@ -258,7 +258,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
         assert.isAtLeast(Math.min(second - first, third - second), 490)
       }).pipe(Effect.scoped))
 
-    it.effect("signs in with the credentials of SMTP_URL, and logs neither address nor password (§9.6)", () =>
+    it.effect("the service signs in with the credentials of SMTP_URL, and logs neither address nor password (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
         yield* createCustomers("secret-customer@x.example")

@@ -36,8 +36,8 @@ const headerNames = (raw: string) =>
     line.slice(0, line.indexOf(":"))
   )
 
-describe("email content", () => {
-  it("the subject names a breaking change, and the email explains what to do and why it was sent (§3, §9.6)", () => {
+describe("In an email,", () => {
+  it("the subject names a breaking change, and the text explains what to do and why it was sent (§3, §9.6)", () => {
     const { html, operational, subject, text } = renderEmail(findEntry("historical-market-cap"), addresses)
     assert.strictEqual(
       subject,
@@ -53,7 +53,7 @@ describe("email content", () => {
     for (const line of text.split("\n")) assert.isAtMost(line.length, 80)
   })
 
-  it("the email about a deprecation names the replacement and the dates (§3, §9.6, D24)", () => {
+  it("the text about a deprecation names the replacement and the dates (§3, §9.6, D24)", () => {
     const { subject, text } = renderEmail(findEntry("v1-historical-tickers-deprecated"), addresses)
     assert.match(subject, /^Tickerline deprecation: \/v1\/historical-tickers /)
     assert.include(text, "Replacement: /v1/ticker-changes")
@@ -66,7 +66,7 @@ describe("email content", () => {
     assert.include(planned.text, "Works until: 2028-01-01")
   })
 
-  it("every news email explains how to unsubscribe (§9.6)", () => {
+  it("the text of all news explains how to unsubscribe (§9.6)", () => {
     const { operational, subject, text } = renderEmail(findEntry("latest-among-matching"), addresses)
     assert.isFalse(operational)
     assert.strictEqual(
@@ -96,7 +96,7 @@ Tickerline news. To unsubscribe, write to stop@example.com.
   })
 })
 
-describe("a MIME message", () => {
+describe("In a MIME message,", () => {
   const hostile = [
     "x\r\nBcc: evil@x.example",
     "x\nBcc: evil@x.example",

@@ -41,7 +41,7 @@ const headersWithoutSession = {
   "Mcp-Name": "lineage",
 }
 
-/** Starts an instance as `serve` does. Returns a function that posts with the basic key. */
+/** Starts an instance as `serve` does. Returns its port, and a function that posts messages with the basic key. */
 const start = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { basic } = yield* TestKeys
   const port = yield* ServiceInstances.startServiceInstance(settings)
@@ -110,7 +110,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual((yield* send(callLineage, { path: "/mcp/x" })).status, 404)
     }).pipe(Effect.scoped))
 
-  it.effect("refuses a body above 64 KiB with 413, declared or chunked, and stays usable (guides/mcp)", () =>
+  it.effect("refuses a body above 64 KiB with 413, whether chunked or not, and stays usable (guides/mcp)", () =>
     Effect.gen(function* () {
       const { port, send } = yield* start()
       const { basic } = yield* TestKeys
@@ -175,7 +175,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.deepStrictEqual([mismatch.status, valueAt(mismatch.json, "error", "code")], [400, -32020])
     }).pipe(Effect.scoped))
 
-  it.effect("answers an unknown version with the supported versions, and initializes with the newest (guides/mcp)", () =>
+  it.effect("refuses an unknown version and names the supported ones, but answers initialize with 2025-11-25 (guides/mcp)", () =>
     Effect.gen(function* () {
       const { send } = yield* start()
       const supported = ["2026-07-28", "2025-11-25", "2025-06-18"]

@@ -1,4 +1,4 @@
-/** Tests how results are shortened to the maximum size and continued (guides/mcp). */
+/** Tests how results are shortened to their maximum size, and how the next call continues them (guides/mcp). */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "../../src/mcp/CsvRecords.ts"
@@ -20,7 +20,7 @@ describe("CSV", () => {
     }
   })
 
-  it("keeps its columns if cells were cut inside their quotes (guides/mcp)", () => {
+  it("keeps its columns even if cells were cut inside their quotes (guides/mcp)", () => {
     assert.strictEqual(joinCsvCells(["a", `"b, c`, `"d""`, ""]), `a,"b, c","d""",`)
   })
 })
@@ -45,7 +45,7 @@ describe("A page", () => {
 
 describe("Rows", () => {
   it.prop(
-    "fit the limit, and none is left out in between (guides/mcp)",
+    "are cut to the limit without leaving out any in between (guides/mcp)",
     [Schema.Array(Schema.Array(Schema.String))],
     ([rows]) => {
       const maxTokens = 60
@@ -57,7 +57,7 @@ describe("Rows", () => {
     },
   )
 
-  it("are reduced to the first one, with its texts shortened, if it is too long (guides/mcp)", () => {
+  it("are reduced to the first row, in shortened form, if that row is too long (guides/mcp)", () => {
     const { isShortened, rows } = fitRowsToTokens(
       [{ id: 1, body: "x".repeat(10_000), list: Array(5000).fill("y") }],
       100,

@@ -37,10 +37,10 @@ const call = Effect.fnUntraced(function* (tool: string, args: Readonly<Record<st
   return yield* callWithKey(ultimate, tool, args)
 })
 
-/** A header or a row, in which quoted cells may have several lines. */
+/** Matches one CSV record (the header or a row). Quoted cells may contain line ends. */
 const csvRecord = /(?:"(?:[^"]|"")*"|[^"\n])+/g
 
-/** Reads all rows of a list with cursors. Returns the rows, and the result of each call. */
+/** Reads a list with cursors, in at most `limit` calls. Returns the rows, and the result of each call. */
 const readAll = Effect.fnUntraced(function* (args: Readonly<Record<string, unknown>>, limit = 1000) {
   const records: Array<unknown> = []
   const results: Array<unknown> = []
@@ -190,13 +190,13 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.strictEqual(valueAt(value, "cost_microdollars"), Number(news.headers["x-cost-microdollars"]))
     }))
 
-  it.effect("marks the texts of third parties (guides/mcp)", () =>
+  it.effect("marks text that third parties wrote (guides/mcp)", () =>
     Effect.gen(function* () {
       for (const endpoint of ["/v1/news", "/v1/research-reports"]) {
         const { text, value } = yield* call("query", { endpoint, parameters: { limit: 1 } })
         assert.include(textAt(value, "third_party_text", "notice"), "contains no instructions")
         assert.isAbove(listAt(value, "third_party_text", "columns").length, 0)
-        // A model reads the notice before the texts.
+        // The notice comes first, so that a model reads it before the texts of third parties.
         assert.isBelow(text.indexOf("third_party_text"), text.indexOf(`"csv":"`))
       }
       const { value } = yield* call("query", { endpoint: "/v1/gap-stats" })
@@ -387,7 +387,7 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
       }
     }))
 
-  it.effect("shorten the texts of a row that is too long on its own (guides/mcp)", () =>
+  it.effect("shorten the text in a single row that is too long (guides/mcp)", () =>
     Effect.gen(function* () {
       yield* Service.insertRows("news", {
         id: "long",
@@ -427,7 +427,7 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
       assert.isAtMost(Buffer.byteLength(text), 4500)
     }))
 
-  it.effect("each tool call counts toward the rate limit, and a refusal says how long to wait (D18, guides/mcp)", () =>
+  it.effect("on the request rate apply to each tool call, and a refusal says how long to wait (D18, guides/mcp)", () =>
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("mcp limit")
       const client = yield* connect(key)

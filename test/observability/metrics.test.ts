@@ -36,7 +36,7 @@ const startMeasuredInstance = Effect.gen(function* () {
   return { port, metrics, scrape }
 })
 
-/** Returns the number of requests to an endpoint with this status, from the cache or not. */
+/** Returns how many requests to an endpoint had this status, either from the cache or not. */
 const getRequestCount = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
@@ -51,7 +51,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       yield* get("/v1/news", "wrong")
       yield* get("/v1/nothing/at/all")
       yield* get(`/v1/${"x".repeat(50)}`)
-      // A response is counted when it has been sent, which the client may notice earlier.
+      // A response is counted only after it has been sent, so the client may have received it before.
       const found = yield* retryUntil(scrape, (found) =>
         getRequestCount(found, "other", 404, false) === 2 &&
         found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`) === 7)

@@ -1,4 +1,4 @@
-/** Tests long faults under load (RELIABILITY.md). */
+/** Long faults, and loads of large files, while clients send requests (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
@@ -24,11 +24,11 @@ const startClients = Effect.gen(function* () {
   return yield* SteadyClients.startSteadyClients({ port: yield* startServiceInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
-/** Writes a file with a number of symbol changes. `generation` is the prefix of the new symbols. */
-const writeChanges = Effect.fnUntraced(function* (generation: string, rows: number) {
+/** Writes a CSV file of symbol changes, whose new symbols all begin with `prefix`. Returns its path. */
+const writeChanges = Effect.fnUntraced(function* (prefix: string, rows: number) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-soak-" })
-  const lines = Array.from({ length: rows }, (_, at) => `T${at + 1},${generation}${at + 1},2025-01-02,confirmed`)
+  const lines = Array.from({ length: rows }, (_, at) => `T${at + 1},${prefix}${at + 1},2025-01-02,confirmed`)
   yield* fs.writeFileString(
     `${folder}/changes.csv`,
     `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
@@ -36,8 +36,8 @@ const writeChanges = Effect.fnUntraced(function* (generation: string, rows: numb
   return `${folder}/changes.csv`
 })
 
-layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faults", (it) => {
-  it.effect("cause no wrong response if PostgreSQL restarts ten times in a minute (RELIABILITY.md)", () =>
+layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During long faults and loads,", (it) => {
+  it.effect("no response is wrong while PostgreSQL restarts ten times in a minute (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* startClients
@@ -50,7 +50,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("PostgreSQL restarted ten times in a minute", yield* stop)
     }))
 
-  it.effect("cause no wrong response if PostgreSQL is down for thirty seconds (RELIABILITY.md)", () =>
+  it.effect("no response is wrong while PostgreSQL is down for thirty seconds (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* startClients
@@ -59,10 +59,10 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* Effect.sleep("30 seconds")
       yield* server.start
       yield* more(100)
-      yield* recordFaultSummary("PostgreSQL away for 30 s", yield* stop)
+      yield* recordFaultSummary("PostgreSQL down for 30 s", yield* stop)
     }))
 
-  it.effect("delay every request by less than 12 seconds if the network stalls for a minute (RELIABILITY.md, §8)", () =>
+  it.effect("every request takes less than 12 seconds while the network stalls for a minute (RELIABILITY.md, §8)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { key } = yield* CustomerUsage.createCustomer("stalled", { tier: "ultimate" })
@@ -84,7 +84,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
-  it.effect("cause no 5xx and no lock wait of 100 ms while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
+  it.effect("every response is 200, and no read waits 100 ms for a lock, while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
@@ -125,7 +125,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       )
     }))
 
-  it.effect("leave the old rows and no temporary table if a load is killed at random points (RELIABILITY.md, D31)", () =>
+  it.effect("a load that is killed at a random point leaves the old rows and no staging table (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient

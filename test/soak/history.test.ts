@@ -11,7 +11,7 @@ import { runHistoryWorkload } from "../support/HistoryWorkload.ts"
 
 const duration = Duration.minutes(Number(process.env["SOAK_MINUTES"] ?? "30"))
 
-/** Leaves time for the last round of faults, and for all requests about the past once more. */
+/** Leaves time for the last round of faults, after which all requests about the past are sent once more. */
 const timeout = Duration.toMillis(duration) * 2 + 600_000
 
 const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)

@@ -1,4 +1,4 @@
-/** Half an hour of mixed load at 70% of the peak (RELIABILITY.md). `SOAK_MINUTES` sets another duration. */
+/** Half an hour of mixed load at 70% of the peak rate (RELIABILITY.md). `SOAK_MINUTES` sets another duration. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -20,12 +20,12 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Returns the path of a request. Half of the requests repeat a few paths; the others read about 60,000 pages. */
+/** Returns the path of request number `at`. Every second one repeats one of a few paths; the rest read 60,000 pages. */
 const pathAt = (at: number) => {
-  const again = SteadyClients.mixedRequestPaths[at % SteadyClients.mixedRequestPaths.length] ?? ""
+  const repeated = SteadyClients.mixedRequestPaths[at % SteadyClients.mixedRequestPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
   const table = ["gap-stats", "screener", "news"][at % 3] ?? ""
-  return at % 2 === 0 ? again : `/v1/${table}?page=${page}&limit=${limit}`
+  return at % 2 === 0 ? repeated : `/v1/${table}?page=${page}&limit=${limit}`
 }
 
 interface Minute {
@@ -39,19 +39,19 @@ interface Minute {
 
 const expected = new Set([200, 404, 409, 422])
 
-/** Makes a client that sends requests over a limited number of connections. */
+/** Makes a client that sends requests over a limited number of connections, and measures the responses. */
 const makeClient = (port: number, key: string) => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const unexpected = new Map<string, number>()
   let [at, answered] = [0, 0]
   let times: Array<number> = []
-  const ask = (then: () => void) => {
+  const sendNext = (onDone: () => void) => {
     const began = performance.now()
     const done = (name: string) => {
       if (name !== "") unexpected.set(name, (unexpected.get(name) ?? 0) + 1)
       answered += 1
       times.push(performance.now() - began)
-      then()
+      onDone()
     }
     const options = { agent, port, host: "127.0.0.1", path: pathAt(at++), headers: { "X-API-Key": key } }
     const outgoing = request(options, (response) => {
@@ -60,40 +60,40 @@ const makeClient = (port: number, key: string) => {
     })
     outgoing.on("error", (error) => done(error.message)).end()
   }
-  const taken = () => {
+  const takeStatistics = () => {
     const sorted = times.toSorted((left, right) => left - right)
     times = []
     const quantile = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
     return { requests: sorted.length, p50: quantile(0.5), p99: quantile(0.99) }
   }
-  return { agent, ask, answered: () => answered, taken, unexpected }
+  return { agent, sendNext, answered: () => answered, takeStatistics, unexpected }
 }
 
 type Client = ReturnType<typeof makeClient>
 
-/** Measures requests per second at full speed. */
-const measurePeak = ({ answered, ask }: Client, seconds: number) =>
+/** Sends requests as fast as possible for some seconds. Returns the number of responses per second. */
+const measurePeak = ({ answered, sendNext }: Client, seconds: number) =>
   Effect.callback<number>((resume) => {
     const before = answered()
     const until = performance.now() + seconds * 1000
     let running = connections
     const next = () => {
-      if (performance.now() < until) return ask(next)
+      if (performance.now() < until) return sendNext(next)
       running -= 1
       if (running === 0) resume(Effect.succeed((answered() - before) / seconds))
     }
     for (let connection = 0; connection < connections; connection++) next()
   })
 
-/** Sends requests at a fixed rate, independent of response times. Returns the function that stops this. */
-const sendAtRate = ({ ask }: Client, rate: number) => {
+/** Sends requests at a fixed rate, however long the responses take. Returns a function that stops the requests. */
+const sendAtRate = ({ sendNext }: Client, rate: number) => {
   const began = performance.now()
   let sentCount = 0
   const timer = setInterval(() => {
     const due = ((performance.now() - began) / 1000) * rate
     while (sentCount < due) {
       sentCount += 1
-      ask(() => {})
+      sendNext(() => {})
     }
   }, 5)
   return () => clearInterval(timer)
@@ -126,7 +126,7 @@ const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) =
 ]
 
 layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) => {
-  it.effect("causes no unexpected response, and keeps memory and p99 stable, in half an hour at 70% of the peak (RELIABILITY.md)", () =>
+  it.effect("causes no unexpected response, and keeps memory and p99 stable, for half an hour at 70% of the peak (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { account_id, key } = yield* CustomerUsage.createCustomer("soak", { tier: "ultimate" })
@@ -148,7 +148,7 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
       yield* Effect.addFinalizer(() => Effect.sync(() => client.agent.destroy()))
       yield* measurePeak(client, 10)
       const peak = yield* measurePeak(client, 20)
-      client.taken()
+      client.takeStatistics()
 
       const stop = yield* Effect.acquireRelease(
         Effect.sync(() => sendAtRate(client, peak * 0.7)),
@@ -159,7 +159,7 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
         yield* Effect.sleep("1 minute")
         const { text } = yield* requestOverWire(metrics, "/metrics", "")
         const memory = measure(text, "process_resident_memory_bytes") / (1 << 20)
-        seen.push({ ...client.taken(), memory, waiting: measure(text, "tickerline_usage_rows_waiting") })
+        seen.push({ ...client.takeStatistics(), memory, waiting: measure(text, "tickerline_usage_rows_waiting") })
       }
       stop()
       const unexpected = Array.from(client.unexpected.values()).reduce((sum, count) => sum + count, 0)

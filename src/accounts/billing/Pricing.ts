@@ -1,4 +1,4 @@
-/** D27 (prices): the cost of a response, rounded up to a microdollar. A gigabyte is 1,000,000,000 bytes. */
+/** D27 (prices): the cost of responses, rounded up to a microdollar each. A gigabyte is 1,000,000,000 bytes. */
 import { Context } from "effect"
 import type { HttpServerResponse } from "effect/http"
 

@@ -7,7 +7,7 @@ import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While this many rows wait to be written, requests in a new minute are added to the row of an earlier minute. */
+/** While this many tallies wait for a write, requests of a new minute are added to the tally of an earlier minute. */
 const maxWaitingRows = 10_000
 
 interface Tally {
@@ -22,9 +22,9 @@ interface Tally {
 const zero = { requests: 0, bytes: 0 }
 
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
-  /** The newest row for each account and endpoint. */
+  /** The newest tally of each account and endpoint. */
   const current = new Map<string, Tally>()
-  /** Rows with requests that have not been written yet. */
+  /** Tallies with requests that are not in the database yet. */
   const waiting = new Set<Tally>()
   let latestMinute = -Infinity
 
@@ -53,7 +53,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(tally)
   }
 
-  /** Returns the next batch, and a function to call once it is written. Until that call, the batch may be resent. */
+  /** Returns the next batch, and a function to call once the batch is written. A batch may be sent again until then. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): ThrottledRequestCount => ({
@@ -66,7 +66,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
       for (const [index, tally] of taken.entries()) {
         tally.writtenCounts = batch[index]?.to ?? tally.writtenCounts
         waiting.delete(tally)
-        // If requests were added during the write, the row goes to the end of the queue.
+        // If requests were added during the write, the tally goes to the end of the queue.
         if (tally.requests > tally.writtenCounts.requests) waiting.add(tally)
       }
     }
@@ -79,7 +79,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>
       waiting.values().reduce((sum, { requests, writtenCounts }) => sum + requests - writtenCounts.requests, 0),
-    /** Returns the number of rows in memory, written or not. */
+    /** Returns the number of tallies in memory, including those that are completely written. */
     countRows: () => new Set([...current.values(), ...waiting]).size,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * D29 (usage): records requests in batches, in the background. Rows wait in memory until PostgreSQL stores them. If too
- * many rows are waiting, new requests are refused, because unrecorded requests cannot be billed.
+ * D29 (usage): records requests in batches, in the background. Rows wait in memory until PostgreSQL stores them. While
+ * too many rows wait, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
@@ -23,7 +23,7 @@ export const UsageBufferConfig = Config.schema(
 
 const maxBatchRows = 2_000
 
-/** How long rows are collected before a write. Short, so that a killed process loses less than a second of usage. */
+/** How long rows are collected before they are written. A killed process loses less than a second of usage. */
 const usageDelay = Duration.millis(250)
 const refusalDelay = Duration.millis(500)
 
@@ -148,7 +148,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           ),
         )
 
-      /** Retries until the batch is written, even after defects. */
+      /** Retries until the batch is written, after any error or defect. */
       const persist = (write: typeof writeUsageBatch) =>
         write.pipe(
           Effect.timeout(writeTimeout),
@@ -157,7 +157,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           Effect.retry(retryDelay),
         )
 
-      // A separate loop writes refused requests, so that they never delay the recording of billed requests.
+      // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
       const loops = [
         { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
         {

@@ -42,10 +42,10 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
   return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
 }
 
-/** Requests refused with 429 that share a row of `usage`, with the row's counts before and after the write. */
+/** A row of `usage` that counts requests refused with 429, and its counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
-  /** The first of these requests, whose id, time and other details the row stores. */
+  /** The first refused request of the row, which stores its id, time and other details. */
   readonly row: UsageRecord
   /** The row's counts before the write; zero if the row does not exist yet. */
   readonly from: { readonly requests: number; readonly bytes: number }
@@ -56,7 +56,7 @@ const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueVi
 
 const dayMillis = 86_400_000
 
-/** Makes a function that creates missing partitions before a write and retries both if a partition was dropped. */
+/** Makes a function that creates missing partitions, then writes; and does both again if a partition was dropped. */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()
@@ -145,7 +145,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       where accounts.account_id = charged.account_id
     `
 
-  /** `on conflict` makes the statement 50 % slower, so it is used only if some rows were already written. */
+  /** `on conflict` makes the statement 50% slower, so it is used only if some rows turn out to be duplicates. */
   return (batch: UsageBatch) =>
     withPartitions(
       batch.rows,
@@ -161,7 +161,7 @@ export const makeThrottledRequestWriter = Effect.gen(function* () {
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     const floats = (get: (count: ThrottledRequestCount) => number) => arrayParameter(batch.map(get), OID.float8)
     const texts = (get: (count: ThrottledRequestCount) => string | null) => arrayParameter(batch.map(get), OID.text)
-    // An existing row is updated only if its count is still `from`, so a repeated batch changes nothing.
+    // Updates an existing row only if its count is still `from`, so that sending the same batch again changes nothing.
     return sql`
       with sent as materialized (
         select * from unnest(

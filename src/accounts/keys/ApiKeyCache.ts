@@ -1,4 +1,4 @@
-/** Remembers the accounts of recently looked-up keys, so that most requests need no lookup (D2, API keys). */
+/** Caches the accounts of keys after a lookup, so that most requests need no lookup (D2, API keys). */
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { hash } from "node:crypto"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
@@ -19,7 +19,7 @@ export interface CachedApiKey {
 
 /** Accounts by the SHA-256 of their key. Entries are deleted when they expire, even if no request follows. */
 export class ApiKeyCache extends Context.Service<ApiKeyCache, {
-  /** Returns the account of a key; undefined if the key was not looked up recently. */
+  /** Returns the account of a key, or undefined if the last lookup of the key is too long ago. */
   readonly find: (key: string) => typeof CurrentAccount.Service | undefined
   /** `digest` is the hexadecimal SHA-256 of the key. */
   readonly add: (digest: string, key: CachedApiKey) => void

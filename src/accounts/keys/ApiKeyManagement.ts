@@ -118,7 +118,7 @@ export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   if (revoked.length === 0) return yield* noSuchKey(id)
 })
 
-/** Fails with the reason why a key could not be disabled or enabled. */
+/** Fails with the reason why the key cannot be enabled or disabled: it is unknown, or was revoked. */
 const failUnchangeable = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const existing = yield* sql`select from api_keys where key_id = ${id}`

@@ -10,7 +10,7 @@ import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 import { ApiKeyCache, apiKeyCacheTtlMillis } from "./ApiKeyCache.ts"
 
-/** How long after its last use a valid key is accepted even from a blocked address. */
+/** How long a valid key is accepted even from a blocked address, counted from the last use of the key. */
 const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
@@ -53,7 +53,7 @@ const makeAuthenticator = Effect.gen(function* () {
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Looks up a key. Concurrent requests share a lookup, unless it began so long ago that its result has expired. */
+  /** Looks up a key. Concurrent requests share one lookup, unless its result is older than the cache allows. */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
@@ -108,8 +108,8 @@ export const authenticationLayer = Layer.effect(
   AuthenticationMiddleware,
   Effect.gen(function* () {
     const { authenticate } = yield* Authenticator
-    // Effect tries the two security schemes in turn. The first attempt reads both headers, so the second attempt only
-    // repeats the error.
+    // Effect tries both security schemes in turn. The attempt for the first one reads both headers, so the attempt for
+    // the second one returns the stored error.
     const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
 
     const check = Effect.fnUntraced(function* <A, E, R>(next: Effect.Effect<A, E, R>) {

@@ -1,5 +1,5 @@
 /**
- * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process keeps its own count:
+ * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts separately:
  * docs/decisions/0011-wrong-keys-per-process.md
  */
 import { Cache, Clock, Config, Duration, Effect, Option, Result, Schema } from "effect"

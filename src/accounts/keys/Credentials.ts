@@ -2,7 +2,7 @@
 import type { HttpServerRequest } from "effect/http"
 import { IncomingMessage } from "node:http"
 
-/** The result for a request with two or more different credentials. */
+/** What `parseCredential` returns for two or more different credentials. */
 export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i

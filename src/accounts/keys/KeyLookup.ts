@@ -29,10 +29,10 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** Key lookups have their own partition of the connection pool, so that no locked table of an endpoint delays them. */
+/** Partition of the connection pool that only key lookups use, so that reads of a locked table do not delay them. */
 const poolPartition = "keys"
 
-/** Converts the row of a usable key to its account. */
+/** Returns the account in the row of a usable key. */
 const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, tier }: typeof KeyRow.Type) =>
   CurrentAccount.of({
     account_id: Number(account_id),
@@ -57,7 +57,7 @@ const makeKeyReader = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
-  /** Reads keys, and records the use of those that are usable. */
+  /** Reads the keys that meet the condition. Updates `last_used_at` of the usable ones if it is due. */
   return Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const rows = yield* decodeRows(KeyRow)(database.read(
       sql`
@@ -83,7 +83,7 @@ export const makeApiKeyLookup = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readKeys = yield* makeKeyReader
 
-  /** Finds an account by the hexadecimal SHA-256 of a key. Fails with a 401 if the key is unknown or unusable. */
+  /** Finds the account of a key by the hexadecimal SHA-256. Fails with 401 if the key is unknown or unusable. */
   return Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const [row] = yield* readKeys(sql`key_hash = decode(${digest}, 'hex')`)
@@ -93,7 +93,7 @@ export const makeApiKeyLookup = Effect.gen(function* () {
   })
 })
 
-/** Makes the function that reads the accounts of open streams' keys. Unusable keys are missing from the result. */
+/** Makes the function that reads the accounts of the keys of open streams. The result omits unusable keys. */
 export const makeKeyAccountReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readKeys = yield* makeKeyReader

@@ -46,7 +46,7 @@ interface Share {
   syncedAt: number
   /** Tokens spent since `syncedAt`. */
   spent: number
-  /** Number of tokens for future requests that the last query asked for. */
+  /** Number of tokens that the last query requested in advance, for later requests. */
   prefetch: number
   /** Number of requests waiting for the next query. */
   waiting: number
@@ -66,7 +66,7 @@ const makeShare = (account_id: number, limit: number): Share => ({
   nextSync: undefined,
 })
 
-/** Decides on a request if the share is recent and holds a token or its bucket is empty. Otherwise undefined. */
+/** Allows or refuses a request without PostgreSQL. Returns undefined if the share is too old or too small for that. */
 const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
@@ -85,8 +85,8 @@ const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) 
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
 /**
- * Makes the request that keeps enough tokens for half a second at the current request rate and gives the surplus back
- * to the shared bucket. Updates the share.
+ * Makes a share's next request to PostgreSQL. The share keeps or obtains enough tokens for half a second at the current
+ * rate, and gives back any surplus. Updates the share.
  */
 const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
@@ -128,7 +128,10 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     }
   }
 
-  /** Synchronizes shares. Retries once, because the connection may have been lost, but returns no tokens twice. */
+  /**
+   * Synchronizes shares. Retries once, because the connection may have been lost. The retry gives back no tokens,
+   * because the first attempt may have done so.
+   */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
     const grants = yield* requestTokens(requests).pipe(
@@ -173,7 +176,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     )
   })
 
-  /** Gives the tokens of idle accounts back to their buckets, and deletes the shares. */
+  /** Gives back the tokens of idle accounts to their buckets in PostgreSQL, and deletes the shares. */
   const releaseIdleShares = Effect.sync(() => {
     const now = getMillis()
     for (const share of shares.values()) {
@@ -186,14 +189,14 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   })
 
   const getShare = (account_id: number, limit: number) => {
-    const known = shares.get(account_id)
-    if (known !== undefined) return known
+    const existing = shares.get(account_id)
+    if (existing !== undefined) return existing
     const share = makeShare(account_id, limit)
     shares.set(account_id, share)
     return share
   }
 
-  /** Takes a token that this process holds; returns undefined if PostgreSQL has to decide. */
+  /** Takes a token that this process holds. Returns undefined if only PostgreSQL can allow or refuse the request. */
   const consumeHeld = (account_id: number, limit: number) => {
     const now = getMillis()
     const share = getShare(account_id, limit)

@@ -8,9 +8,9 @@ export interface TokenBucketRequest {
   readonly account_id: number
   /** Size of the bucket: requests per minute. */
   readonly limit: number
-  /** Tokens for waiting requests: granted until the bucket is empty. */
+  /** Tokens for requests that are waiting: granted until the bucket is empty. */
   readonly needed: number
-  /** Tokens for future requests: granted up to a sixteenth of the bucket's content. */
+  /** Tokens for later requests: at most a sixteenth of the tokens in the bucket is granted. */
   readonly prefetch: number
   /** Unused tokens that go back into the bucket. */
   readonly returned: number

@@ -22,11 +22,11 @@ interface Answer {
   readonly id: string
   readonly bytes: number
   readonly cost: number
-  /** Whether the service identified the account, so that it records the request. */
-  readonly keyed: boolean
+  /** Whether the service identified the account, and so must record the request. */
+  readonly isAccountKnown: boolean
 }
 
-/** A PostgreSQL server that restarts on the same port after it was killed. */
+/** A PostgreSQL server that starts again on the same port after a test has killed it. */
 class KillableDatabase
   extends Context.Service<KillableDatabase, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
     "test/accounts/KillableDatabase",
@@ -60,7 +60,7 @@ const database = Layer.unwrap(Effect.gen(function* () {
 
 const platformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
-/** Starts the service with its own pool and port. `stop` ends it. */
+/** Starts an instance of the service with its own pool and port. `stop` shuts down the instance. */
 const startInstance = Effect.gen(function* () {
   const { url } = yield* KillableDatabase
   const scope = yield* Scope.make()
@@ -94,7 +94,7 @@ const sendRequest = (port: number, account: string, key: string, path: string) =
           id: header("x-request-id"),
           bytes,
           cost: Number(header("x-cost-microdollars")),
-          keyed: header("x-cost-microdollars") !== "",
+          isAccountKnown: header("x-cost-microdollars") !== "",
         }))
       })
     }).on("error", (error) => resume(Effect.fail(error)))
@@ -117,7 +117,7 @@ const paths = [
   "/estimate?endpoint=/v1/screener",
 ]
 
-/** Initial balances: one lasts for all requests, one is used up during the test, and a postpaid account has none. */
+/** Initial balances: one covers all requests, one is used up during the test, and null makes the account postpaid. */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
 const requests = 3_000
@@ -150,11 +150,11 @@ const readAccount = Effect.fnUntraced(function* (name: string) {
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
 
-/** Repeats the test's own statements, which fail while PostgreSQL restarts. */
+/** Retries the test's own SQL statements, which fail while PostgreSQL restarts. */
 const withRetries = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 300 })
 
 layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, timeout: "120 seconds" })(
-  "billing",
+  "The service",
   (it) => {
     it.effect("charges exactly for 3,000 concurrent requests while the database is killed twice (D27, D29)", () =>
       Effect.gen(function* () {
@@ -211,18 +211,18 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
         assert.strictEqual(killed.first && killed.second, true)
         assert.notDeepEqual(yield* withRetries(started), before, "the database was started again")
 
-        const keyed = answers.filter((answer) => answer.keyed)
-        // Requests without an identified account are not recorded, and each of them got 503.
-        assert.deepStrictEqual(answers.filter((answer) => !answer.keyed && answer.status !== 503), [])
+        const identified = answers.filter((answer) => answer.isAccountKnown)
+        // The service does not record requests whose account it could not identify. Each of them must have got 503.
+        assert.deepStrictEqual(answers.filter((answer) => !answer.isAccountKnown && answer.status !== 503), [])
         const rows = yield* withRetries(sql<{
           readonly request_id: string
           readonly status_code: number
           readonly bytes: string
           readonly cost: string
         }>`select request_id, status_code, bytes::text, cost_microdollars::text as cost from usage`)
-        assert.strictEqual(rows.length, keyed.length)
+        assert.strictEqual(rows.length, identified.length)
         const recorded = new Map(rows.map((row) => [row.request_id, row]))
-        for (const { bytes, cost, id, status } of keyed) {
+        for (const { bytes, cost, id, status } of identified) {
           const row = recorded.get(id)
           assert.deepStrictEqual(
             { status: row?.status_code, bytes: Number(row?.bytes), cost: Number(row?.cost) },
@@ -232,7 +232,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
 
         for (const { name } of keys) {
           const account = yield* readAccount(name)
-          const own = keyed.filter((answer) => answer.account === name)
+          const own = identified.filter((answer) => answer.account === name)
           const cost = sum(own.map((answer) => answer.cost))
           assert.isAbove(cost, 0)
           assert.strictEqual(account.rows, own.length)

@@ -1,4 +1,4 @@
-/** D29 (usage): rows wait in memory while PostgreSQL does not store them, are not dropped, and are written once. */
+/** D29 (usage): rows wait in memory until PostgreSQL stores them, and each is stored only once. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -48,7 +48,7 @@ const base = Layer.unwrap(Effect.map(
   (url) => Layer.merge(makePoolableClientLayer({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** Starts the metering of one process without logs, because failures are expected. `stop` ends the metering. */
+/** Starts usage metering as one process would; `stop` shuts it down. Logs nothing, because failures are expected. */
 const startMetering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
@@ -72,8 +72,8 @@ const readSums = Effect.gen(function* () {
 const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
 
-layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (it) => {
-  it.effect("counts a batch once when all or part of it is sent again (D29)", () =>
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage metering", (it) => {
+  it.effect("counts a batch once even if all or part of it is sent again (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
@@ -105,7 +105,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       }])
     }))
 
-  it.effect("keeps the balance exact with concurrent writers that repeat each batch (D29)", () =>
+  it.effect("keeps the balance exact even if concurrent writers repeat each batch (D29)", () =>
     Effect.gen(function* () {
       const before = yield* readSums
       const write = yield* makeUsageWriter
@@ -121,7 +121,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       })
     }))
 
-  it.effect("keeps rows while the table cannot be written, and refuses requests once too many wait (D29)", () =>
+  it.effect("keeps rows while the table cannot be written, and refuses requests once too many rows wait (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const before = yield* readSums
@@ -136,7 +136,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
-      // A request in progress is recorded although the buffer is full.
+      // Requests in progress are recorded even while the buffer is full.
       meter.record(makeUsageRecord())
       yield* sql`alter table usage_away rename to usage`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
@@ -198,7 +198,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       ])
     }))
 
-  it.effect("counts refused requests once when their counts are sent again in any order (D29)", () =>
+  it.effect("counts refused requests once even if their counts are sent again in any order (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeThrottledRequestWriter
@@ -261,7 +261,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.strictEqual((yield* readSums)?.rows, (before?.rows ?? 0) + 11)
     }))
 
-  it.effect("writes waiting rows on an orderly shutdown (D29)", () =>
+  it.effect("writes the waiting rows during an orderly shutdown (D29)", () =>
     Effect.gen(function* () {
       const before = yield* readSums
       const { meter, stop } = yield* startMetering()
@@ -329,7 +329,7 @@ layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) =
       while (ended.pollUnsafe() === undefined && seconds < 60) {
         seconds += 1
         yield* TestClock.adjust("1 second")
-        // The query lets real time pass, because PostgreSQL does not use the test clock.
+        // Waits for a query, because the test clock does not control how long PostgreSQL takes.
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)

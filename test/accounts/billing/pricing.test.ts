@@ -55,7 +55,7 @@ describe("computeDataCost", () => {
   )
 
   it.prop(
-    "charges at most a microdollar more for two responses than for their sum (D27)",
+    "charges at most a microdollar more for two responses than for one of their total size (D27)",
     [Bytes, Bytes, Price],
     ([one, other, price]) => {
       const apart = computeDataCost(one, price) + computeDataCost(other, price)
@@ -77,7 +77,7 @@ describe("computeDataCost", () => {
       [999_999_999, 1, 1],
       [1_000_000_000, 1, 1],
       [1_000_000_001, 1, 2],
-      // Floating point would be off by one, because the products exceed 2^53.
+      // The products exceed 2^53, so a calculation in floating point would be off by one.
       [86_426_934, 157_277_910_923, 13_593_047_628],
       [99_930_314, 675_111_880_435, 67_464_142_198],
       [3, 333_333_333_333, 1000],
@@ -91,7 +91,7 @@ describe("computeDataCost", () => {
 
 type Settings = Readonly<Record<string, string>>
 
-/** Returns the function that finds a path's price. Fails if the service would not start with these settings. */
+/** Returns the function that looks up the price of a path. Fails if the settings would prevent the service's start. */
 const loadPrices = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte: of }) => of),
@@ -109,7 +109,7 @@ const assertRefused = Effect.fnUntraced(function* (settings: Settings, name: str
 })
 
 describe("The service", () => {
-  it.effect("uses the default price for all data if PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES are missing or empty (D27)", () =>
+  it.effect("charges the default price for all data if PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES are missing or empty (D27)", () =>
     Effect.gen(function* () {
       for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
         const of = yield* loadPrices(settings)
@@ -201,7 +201,7 @@ const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
-/** Adds parameters to the path of an endpoint, so that its response has rows. */
+/** Adds query parameters to the path of an endpoint, so that the response contains rows. */
 const addParameters = (path: string) => {
   const endpoint = DocumentedEndpoints.documentedDatasetEndpoints.find((known) => known.path === path)
   const takesTickers = endpoint?.parameters.some(({ kind }) => kind === "tickers") === true
@@ -268,7 +268,7 @@ layer(service, { excludeTestServices: true })("Billing", (it) => {
       assert.strictEqual(Number(headers["x-cost-microdollars"]), computeDataCost(Buffer.byteLength(text), generalPrice))
     }))
 
-  it.effect("charges an empty list for its few bytes (D27)", () =>
+  it.effect("charges for the few bytes of an empty list (D27)", () =>
     Effect.gen(function* () {
       const { body, headers, text } = yield* sendRequest("/v1/screener?ticker=NOBODY")
       assert.strictEqual(at(body, "count"), 0)

@@ -7,7 +7,7 @@ import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** A refused request, or a write of at most `write` rows. */
+/** One step of a test: a refused request, or a write of at most `write` rows. */
 const Step = Schema.Union([
   Schema.Struct({ account: integer(3), endpoint: integer(2), seconds: integer(90), bytes: integer(500) }),
   Schema.Struct({ write: integer(5), isAcknowledged: Schema.Boolean }),
@@ -15,7 +15,7 @@ const Step = Schema.Union([
 
 const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200)))
 
-/** Makes a model of the table. Like the SQL statement, it changes a row only if the row's count is `from`. */
+/** Models the table in memory. Like the SQL statement, changes a row only if its count is still `from`. */
 const makeTable = () => {
   const rows = new Map<string, ThrottledRequestCount>()
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
@@ -27,7 +27,7 @@ const makeTable = () => {
 }
 
 it.effect.prop(
-  "counts each refused request once, in one row per account, endpoint and minute (D29)",
+  "each refused request is counted once, in one row per account, endpoint and minute (D29)",
   { steps },
   ({ steps }) =>
     Effect.sync(() => {
@@ -66,7 +66,7 @@ it.effect.prop(
     }),
 )
 
-it("writes all rows even if the count of one row grows all the time (D29)", () => {
+it("all rows are written even if the count of one row keeps growing (D29)", () => {
   const refusals = RefusalCounter.makeThrottledRequestCounter()
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []
@@ -79,9 +79,9 @@ it("writes all rows even if the count of one row grows all the time (D29)", () =
   assert.deepStrictEqual(written, ["/grows", "/waits"])
 })
 
-it("the number of accounts and endpoints limits memory while nothing can be written (D29)", () => {
-  const most = 50
-  const refusals = RefusalCounter.makeThrottledRequestCounter(most)
+it("the number of rows in memory is limited while nothing can be written (D29)", () => {
+  const maxWaiting = 50
+  const refusals = RefusalCounter.makeThrottledRequestCounter(maxWaiting)
   const [accounts, endpoints, hours] = [10, 3, 24]
   let sent = 0
   for (let minute = 0; minute < hours * 60; minute++) {
@@ -91,12 +91,12 @@ it("the number of accounts and endpoints limits memory while nothing can be writ
         sent += 1
       }
     }
-    assert.isAtMost(refusals.countRows(), most + accounts * endpoints)
+    assert.isAtMost(refusals.countRows(), maxWaiting + accounts * endpoints)
   }
   assert.strictEqual(refusals.countWaitingRequests(), sent)
   while (refusals.countWaitingRows() > 0) refusals.takeBatch(7).markWritten()
   assert.strictEqual(refusals.countWaitingRequests(), 0)
-  // A request of the next minute deletes the written rows from memory.
+  // The first request of a new minute removes all written rows from memory.
   refusals.add(makeUsageRecord({ requested_at: hours * 3_600_000 }))
   assert.strictEqual(refusals.countRows(), 1)
 })

@@ -1,4 +1,4 @@
-/** D29 (usage): monthly partitions, created ahead of time and dropped after the retention. */
+/** D29 (usage): monthly partitions are created ahead of time, and dropped after the retention period. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Fiber, Layer } from "effect"
@@ -39,7 +39,7 @@ const readExpectedNames = Effect.gen(function* () {
 })
 
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
-  it.effect("creates the partitions of this month and the next two months once (D29)", () =>
+  it.effect("creates the partitions of this month and the next two months only once (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Effect.forEach(yield* readPartitions, (name) => sql`drop table ${sql(name)}`, { discard: true })
@@ -57,7 +57,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
-      // The writer still remembers the dropped partition, so its first attempt fails.
+      // The writer does not know that the partition was dropped, so its first attempt fails.
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
@@ -66,7 +66,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
     }))
 
-  it.effect("drops each month older than the retention, but never the last 31 days (D29)", () =>
+  it.effect("drops the partitions of months older than the retention, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
@@ -88,7 +88,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       const write = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
-      // With statistics, PostgreSQL may evaluate the conditions in a different order.
+      // Statistics may make PostgreSQL evaluate the conditions in a different order, which must not matter.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
         "usage_2010_01",
@@ -96,7 +96,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       ])
     }))
 
-  it.effect("gives up dropping a month in use after a quarter of a second (RELIABILITY.md)", () =>
+  it.effect("gives up dropping a partition that is in use, so that writes are not delayed for long (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
@@ -121,9 +121,9 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
 })
 
 layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true, timeout: "60 seconds" })(
-  "the job",
+  "The service",
   (it) => {
-    it.effect("the service creates upcoming partitions at startup, and drops those older than USAGE_RETENTION (D29)", () =>
+    it.effect("creates upcoming partitions at startup, and drops those older than USAGE_RETENTION (D29)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`select create_usage_partition(now() - interval '3 months')`

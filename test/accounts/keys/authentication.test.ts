@@ -147,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* assertRefused({ Authorization: "Basic eDp5", "X-API-Key": "" }, "missing_api_key")
     }))
 
-  it.effect("refuses two different credentials of any kind (D2)", () =>
+  it.effect("refuses two different credentials, whatever their types (D2)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const revoked = yield* newKey("revoked, beside another")
@@ -249,7 +249,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* assertRefused({ "X-API-Key": key }, "api_key_disabled")
     }))
 
-  it.effect("limits a key to its endpoints, and names them when it refuses (D2)", () =>
+  it.effect("limits a key to its endpoints, and lists them if it refuses another one (D2)", () =>
     Effect.gen(function* () {
       const endpoints = ["/v1/ticker-changes", "/v1/news"]
       const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
@@ -263,7 +263,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
         assert.isUndefined(headers["www-authenticate"])
       }
-      // The tier is checked before the key's endpoints.
+      // The tier is checked before the list of endpoints that the key may use.
       const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
       const { body } = yield* requestJson("/v1/research-reports", { key: low })
       assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* waitForLastUse(key, null)
       assert.isBelow(Math.abs((yield* Clock.currentTimeMillis) - (first ?? 0)), 10_000)
 
-      // Uses two keys that no cache holds. Their last uses were 61 and 50 seconds ago.
+      // Neither key is in a cache. One was last used 61 seconds ago, the other 50 seconds ago.
       const [old, fresh] = [yield* newKey("used long ago"), yield* newKey("used lately")]
       yield* sql`update api_keys set last_used_at = now() - interval '61 seconds' where key_id = ${
         (yield* readKeyRow(old)).key_id
@@ -307,7 +307,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* waitForLastUse(key, null)
       const [before, stamp] = [yield* version, first]
       yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
-      // Updates run in order, so the update for this key shows that no earlier update is missing.
+      // Updates run in order: once the update for this key is visible, all earlier updates are, too.
       const later = yield* newKey("later")
       yield* requestJson(target, { key: later })
       yield* waitForLastUse(later, null)
@@ -360,7 +360,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), 200)
       keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
       assert.strictEqual(new Set(keys).size, 200)
-      // Of 6,400 random letters, each of the 62 occurs about 103 times.
+      // Among 6,400 random letters, each of the 62 possible letters occurs about 103 times.
       const counts = Map.groupBy(keys.flatMap((key) => key.slice(8, 40).split("")), (letter) => letter)
       assert.strictEqual(counts.size, 62)
       counts.forEach((letters) => assert.isBelow(letters.length, 180))
@@ -424,7 +424,7 @@ const character = Arbitrary.schema(Schema.Literals([...base62, "_", "-", " ", "Ã
 const assertMalformed = (key: string) => assert.isFalse(isWellFormedApiKey(Redacted.make(key)), key)
 
 it.effect.prop(
-  "rejects a key with any character changed, added, removed or swapped (D2)",
+  "a key is malformed if any of its characters is changed, added, removed or swapped (D2)",
   { position, character },
   (slip) =>
     Effect.gen(function* () {

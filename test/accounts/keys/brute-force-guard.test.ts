@@ -24,7 +24,7 @@ const mistypeKey = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" 
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** Sends a key with the `X-Forwarded-For` that proxies add, or without the header if null. */
+/** Sends a key with an `X-Forwarded-For` header, as proxies add it, or without the header if `forwarded` is null. */
 const sendFrom = (forwarded: string | null, key: string) =>
   requestJson(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
 
@@ -58,7 +58,7 @@ const passTime = (seconds: number) => TestClock.adjust(Duration.seconds(seconds)
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
 layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
-  "wrong keys of one address",
+  "In one process,",
   (it) => {
     it.effect("an address that sent too many wrong keys is blocked for the minute (D2, D18)", () =>
       Effect.gen(function* () {
@@ -66,7 +66,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
         const { key: unseen } = yield* createCustomer("not seen before")
         assert.strictEqual(yield* statusFrom(null, right), 200)
         yield* sendWrongKeys(null)
-        // Wrong, mistyped and valid but unused keys get the same response, so it does not reveal which keys are valid.
+        // Wrong, mistyped and valid but unused keys get the same response, so that nobody learns which keys are valid.
         for (const key of [yield* generateKey, mistypeKey(right), "nonsense", unseen]) {
           const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
           for (const answer of [yield* sendFrom(null, key), bearer]) {
@@ -247,8 +247,8 @@ const watched = Service.layer.pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-layer(watched, { excludeTestServices: true })("wrong keys and the database", (it) => {
-  it.effect("mistyped keys and keys from blocked addresses never reach the database (D2)", () =>
+layer(watched, { excludeTestServices: true })("Without a database query,", (it) => {
+  it.effect("mistyped keys and keys from blocked addresses are refused (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const wrong = [mistypeKey(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
@@ -301,7 +301,7 @@ layer(
     Layer.provide(CustomerUsage.settingsLayer({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
   ),
 )(
-  "thirty wrong keys",
+  "With a limit of 30,",
   (it) => {
     it.effect("of 60 concurrent wrong keys, exactly 30 get 401 and 30 get 429 (D18)", () =>
       Effect.gen(function* () {

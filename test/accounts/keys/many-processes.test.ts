@@ -1,4 +1,4 @@
-/** D2, D17, D18: changes to keys, tiers and balances apply in several processes that share PostgreSQL. */
+/** D2, D17, D18: changes to keys, tiers and balances take effect in all processes that share PostgreSQL. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,7 +18,7 @@ const target = "/v1/account"
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** Returns the headers of a request that a load balancer forwards for this address. */
+/** Returns request options with the header of a load balancer that forwards a request from this address. */
 const forwardedFrom = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
@@ -34,7 +34,7 @@ const startTwo = Effect.gen(function* () {
 })
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })(
-  "keys in two processes",
+  "With two processes,",
   (it) => {
     it.effect("each process blocks an address after 30 wrong keys sent to that process (D18)", () =>
       Effect.gen(function* () {
@@ -91,7 +91,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         )
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // The response cache answers all but the first requests.
+        // All requests but the first ones are answered from the response cache.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -115,7 +115,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           Effect.sync(() => performance.now() - revoked),
           (passed) => passed > 2_500,
         )
-        // Responses to requests sent before the revocation may arrive only now, so only later requests are checked.
+        // Requests sent before the revocation may get their responses only now, so only later requests are checked.
         yield* network.resume
         const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)

@@ -1,4 +1,4 @@
-/** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, wherever the client puts the key. */
+/** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, no matter where a client puts it. */
 import { NodeHttpServer } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
@@ -58,16 +58,16 @@ const capturedService = Server.layer.pipe(
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** Length of the parts of a key that the tests search for: too long to occur by chance. */
+/** Length of the parts of a key for which the tests search: long enough that none occurs by chance. */
 const length = 10
 
-/** Returns all parts of `length` characters after the key's hint, which is public. The parts are in lower case. */
+/** Returns all parts of `length` characters that follow the public hint of the key, in lower case. */
 const getKeyParts = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
   return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
 }
 
-/** Finds texts that contain a part of the key, in any case, percent-encoded or not. */
+/** Returns the texts that contain a part of the key in upper or lower case, percent-encoded or not. */
 const findLeaks = (key: string, texts: ReadonlyArray<string>) => {
   const parts = getKeyParts(key)
   return texts.filter((text) => {
@@ -89,12 +89,12 @@ const waitForLogs = Effect.gen(function* () {
   )
 })
 
-/** Does not follow redirects, so that the headers of a redirect are searched. */
+/** Makes `fetch` return redirects instead of following them, so that their headers are searched. */
 const withoutRedirects = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
 interface SentRequest extends Service.TestRequestOptions {
   readonly path: string
-  /** A header that is not searched, because the specification requires it to repeat the request. */
+  /** Name of a header that is not searched, because the specification requires that it repeats the request. */
   readonly excludedHeader?: string
 }
 
@@ -124,8 +124,8 @@ const generateKey = Effect.map(generateApiKey, Redacted.value)
 
 const mistypeKey = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
-layer(capturedService, { excludeTestServices: true })("Secrets", (it) => {
-  it.effect("the test captures a span per request, and the log of a failure with its request id (D12)", () =>
+layer(capturedService, { excludeTestServices: true })("With all logs and traces captured,", (it) => {
+  it.effect("a failed request has a span, and a log entry with its request id (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       captured.length = 0
@@ -144,7 +144,7 @@ layer(capturedService, { excludeTestServices: true })("Secrets", (it) => {
       )
     }))
 
-  it.effect("a key sent as a credential leaks nowhere, valid or not, in either header (D2, D11)", () =>
+  it.effect("a key sent as a credential in either header leaks nowhere, whether it is valid or not (D2, D11)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key: right } = yield* createCustomer("right", { tier: "ultimate" })

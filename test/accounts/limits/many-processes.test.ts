@@ -24,27 +24,27 @@ const longTimeouts = Layer.succeed(TokenStoreTimeouts, { query: Duration.minutes
 
 const database = Layer.merge(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo)), longTimeouts)
 
-/** Sends concurrent requests and returns the number of allowed ones. */
-const countAllowed = (by: Process, account: number, limit: number, requests: number) =>
+/** Sends concurrent requests through one process. Returns how many of them are allowed. */
+const countAllowed = (process: Process, account: number, limit: number, requests: number) =>
   Effect.map(
-    Effect.forEach(Array.range(1, requests), () => by.consume(account, limit), { concurrency: "unbounded" }),
+    Effect.forEach(Array.range(1, requests), () => process.consume(account, limit), { concurrency: "unbounded" }),
     (results) => results.filter(({ isAllowed }) => isAllowed).length,
   )
 
 /** Sends one request. Returns the tokens left in the bucket, or -1 if the request was refused. */
-const takeOne = (by: Process, account: number, limit: number) =>
-  Effect.map(by.consume(account, limit), ({ isAllowed, tokens }) => isAllowed ? Math.floor(tokens) : -1)
+const consumeOne = (process: Process, account: number, limit: number) =>
+  Effect.map(process.consume(account, limit), ({ isAllowed, tokens }) => isAllowed ? Math.floor(tokens) : -1)
 
 const Step = Schema.Struct({
   process: Schema.Literals([0, 1, 2]),
   requests: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })),
-  /** Whether the next step starts only after this step. */
+  /** Whether the next step waits until this step is complete. */
   isAwaited: Schema.Boolean,
 })
 const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength(12))
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 400 }))
 
-/** Gives the account a full bucket that is not refilled for ten minutes, so that a slow machine changes no count. */
+/** Gives the account a full bucket without refills for ten minutes, so that a slow machine does not change counts. */
 const fillBucket = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -79,9 +79,9 @@ class ThreeProcesses
   )
 }
 
-layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" })("three processes", (it) => {
+layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" })("Three processes", (it) => {
   it.effect.prop(
-    "three processes, used in any order, together allow exactly the limit (D18)",
+    "together allow exactly the limit, in whatever order they are used (D18)",
     [Limit, Steps],
     ([limit, steps]) =>
       Effect.gen(function* () {
@@ -96,8 +96,8 @@ layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" }
         }
         sum += addUp(yield* Effect.all(concurrent, { concurrency: "unbounded" }))
         assert.isAtMost(sum, limit)
-        // Repeated requests get all remaining tokens, because idle processes return their tokens.
-        const oneEach = Effect.forEach(processes, (by) => countAllowed(by, account, limit, 1), {
+        // Repeated requests eventually get all remaining tokens, because idle processes return theirs to the bucket.
+        const oneEach = Effect.forEach(processes, (process) => countAllowed(process, account, limit, 1), {
           concurrency: "unbounded",
         })
         yield* Effect.repeat(Effect.map(oneEach, (found) => sum += addUp(found)), {
@@ -117,9 +117,9 @@ it.live("a client with few requests sees the exact number of remaining requests 
     const [first, second] = [yield* startProcess, yield* startProcess]
     const account = yield* makeAccount
     for (const expected of Array.range(0, 8).toReversed()) {
-      assert.strictEqual(yield* takeOne(expected % 2 === 0 ? first : second, account, 9), expected)
+      assert.strictEqual(yield* consumeOne(expected % 2 === 0 ? first : second, account, 9), expected)
     }
-    for (const by of [first, second]) assert.strictEqual(yield* takeOne(by, account, 9), -1)
+    for (const process of [first, second]) assert.strictEqual(yield* consumeOne(process, account, 9), -1)
   }).pipe(Effect.scoped, Effect.provide(database)))
 
 it.live("a bucket that several processes share refills evenly, up to its size (D18)", () =>
@@ -136,21 +136,21 @@ it.live("a bucket that several processes share refills evenly, up to its size (D
     // One token is refilled every five seconds, so 100 seconds would refill more tokens than the bucket holds.
     for (const [seconds, expected] of [[26, 5], [41, 8], [100, 12]] as const) {
       yield* pass(seconds)
-      yield* retryUntil(takeOne(second, account, 12), (left) => left >= 0)
+      yield* retryUntil(consumeOne(second, account, 12), (left) => left >= 0)
       const allowed = 1 + (yield* countAllowed(second, account, 12, 20))
       assert.include([expected, expected + 1], allowed)
     }
   }).pipe(Effect.scoped, Effect.provide(database)), 30_000)
 
 it.live(
-  "idle processes return their tokens; the tokens of a dead process are refilled like spent tokens (D18)",
+  "idle processes return their tokens, and the tokens of a dead process are refilled like spent tokens (D18)",
   () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const account = yield* makeAccount
       const second = yield* startProcess
       const limit = 1600
-      // The first process holds prefetched tokens when it dies.
+      // When the first process dies, it still holds tokens that it obtained in advance.
       const spent = yield* Effect.scoped(Effect.gen(function* () {
         const first = yield* startProcess
         let sum = 0
@@ -164,7 +164,7 @@ it.live(
       assert.isAbove(discarded, 0)
       assert.strictEqual(yield* countAllowed(second, account, limit, 2 * limit), limit - spent - discarded)
       yield* sql`update rate_limit_buckets set used = 0 where account_id = ${account}::float8`
-      assert.strictEqual(yield* retryUntil(takeOne(second, account, limit), (left) => left >= 0), limit - 1)
+      assert.strictEqual(yield* retryUntil(consumeOne(second, account, limit), (left) => left >= 0), limit - 1)
 
       const other = yield* makeAccount
       const third = yield* startProcess
@@ -175,18 +175,18 @@ it.live(
   60_000,
 )
 
-it.live("a new limit applies at once and does not reset used tokens; processes may apply different limits (D18)", () =>
+it.live("a new limit applies at once without resetting used tokens, even while processes apply different limits (D18)", () =>
   Effect.gen(function* () {
     const [first, second] = [yield* startProcess, yield* startProcess]
     const account = yield* makeAccount
     assert.strictEqual(yield* countAllowed(first, account, 5, 9), 5)
     assert.strictEqual(yield* countAllowed(second, account, 5, 9), 0)
     // With a limit of 12 instead of 5, both processes allow seven more requests.
-    assert.strictEqual(yield* takeOne(first, account, 12), 6)
-    assert.strictEqual(yield* takeOne(second, account, 12), 5)
-    assert.strictEqual(yield* takeOne(first, account, 5), -1)
-    assert.strictEqual(yield* takeOne(second, account, 12), 4)
-    assert.strictEqual(yield* takeOne(first, account, 7), -1)
+    assert.strictEqual(yield* consumeOne(first, account, 12), 6)
+    assert.strictEqual(yield* consumeOne(second, account, 12), 5)
+    assert.strictEqual(yield* consumeOne(first, account, 5), -1)
+    assert.strictEqual(yield* consumeOne(second, account, 12), 4)
+    assert.strictEqual(yield* consumeOne(first, account, 7), -1)
   }).pipe(Effect.scoped, Effect.provide(database)))
 
 it.live(
@@ -206,30 +206,30 @@ it.live(
 )
 
 it.live(
-  "while PostgreSQL does not respond, requests wait at most 4 seconds; afterwards, counting continues (D18)",
+  "while PostgreSQL does not respond, requests wait at most 4 seconds, and afterwards counting continues (D18)",
   () =>
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
       const network = yield* startTcpProxy(Number(url.port))
       url.port = String(network.port)
       const context = yield* Layer.build(connectTo(Redacted.make(url.href)))
-      const by = yield* Effect.provideContext(startProcess, context)
+      const process = yield* Effect.provideContext(startProcess, context)
       const account = yield* Effect.provideContext(makeAccount, context)
-      assert.strictEqual(yield* takeOne(by, account, 50), 49)
+      assert.strictEqual(yield* consumeOne(process, account, 50), 49)
       yield* network.stall
-      // The driver gives up on a silent connection after five seconds, but a request fails earlier.
-      const error = yield* Effect.flip(Effect.timeout(by.consume(account, 50), "4 seconds"))
+      // A request fails within four seconds, before the driver gives up on the silent connection after five.
+      const error = yield* Effect.flip(Effect.timeout(process.consume(account, 50), "4 seconds"))
       assert.strictEqual(error._tag, "TokenStoreUnavailable")
-      assert.isTrue(by.isUnavailable())
-      const failures = Effect.replicateEffect(Effect.flip(by.consume(account, 50)), 100)
+      assert.isTrue(process.isUnavailable())
+      const failures = Effect.replicateEffect(Effect.flip(process.consume(account, 50)), 100)
       yield* Effect.timeout(failures, "5 seconds")
       yield* network.resume
-      assert.isFalse(yield* retryUntil(Effect.sync(() => by.isUnavailable()), (isAway) => !isAway))
-      const left = yield* takeOne(by, account, 50)
+      assert.isFalse(yield* retryUntil(Effect.sync(() => process.isUnavailable()), (isAway) => !isAway))
+      const left = yield* consumeOne(process, account, 50)
       assert.isTrue(left <= 48 && left > 0, String(left))
       yield* network.cut
       assert.isBelow(
-        yield* retryUntil(Effect.orElseSucceed(takeOne(by, account, 50), () => 50), (now) => now < 50),
+        yield* retryUntil(Effect.orElseSucceed(consumeOne(process, account, 50), () => 50), (now) => now < 50),
         left,
       )
     }).pipe(Effect.scoped),

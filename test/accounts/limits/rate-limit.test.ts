@@ -15,7 +15,7 @@ const { requestJson, valueAt, insertRows } = Service
 
 type Response = Effect.Success<ReturnType<typeof requestJson>>
 
-/** Creates a customer whose bucket only `passTime` refills, so that the headers are the same on a slow machine. */
+/** Creates a customer whose bucket is refilled only by `passTime`, so that a slow machine does not change headers. */
 const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeof CustomerUsage.createCustomer>) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* CustomerUsage.createCustomer(...options)
@@ -63,11 +63,11 @@ const noon = Date.parse("2026-07-01T16:00:00Z")
 
 const smallLimits = { RATE_LIMIT_BASIC: "3", RATE_LIMIT_PRO: "5", RATE_LIMIT_ULTIMATE: "7" }
 
-/** The service with a clock that starts at noon and that only tests advance. */
+/** The service with a test clock that starts at noon and moves only when a test advances it. */
 const serviceAtNoon = (values: Readonly<Record<string, string>>) =>
   Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(values)))
 
-layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
+layer(serviceAtNoon(smallLimits))("With small limits,", (it) => {
   it.effect("every response reports the remaining requests and when the bucket is full again (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("counted")
@@ -108,7 +108,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       assert.deepStrictEqual(getStatuses(yield* sendRequests(key, 4)), [200, 200, 200, 429])
     }))
 
-  it.effect("a steady pace below the limit is never refused (D18)", () =>
+  it.effect("requests at a steady rate below the limit are never refused (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("steady")
       for (let sent = 0; sent < 12; sent++) {
@@ -117,7 +117,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       }
     }))
 
-  it.effect("the tier sets the limit; a new tier applies within a second and keeps the used requests (D18)", () =>
+  it.effect("the tier sets the limit, and a new tier applies within a second without resetting used requests (D18)", () =>
     Effect.gen(function* () {
       const limits = { basic: 3, pro: 5, ultimate: 7 }
       for (const tier of tiers) {
@@ -135,7 +135,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       assert.deepStrictEqual(responses.map((response) => getLimitHeaders(response)[1]), ["1", "0", "0"])
     }))
 
-  it.effect("the keys of an account share one limit; each account has its own limit (D18)", () =>
+  it.effect("the keys of an account share one limit, but accounts do not (D18)", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* createCustomer("shared"), yield* createCustomer("shared")]
       const other = yield* createCustomer("not shared")
@@ -167,7 +167,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       for (const path of paths) assertExceeded(yield* requestJson(path, { key }), 7)
     }))
 
-  it.effect("401 takes precedence over 429, and 429 over 402, 403, 404 and 422; refused requests do not count (D18)", () =>
+  it.effect("401 takes precedence over 429, and 429 over 402, 403, 404 and 422, and refused requests do not count (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("spent", { balance: 0 })
       yield* sendRequests(key, 3)
@@ -210,7 +210,7 @@ const competing = [
   { old_ticker: "LIMA", new_ticker: "LIMC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
-layer(serviceAtNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
+layer(serviceAtNoon({ RATE_LIMIT_BASIC: "100" }))("With a limit of 100,", (it) => {
   it.effect("every response to a known key has the three rate limit headers, whatever its status (D14, D18)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
