@@ -20,8 +20,7 @@ const documents = (entry: ChangelogEntry, { addedValue, kind, name, path }: Cont
 }
 
 /**
- * Whether the entry announces a bug fix that may cause the difference (§9.3). It must name the path and the changed
- * part.
+ * Whether the entry announces a bug fix that may cause the difference (§9.3): it names the path and the changed part.
  */
 const isAnnouncedFix = (entry: ChangelogEntry, { name, path }: ContractDifference) =>
   entry.type === "fixed" && entry.paths.includes(path) && name !== null && entry.names.includes(name)

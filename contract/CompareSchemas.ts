@@ -124,10 +124,7 @@ const compareEnums = (location: ContractLocation, before: JsonObject, after: Jso
   ]
 }
 
-/**
- * Keywords with limits: 1 if a higher value is stricter (such as `minimum`), -1 if a lower value is (such as
- * `maximum`).
- */
+/** Keywords with limits: 1 if a higher value is stricter (`minimum`), -1 if a lower value is stricter (`maximum`). */
 const strictness: Readonly<Record<string, 1 | -1>> = {
   minimum: 1,
   exclusiveMinimum: 1,
@@ -292,10 +289,7 @@ export const compareSchemas = (
   ]
 }
 
-/**
- * Pairs each alternative in `left` with the first unpaired one in `right` from which it differs only in compatible
- * ways.
- */
+/** Pairs each alternative in `left` with the first unpaired one in `right` that differs only in compatible ways. */
 const pairCompatible = (
   left: ReadonlyArray<JsonObject>,
   right: ReadonlyArray<JsonObject>,

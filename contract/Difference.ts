@@ -5,7 +5,7 @@ export interface ContractDifference {
   readonly name: string | null
   readonly kind: "added" | "changed" | "removed"
   readonly breaking: boolean
-  /** A sentence for people that names the location and the change. */
+  /** The location and the change, in words. */
   readonly description: string
   /** The value that was added to an enum. */
   readonly addedValue?: string

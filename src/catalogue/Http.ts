@@ -12,8 +12,7 @@ import { makeOpenApiDocument } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
 /**
- * Returns a function that serves a document. It is encoded and compressed only once, because it changes only with a
- * release.
+ * Returns a function that serves a document, which is encoded and compressed once, because only a release changes it.
  */
 const makeStaticResponder = (document: unknown) =>
   makeStaticBodyResponder(

@@ -476,10 +476,7 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
-/**
- * Moves a description from an `allOf` next to the reference, because some code generators accept `allOf` only for
- * objects.
- */
+/** Moves a description from an `allOf` next to the reference. Some code generators accept `allOf` only for objects. */
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []

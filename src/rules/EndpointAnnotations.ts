@@ -22,8 +22,8 @@ export interface EndpointAccess {
 }
 
 /**
- * Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints, except streams, always
- * do.
+ * Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do, unless they
+ * respond with a stream.
  */
 export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/rules/FreeEndpointHasEtag", {
   defaultValue: () => false,
@@ -58,7 +58,7 @@ export interface AnnotatedEndpoint {
   readonly annotations: Context.Context<never>
 }
 
-/** Returns the access requirements of an endpoint. Its declared path lacks the prefix `/v1`. */
+/** Returns the access requirements of an endpoint, with the prefix `/v1` before its declared path. */
 export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): EndpointAccess => ({
   path: `/v1${path}`,
   required_tier: Context.get(annotations, RequiredTier),

@@ -24,7 +24,7 @@ export interface LineageQuery {
 
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
 
-/** Returns the first reason why the CIKs do not fit the symbols, in an array; an empty array if they fit. */
+/** Returns an array with the first reason why the CIKs do not fit the symbols, or an empty array if they fit. */
 const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [first = "", ...others] = ciks
   if (others.length === 0 && !first.includes(":") && tickers.length === 1) {

@@ -465,7 +465,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.include(many.text, "at most 100 tickers")
     }))
 
-  it.effect("the estimate of a request that would get 404 or 409 is 0, and names that status (D28)", () =>
+  it.effect("the estimate of a request that would get 404 or 409 is 0, with that status in its message (D28)", () =>
     Effect.gen(function* () {
       const unmatched = yield* compareEstimate("/v1/historical-tickers", [["ticker", "NOBODY"]])
       assert.strictEqual(unmatched.answer.status, 404)
@@ -562,7 +562,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual((yield* left)[0], 1_000_000_000 - cost)
     }))
 
-  it.effect("an account without balance can still request estimates (D13, D28)", () =>
+  it.effect("an account whose balance is zero or negative can still request estimates (D13, D28)", () =>
     Effect.gen(function* () {
       for (const [name, microdollars] of [["penniless", 0n], ["indebted", -5n]] as const) {
         yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
@@ -687,7 +687,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("only the free usage lists have a filter `endpoint`, and they are estimated without it (D28)", () =>
+  it.effect("only the free usage lists have a filter `endpoint`, which an estimate cannot contain (D28)", () =>
     Effect.gen(function* () {
       const paths = DocumentedEndpoints.documentedEndpoints
         .filter(({ parameters }) => parameters.some(({ name }) => name === "endpoint")).map(({ path }) => path)

@@ -41,7 +41,7 @@ const makeContent = ({ changes, cursor, hasMore }: FeedPage) => {
 
 const accessOf = (dataset: FeedDataset, endpoints = datasetAccessEndpoints) => getEndpointAccess(endpoints[dataset])
 
-/** Returns those of the requested datasets, or of all datasets if none are requested, that the account may read. */
+/** Returns the requested datasets that the account may read. Without `requested`, returns all that it may read. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<FeedDataset> = feedDatasets,

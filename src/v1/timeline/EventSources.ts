@@ -22,10 +22,7 @@ export interface TimelineStatementParameters {
 }
 
 interface SourceClauses {
-  /**
-   * Builds `order by` and `limit` for one source. The limit is the number of events on the page and all pages before
-   * it.
-   */
+  /** Builds `order by` and `limit` for one source. The limit covers the page and all pages before it. */
   readonly orderUpToPage: PageClauses["orderUpToPage"]
   /**
    * Whether the table `period` contains the gaps between the periods of the company. Events in gaps are only counted.
@@ -51,10 +48,7 @@ interface EventColumns {
   readonly type?: Fragment
   readonly title: Fragment
   readonly key: Fragment
-  /**
-   * A total order of the rows of a ticker, newest first. An index on the ticker and the columns of `moment` supports
-   * it.
-   */
+  /** A total order of the rows of a ticker, newest first. An index on the ticker and `moment` supports it. */
   readonly order: Fragment
   /** The SQL that follows `select`: `from` and the conditions. It reads the rows of `period.symbol`. */
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
@@ -95,7 +89,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
     sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
   const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
-  /** Raises the page size from ten rows, so that a key for a day finds all rows of that day. */
+  /** Raises the page size from 10 to 100 rows, so that a key for a day finds all rows of that day. */
   const allOfDay = sql`'limit=100'`
 
   /** Puts the form type before text that does not already begin with it. */
@@ -300,7 +294,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Ticker changes in gaps are not counted, because the company's own changes occur there, too, under the other
+    // Ticker changes in gaps are not counted, because those of the company itself also occur there, under the other
     // symbol.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
