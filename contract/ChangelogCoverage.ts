@@ -1,4 +1,4 @@
-/** Checks that the changelog has an entry for every difference of the contract: §9.6 (notification). */
+/** Checks that the changelog has an entry for every change to the contract: §9.6 (notification). */
 import { changelogReleases } from "../src/changelog/Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "../src/changelog/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
@@ -15,18 +15,20 @@ const documents = (entry: ChangelogEntry, { addedValue, kind, name, path }: Cont
   if (name === null) return entry.paths.includes(path) && entry.type === kind
   const isNamed = entry.names.includes(name) || (name === "deprecated" && entry.type === "deprecated")
   return (doesEntryAffectPath(entry, path) && isNamed) ||
-    // A new path in an enum of paths is documented by the entry of that endpoint.
+    // A new path in an enum of paths needs no entry of its own: the entry of the new endpoint documents it.
     (addedValue !== undefined && entry.paths.includes(addedValue))
 }
 
-/** A bug fix may break the contract if its entry names the path and the part (§9.3). */
+/**
+ * Whether the entry announces a bug fix that may cause the difference (§9.3): it names the path and the changed part.
+ */
 const isAnnouncedFix = (entry: ChangelogEntry, { name, path }: ContractDifference) =>
   entry.type === "fixed" && entry.paths.includes(path) && name !== null && entry.names.includes(name)
 
 export interface ContractReview {
   /** Forbidden in v1 (§9.2). */
   readonly breaking: ReadonlyArray<ContractDifference>
-  /** Allowed, but missing in the changelog (§9.3, §9.6). */
+  /** Allowed, but missing from the changelog (§9.3, §9.6). */
   readonly undocumented: ReadonlyArray<ContractDifference>
 }
 
@@ -44,18 +46,18 @@ const toList = (differences: ReadonlyArray<ContractDifference>) =>
 const toEntryFields = ({ name, path }: ContractDifference) =>
   `"paths": ["${path}"]${name === null ? "" : `, "names": ["${name}"]`}`
 
-/** Explains the problems and how to solve them; empty if there are none. */
+/** Returns an explanation of the problems and of how to solve them, or an empty string if there are none. */
 export const describeContractProblems = ({ breaking, undocumented }: ContractReview) =>
   [
     ...(breaking.length === 0 ? [] : [
       `These changes break the released contract (contract/v1.json), which is forbidden in v1 (§9.2):\n${
         toList(breaking)
       }\n` +
-      "Keep the old behaviour and add the new one beside it, or deprecate the endpoint. If the contract was wrong, " +
+      "Keep the old behaviour and add the new one alongside it, or deprecate the endpoint. If the contract was wrong, " +
       `add an entry of type "fixed" that names the path and the field.`,
     ]),
     ...(undocumented.length === 0 ? [] : [
-      `These changes are missing in the changelog (§9.6):\n${toList(undocumented)}\n` +
+      `These changes are missing from the changelog (§9.6):\n${toList(undocumented)}\n` +
       `Add them to the first release in src/changelog/entries.json, with:\n${
         Array.from(new Set(undocumented.map(toEntryFields)), (line) => `  ${line}`).join("\n")
       }`,

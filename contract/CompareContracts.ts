@@ -36,10 +36,12 @@ const compareSchemaPair = (location: ContractLocation, old: unknown, now: unknow
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Release 0.2.0 documented the allowed values of a comma-separated list only in its description. */
+/**
+ * Matches the description of a parameter, where release 0.2.0 documented the allowed values of a comma-separated list.
+ */
 const listDescription = /^One of ((?:[\w-]+, )*[\w-]+); several comma-separated/
 
-/** Declares a comma-separated array of strings as a string, because both are sent in the same form. */
+/** Replaces an array of comma-separated strings with a string, because clients send both in the same form. */
 const commaSeparatedAsText = (parameter: JsonObject): JsonObject => {
   const { explode, style, ...rest } = parameter
   const { items, type, ...schema } = toObject(parameter["schema"])
@@ -111,7 +113,7 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
 // Responses
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Compares media types or headers of a response by name. */
+/** Compares the media types or the headers of a response by name. */
 const compareParts = (
   location: ContractLocation,
   old: JsonObject,

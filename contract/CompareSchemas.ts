@@ -17,7 +17,7 @@ type Differences = ReadonlyArray<ContractDifference>
 // Alternatives: a schema as a list of schemas without anyOf, oneOf and allOf
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Keywords that do not restrict values. */
+/** Keywords that the comparison ignores, because they do not restrict values. */
 const annotations = new Set([
   "$comment",
   "$id",
@@ -30,14 +30,16 @@ const annotations = new Set([
   "title",
 ])
 
-/** Replaces `prefixItems` with `items` in an array of exactly one element, where both mean the same. */
+/** Replaces `prefixItems` with `items` in an array of at most one element, for which both mean the same. */
 const normalizeSingleItem = (schema: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = schema
   const [first, ...others] = toArray(prefixItems)
   return first !== undefined && others.length === 0 && rest["maxItems"] === 1 ? { ...rest, items: first } : schema
 }
 
-/** Merges `allOf` into one object of keywords; conflicting keywords go to `also`. */
+/**
+ * Merges `allOf` into one object of keywords. Values that contradict those of the same keyword are collected in `also`.
+ */
 const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => {
   const { allOf, ...rest } = normalizeSingleItem(resolve(schema))
   const merged: Record<string, unknown> = Object.fromEntries(
@@ -122,7 +124,7 @@ const compareEnums = (location: ContractLocation, before: JsonObject, after: Jso
   ]
 }
 
-/** Limits: 1 if a higher value is stricter (lower limits), -1 if a lower value is stricter (upper limits). */
+/** Keywords with limits: 1 if a higher value is stricter (`minimum`), -1 if a lower value is stricter (`maximum`). */
 const strictness: Readonly<Record<string, 1 | -1>> = {
   minimum: 1,
   exclusiveMinimum: 1,
@@ -148,7 +150,7 @@ const compareKeyword = (location: ContractLocation, name: string, before: unknow
       makeContractDifference(location, { kind: "changed", breaking: isStricter && location.isRequest, description }),
     ]
   }
-  // Removing a restriction from a request breaks nobody.
+  // Removing a restriction from a request breaks no client.
   const isRemoved = after === undefined
   return [
     makeContractDifference(location, {
@@ -164,7 +166,7 @@ const structuralKeywords = new Set(["const", "enum", "items", "prefixItems", "pr
 interface Context {
   readonly before: ReferenceResolver
   readonly after: ReferenceResolver
-  /** Pairs of `$ref`s that are being compared, because schemas can be recursive. */
+  /** Pairs of `$ref`s that are already being compared. They are skipped, because schemas can be recursive. */
   readonly visited: ReadonlySet<string>
 }
 
@@ -229,7 +231,10 @@ const compareAlternative = (
   ]
 }
 
-/** Responses may lose alternatives and requests may gain them; error codes may come and go. */
+/**
+ * Describes an added or removed alternative. It breaks clients if a response gains it or a request loses it, except if
+ * it is an error code.
+ */
 const describeAlternative = (
   location: ContractLocation,
   kind: "added" | "removed",
@@ -284,7 +289,7 @@ export const compareSchemas = (
   ]
 }
 
-/** Pairs each alternative in `left` with the first one in `right` from which it differs only in compatible ways. */
+/** Pairs each alternative in `left` with the first unpaired one in `right` that differs only in compatible ways. */
 const pairCompatible = (
   left: ReadonlyArray<JsonObject>,
   right: ReadonlyArray<JsonObject>,

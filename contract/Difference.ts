@@ -1,11 +1,11 @@
 /** One difference between two versions of the contract: §9.2 (breaking changes), §9.3 (compatible changes). */
 export interface ContractDifference {
   readonly path: string
-  /** The parameter, field, header, media type, status or code; null: the endpoint itself. */
+  /** The parameter, field, header, media type, status or code; null for the endpoint itself. */
   readonly name: string | null
   readonly kind: "added" | "changed" | "removed"
   readonly breaking: boolean
-  /** Names the location and the change, for people. */
+  /** The location and the change, in words. */
   readonly description: string
   /** The value that was added to an enum. */
   readonly addedValue?: string
@@ -15,7 +15,7 @@ export interface ContractDifference {
 export interface ContractLocation {
   readonly path: string
   readonly name: string | null
-  /** For people, such as `parameter limit (query)`. */
+  /** The readable name of the part, such as `parameter limit (query)`. */
   readonly label: string
   /** Whether clients send this part; otherwise, they receive it. */
   readonly isRequest: boolean

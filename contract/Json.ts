@@ -1,4 +1,4 @@
-/** Helpers that read JSON of unknown shape without assuming a schema. */
+/** Reads JSON of unknown shape, without failing if the shape differs from the expected one. */
 import { Predicate } from "effect"
 
 export type JsonObject = { readonly [name: string]: unknown }

@@ -1,4 +1,4 @@
-/** `npm run release`: writes today's OpenAPI document to `contract/v1.json`, the baseline for later changes. */
+/** `npm run release`: writes the current OpenAPI document to `contract/v1.json`, the baseline for later changes. */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../package.json" with { type: "json" }
 import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"

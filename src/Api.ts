@@ -40,8 +40,8 @@ export class PublicApi extends HttpApi.make("tickerline-public")
   .annotate(HttpApi.QueryParseOptions, queryParseOptions) {}
 
 /**
- * The contract of every endpoint. `http/RequestPipeline.ts` serves the endpoints that are not in `PublicApi`.
- * A middleware applies to all endpoints added above it. The first one added is the innermost.
+ * The contract of every endpoint. `http/RequestPipeline.ts` serves the endpoints that are not in `PublicApi`. A
+ * middleware applies to the endpoints that were added before it. The middleware added first is the innermost.
  */
 export class Api extends HttpApi.make("tickerline")
   .add(

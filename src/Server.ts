@@ -113,7 +113,7 @@ const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOfReade
 
 const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
-/** The documentation pages. The middleware needs their paths to choose between 404 and 405. */
+/** The documentation pages. Their paths tell the middleware whether to respond with 404 or 405. */
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 const allJobs = [
@@ -153,7 +153,7 @@ const services = RequestPipeline.layer(pipelineEndpoints).pipe(
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // The router rejects parameters longer than this, but unknown paths of any length must reach the 404 route.
+  // The router rejects longer path parameters, but an unknown path of any length must reach the 404 route.
   Layer.succeed(HttpRouter.RouterConfig, {
     maxParamLength: 1_000_000,
     caseSensitive: true,
@@ -163,7 +163,7 @@ const httpConfiguration = Layer.mergeAll(
   Tracing.layer,
 )
 
-/** Responds to every request. Those for the endpoints of the request pipeline bypass the router. */
+/** Responds to every request. Requests to endpoints of the request pipeline bypass the router. */
 class HttpApp extends Context.Service<
   HttpApp,
   Effect.Effect<
@@ -191,7 +191,7 @@ export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.se
   Layer.provide(httpConfiguration),
 )
 
-/** Responds to a request to a Node server from the response cache if possible, otherwise with `HttpApp`. */
+/** A request listener for a Node server. It responds from the response cache if possible, otherwise with `HttpApp`. */
 export class RequestListener extends Context.Service<
   RequestListener,
   (request: IncomingMessage, response: ServerResponse) => void

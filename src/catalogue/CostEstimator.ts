@@ -1,6 +1,6 @@
 /**
- * Computes the cost of a request: D28 (estimates). Runs the request through the same router, validation, SQL and
- * encoders, but marks it as an estimate, so that the request is not counted, charged or recorded.
+ * Estimates the cost of a request: D28 (estimates). Runs the request like any other, with router, validation, SQL and
+ * encoders, but marks it as an estimate, so that it is not counted, charged or recorded.
  */
 import { Effect, Schema } from "effect"
 import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -39,7 +39,7 @@ const countSymbols = Effect.fnUntraced(function* (target: string) {
   return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerListParameter)(ticker), () => [])).length
 })
 
-/** The estimate for `/estimate` itself, which is not run. */
+/** The fixed response to an estimate of `/estimate` itself, which is not run. */
 const selfEstimate = {
   count: 1,
   results: [{
@@ -56,7 +56,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Whether a request failed only because of the data. Such a request is valid and free, so its estimate is 0. */
+/** Whether a valid request failed because of the data. Such a response is free, so the estimate is 0. */
 const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {
@@ -69,7 +69,7 @@ export const makeCostEstimator = Effect.gen(function* () {
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
-    // The price depends on the uncompressed body.
+    // Removed, because the cost depends on the complete, uncompressed body.
     const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
     const response = yield* runRequest(request.modify({ headers }), context)
     const isFreeError = isDataError(response.status)

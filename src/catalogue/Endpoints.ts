@@ -15,9 +15,9 @@ export interface CatalogueEndpoint {
   readonly deprecation: Option.Option<Deprecation>
   /** Whether responses cost money: D27 (prices). */
   readonly isPriced: boolean
-  /** Whether it responds with an endless stream. */
+  /** Whether the endpoint responds with an endless stream. */
   readonly isEndless: boolean
-  /** The unit of its results: D28 (estimates). */
+  /** The unit in which the results are counted: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
 }
 
@@ -26,7 +26,7 @@ const documentationPage: CatalogueEndpoint = {
   row: {
     path: documentationPath,
     label: "Documentation",
-    description: "The API reference as web pages, which can send requests.",
+    description: "The API reference as web pages, with forms that send requests.",
     tier: null,
     deprecated: false,
     sunset: null,
@@ -76,14 +76,16 @@ export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => 
   return Option.fromUndefinedOr(catalogueEndpoints.find(({ row }) => row.path === normalized))
 }
 
-/** Removes prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` become `news`. */
+/** Removes the prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` become `news`. */
 const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
 const paths = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row.path]))
 const names = Array.from(paths.keys())
 
-/** Finds the endpoint for a misspelled path, a path of another version, or a path below an endpoint. */
+/**
+ * Returns the endpoint path most similar to a misspelled path, a path of another version or a path below an endpoint.
+ */
 const findSimilarPath = (path: string): Option.Option<string> => {
   const name = toName(path)
   return findNearestName(name, names).pipe(

@@ -1,3 +1,4 @@
+/** Handles `GET /endpoints`, `/estimate` and `/v1/openapi.json`, and the health checks. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../Api.ts"
@@ -10,7 +11,9 @@ import { makeCostEstimator } from "./CostEstimator.ts"
 import { makeOpenApiDocument } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
-/** Serves a document that changes only with a release, so it is encoded and compressed only once. */
+/**
+ * Returns a function that serves a document, which is encoded and compressed once, because only a release changes it.
+ */
 const makeStaticResponder = (document: unknown) =>
   makeStaticBodyResponder(
     cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),

@@ -41,7 +41,7 @@ interface EndpointFacts {
   readonly answersPast: boolean
   /** Whether the endpoint has the parameter `after`, with which a client continues after a cursor. */
   readonly hasCursor: boolean
-  /** Whether events of some types may be omitted because the account may not use their endpoint. */
+  /** Whether responses omit events of a type whose endpoint the account may not use. */
   readonly omitsTypes: boolean
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
   readonly takesAnyParameter: boolean
@@ -96,7 +96,10 @@ type Declarations = ReturnType<typeof readDeclarations>
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Returns the limits of a parameter's text: its own, or else those of the decoded text or of each decoded item. */
+/**
+ * Returns the length limits and the pattern of a parameter: those of its text, or else those of its decoded value or
+ * list item.
+ */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
   const names = isList ? ["minLength"] : ["minLength", "maxLength", "pattern"]
@@ -167,7 +170,7 @@ const fileContent = (description: string, schema: JsonObject = {}) => ({
   schema: { type: "string", ...schema, description },
 })
 
-/** List formats other than JSON: D8 (pages). */
+/** The response content in list formats other than JSON: D8 (pages). */
 const fileContents = {
   [listContentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
@@ -198,7 +201,9 @@ interface Example {
   readonly response?: unknown
 }
 
-/** Adds each example with a response under its path and status. Throws if the document has no such response. */
+/**
+ * Adds each example that has a response to the documented response with its path and status. Throws if there is none.
+ */
 export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
   for (const { name, request, response, status } of all) {
     if (response === undefined) continue
@@ -227,10 +232,10 @@ interface ResponseKind extends EndpointFacts {
 /** Statuses of malformed requests, which cannot be assigned to an endpoint. */
 const malformedStatuses = new Set([408, 413, 431])
 
-/** Statuses that are decided before the key is checked. */
+/** Statuses of responses that are sent before the key is checked. */
 const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
 
-/** Statuses that can occur before and after the key is checked. */
+/** Statuses of responses that are sent before or after the key is checked. */
 const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
 
 const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
@@ -270,14 +275,14 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-RateLimit-Limit": rateLimitPresence,
   "X-RateLimit-Remaining": rateLimitPresence,
   "X-RateLimit-Reset": rateLimitPresence,
-  // With `limit=all`, the cost is a trailer, so the header of a list is optional.
+  // With `limit=all`, the cost is a trailer, so responses of lists do not always have this header.
   "X-Cost-Microdollars": (response) =>
     response.isEndless && response.status === 200
       ? undefined
       : response.isList && response.status === 200
       ? sometimesIf(response.needsKey)
       : rateLimitPresence(response),
-  // With `limit=all`, there is no ETag, so the header of a list is optional.
+  // With `limit=all`, there is no ETag, so responses of lists do not always have this header.
   "ETag": ({ hasEtag, isList, status }) =>
     status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
   "Cache-Control": ({ hasEtag, isEndless, isList, status }) =>
@@ -288,7 +293,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
         ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
         : takesAnyParameter && status === 200,
     ),
-  // A request may fail after its lineage is resolved.
+  // Errors can have this header, too, because a request may fail after its lineage is resolved.
   "X-Lineage": ({ followsLineages, status }) =>
     sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
   "X-As-Of": ({ answersPast, status }) =>
@@ -325,7 +330,10 @@ const badRequest = (description: string) => ({
   content: { "application/json": { schema: { $ref: "#/components/schemas/BadRequest" } } },
 })
 
-/** Responses that no endpoint declares, because they are sent earlier: D10 (methods), D13 (malformed requests). */
+/**
+ * Responses that no endpoint declares, because they are sent before the request reaches an endpoint: D10 (methods), D13
+ * (malformed requests).
+ */
 const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
   400: badRequest("The URL cannot be decoded, or the `Host` header is missing."),
   405: {
@@ -450,7 +458,7 @@ const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject):
     ? change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
     : value
 
-/** Effect names the JSON form of a class `NameEncoded`; clients see `Name`. */
+/** Removes the suffix `Encoded`, which Effect adds to the name of a class for its JSON form. */
 const publicName = (name: string) => name.replace(/Encoded$/, "")
 
 const withPublicReference = (object: JsonObject): JsonObject => {
@@ -468,7 +476,7 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Puts annotations next to a reference, not into an `allOf`, which some code generators accept only for objects. */
+/** Moves a description from an `allOf` next to the reference. Some code generators accept `allOf` only for objects. */
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
@@ -524,7 +532,10 @@ const getSpec = () => generatedSpec ??= generateSpec()
 /** The default address of the service: D1 (address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
-/** Returns the document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */
+/**
+ * Returns the document of a service at `baseUrl`. If that is `/`, clients send requests to the origin from which they
+ * fetched the document.
+ */
 export const makeOpenApiDocument = (baseUrl: string) => {
   const spec = getSpec()
   const contact = { name: "Tickerline", ...(baseUrl === "/" ? {} : { url: baseUrl + documentationPath }) }

@@ -5,7 +5,10 @@ import { pricedPaths } from "./Endpoints.ts"
 
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
 
-/** Paths with prices, such as `/v1/news=20000000,/v1/research-reports=50000000`. */
+/**
+ * The setting `ENDPOINT_PRICES`: prices per gigabyte by path, such as
+ * `/v1/news=20000000,/v1/research-reports=50000000`.
+ */
 const PriceList = Schema.String.check(
   Schema.makeFilter((text: string) => text.split(",").every((entry) => /^[^=]+=\d{1,13}$/.test(entry.trim())), {
     message: "must be paths with prices, such as /v1/news=20000000,/v1/screener=5000000",

@@ -11,7 +11,10 @@ export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/c
   defaultValue: () => ({ begun: false }),
 })
 
-/** Returns a check of the last known state of each part. It runs no query, so that a busy service stays ready. */
+/**
+ * Makes the readiness check. It uses the last known state of each part instead of a query, so that a busy service stays
+ * ready.
+ */
 export const makeReadinessCheck = Effect.gen(function* () {
   const healthProbe = yield* HealthProbe
   const metering = yield* UsageMetering

@@ -8,7 +8,7 @@ import { booleanFilters, enumFilter } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
-/** An entry must match every filter. */
+/** The filters of the changelog. An entry must match all of them. */
 export const ChangelogQuery = Schema.Struct({
   type: enumFilter(changelogEntryTypes),
   ...booleanFilters("breaking"),

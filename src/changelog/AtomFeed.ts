@@ -13,7 +13,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 }
 
-/** Control characters (except tab, LF and CR) and noncharacters, which are removed. */
+/** Control characters (except tab, LF and CR) and noncharacters. `escapeXml` removes them. */
 const forbiddenCharacters = /[^\t\n\r\P{Cc}]|[\ufffe\uffff]/gu
 
 /** Escapes text for XML and HTML, in elements and in attributes. */
@@ -52,9 +52,9 @@ const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
 interface AtomFeedOptions {
   /** The URL of the service, without a trailing slash. */
   readonly baseUrl: string
-  /** The query string without the question mark. Each query is a separate feed. */
+  /** The query string of the feed, without the question mark. It determines the id of the feed. */
   readonly search: string
-  /** The date of the newest changelog entry. A feed without entries has this date. */
+  /** The date of the newest changelog entry. It is the date of a feed whose filters match no entry. */
   readonly newestDate: string
 }
 

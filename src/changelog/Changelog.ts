@@ -1,6 +1,6 @@
 /**
  * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
- * deprecations that endpoints declare. New entries belong to the version that will release them.
+ * deprecations that endpoints declare. Add a new entry to the version that will release it.
  */
 import { Option, Schema } from "effect"
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
@@ -13,7 +13,9 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
   errors: "all",
 })
 
-/** Throws on import if an entry is invalid, so that neither the tests nor the service start. */
+/**
+ * The releases in `entries.json`. An invalid entry throws on import, so neither the tests nor the service can start.
+ */
 export const changelogReleases = decodeReleases(source)
 
 const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
@@ -32,7 +34,7 @@ const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSou
   names: entry.names ?? [],
 })
 
-/** Returns the first release on or after the day, or the newest release if there is none. */
+/** Returns the version of the first release on or after the day, or the newest version if there is none. */
 const findRelease = (day: string) =>
   changelogReleases.findLast(({ date }) => date >= day)?.release ?? changelogReleases[0]?.release ?? ""
 
@@ -82,12 +84,12 @@ const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
-/** Whether existing clients are affected, so even customers who have unsubscribed from news emails get an email. */
+/** Whether the entry affects existing clients. If so, even customers who unsubscribed from news emails get an email. */
 export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 
 /**
- * Whether customers get an email about the entry (§9.6): if it is a deprecation, a removal, a breaking change or marked
+ * Whether an email announces the entry (§9.6): a deprecation, a removal, a breaking change or an entry that is marked
  * as significant.
  */
 export const isAnnouncedByEmail = (entry: ChangelogEntry) => isEmailMandatory(entry) || significantIds.has(entry.id)

@@ -43,7 +43,7 @@ const PathPattern = Schema.String.check(
   Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, optionally with a trailing *" }),
 )
 
-/** An entry in `entries.json`. Its date is that of its release; fields that it omits become null or empty. */
+/** An entry in `entries.json`. It has the date of its release. Omitted fields become null, false or empty. */
 export const ChangelogSourceEntry = Schema.Struct({
   id: Schema.String.check(
     Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
@@ -57,7 +57,7 @@ export const ChangelogSourceEntry = Schema.Struct({
   takes_effect: Schema.optionalKey(CalendarDate),
   paths: Schema.NonEmptyArray(PathPattern),
   names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
-  /** Customers get an email even though clients need not change. */
+  /** Whether customers get an email although clients need not change. */
   significant: Schema.optionalKey(Schema.Literal(true)),
 }).check(
   Schema.makeFilter(({ breaking, migration }) =>

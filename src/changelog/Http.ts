@@ -1,3 +1,4 @@
+/** Handles `GET /v1/changelog` and `GET /v1/changelog.atom`. */
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

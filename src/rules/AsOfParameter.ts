@@ -1,11 +1,11 @@
-/** `as_of`, a parameter of every endpoint that reads datasets: requests the response as of an earlier time. */
+/** The parameter `as_of`: requests the response that a client would have received at an earlier time. */
 import { Schema, SchemaGetter } from "effect"
 import { CalendarDate, getEndOfNewYorkDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
 
-/** Decoding a URL turns `+` into a space, so a space also begins an offset. */
+/** A timestamp with an offset. Decoding a URL turns `+` into a space, so the offset may begin with a space. */
 const timestampPattern =
   /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?(?:Z|([+ -])([01]\d|2[0-3]):([0-5]\d))$/
 
@@ -18,7 +18,7 @@ export const normalizeTimestamp = (text: string): string | undefined => {
   if (!isDate(date)) return undefined
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === "-" ? -1 : 1)
   const utc = new Date(Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute).toISOString()
-  // A year before 0 or after 9999 has a sign and six digits, which makes the text longer.
+  // `toISOString` writes a year before 0 or after 9999 with a sign and six digits, which makes the text longer.
   return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined
 }
 

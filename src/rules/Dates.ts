@@ -28,7 +28,7 @@ const currentMillis = Effect.flatMap(
   (moment) => moment === undefined ? Clock.currentTimeMillis : Effect.succeed(Date.parse(moment)),
 )
 
-/** Returns an effect that gives the current date as `YYYY-MM-DD`, and computes it once per day. */
+/** Returns an effect with the current date in the time zone, `YYYY-MM-DD`. The date is computed once per day. */
 const makeCurrentDate = (zone: DateTime.TimeZone) => {
   let date = { name: "", begins: 0, ends: 0 }
   return Effect.map(currentMillis, (now) => {
@@ -53,7 +53,7 @@ export const todayInNewYork = makeCurrentDate(newYork)
  */
 export const todayInChicago = makeCurrentDate(chicago)
 
-/** Returns the next midnight in New York or Chicago after `now`, whichever is earlier. Both times are ms since 1970. */
+/** Returns the first midnight after `now` in New York or Chicago. `now` and the result are milliseconds since 1970. */
 export const getNextDateChange = (now: number) => Math.min(getNextMidnight(newYork, now), getNextMidnight(chicago, now))
 
 /** Number of days from one `YYYY-MM-DD` to another. Negative if `until` is earlier. */

@@ -1,6 +1,6 @@
 /**
- * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement).
- * Each is declared once, as an annotation, which headers, `/endpoints`, OpenAPI and the documentation use.
+ * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement). An
+ * endpoint declares its deprecation once, for headers, `/endpoints`, OpenAPI and the documentation.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { type HttpApiEndpoint, HttpApiMiddleware, OpenApi } from "effect/http-api"
@@ -34,8 +34,8 @@ export const VersionDeprecation = Context.Reference<Option.Option<Deprecation>>(
 const parseMidnight = (date: string) => DateTime.makeUnsafe(`${date}T00:00:00Z`)
 
 /**
- * Returns the deprecation. Throws if a date is invalid or the sunset is less than a year after the announcement (§3).
- * It runs while modules load, so neither the tests nor the service can start with an invalid deprecation.
+ * Returns the deprecation unchanged. Throws if a date is invalid or the sunset is less than a year after the
+ * announcement (§3). Endpoints call it while modules load, so an invalid deprecation stops the tests and the service.
  */
 export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   for (const date of [deprecation.announced, deprecation.sunset]) {
@@ -76,7 +76,7 @@ export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, s
   yield* addLinkHeader(documentationPath, `rel="deprecation"; type="text/html"`)
 })
 
-/** Fails on every day after the sunset. The error message begins with `subject`, such as a path. */
+/** Fails with 410 if the sunset date has passed. The error message begins with `subject`, such as a path. */
 export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
   const { note, successor, sunset } = deprecation
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
@@ -87,7 +87,10 @@ export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Depreca
   }
 })
 
-/** Returns the first step of a request: it sets the route, adds deprecation headers, and fails after the sunset. */
+/**
+ * Returns the first step of every request to the endpoint: it records the route and, if the endpoint is deprecated,
+ * adds the deprecation headers and fails after the sunset.
+ */
 export const makeDeprecationCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
   const deprecation = Option.getOrUndefined(getDeprecation(annotations))
   return Effect.flatMap(RequestContext, (context) => {

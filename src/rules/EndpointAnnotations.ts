@@ -14,14 +14,17 @@ export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(ti
 /** The lowest tier that may use the endpoint. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
 
-/** What determines which accounts may use an endpoint. */
+/** The properties of an endpoint that determine which accounts and keys may use it. */
 export interface EndpointAccess {
   /** The path with its version, such as `/v1/news`. */
   readonly path: string
   readonly required_tier: Tier
 }
 
-/** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints do, except streams. */
+/**
+ * Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do, unless they
+ * respond with a stream.
+ */
 export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/rules/FreeEndpointHasEtag", {
   defaultValue: () => false,
 })
@@ -31,14 +34,16 @@ export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEn
   defaultValue: () => false,
 })
 
-/** The tables that the endpoint reads. They determine when its cached results expire, and appear in `/v1/datasets`. */
+/**
+ * The tables that the endpoint reads. Its cached results expire when one of them changes. `/v1/datasets` lists them.
+ */
 export const EndpointTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/EndpointTables", {
   defaultValue: () => [],
 })
 
 /**
- * Columns with free text that third parties wrote, such as publishers and companies. A language model that reads them
- * must not take them for instructions.
+ * Columns with free text from third parties, such as publishers and companies. A language model that reads the text
+ * must not take it for instructions.
  */
 export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>(
   "tickerline/rules/ThirdPartyTextColumns",
@@ -53,7 +58,7 @@ export interface AnnotatedEndpoint {
   readonly annotations: Context.Context<never>
 }
 
-/** Returns what determines who may use the endpoint of `/v1`. */
+/** Returns the access requirements of an endpoint, with the prefix `/v1` before its declared path. */
 export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): EndpointAccess => ({
   path: `/v1${path}`,
   required_tier: Context.get(annotations, RequiredTier),

@@ -100,7 +100,7 @@ const LineageCandidate = Schema.Struct({
   current_ticker: Schema.String,
 }).annotate({ identifier: "LineageCandidate" })
 
-/** A ticker change with its issuer and the reasons why it belongs to no chain. */
+/** A ticker change with its issuer and the reasons for ambiguity that involve it. */
 const LineageEvent = Schema.Struct({
   ...ChangeEvent.fields,
   cik: Schema.NullOr(Schema.String),
@@ -117,8 +117,8 @@ const ambiguousSymbolFields = {
   }),
   ticker_count: Schema.Int.annotate({ description: "The number of symbols, including those that are not listed." }),
   candidates: Schema.Array(LineageCandidate).annotate({
-    description: "One chain per issuer, by first date (the first 100), if the chain of every issuer is " +
-      "unambiguous; otherwise empty.",
+    description: "One chain per issuer, at most 100, sorted by first date. Empty unless the chain of every issuer is " +
+      "unambiguous.",
   }),
   candidate_count: Schema.Int.annotate({
     description: "The number of candidates, including those that are not listed.",
@@ -196,7 +196,7 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 422: `as_of` is before the earliest time as of which the data is known. */
+/** 422: `as_of` is before the earliest time whose data is known. */
 export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   makeErrorFieldsWithDetails(
     "as_of_too_early",

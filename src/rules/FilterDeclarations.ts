@@ -12,15 +12,19 @@ export type FilterOperator =
   | "oneOf"
   /** The column is one of the values, ignoring case (D33). */
   | "oneOfIgnoringCase"
-  /** The number is at least, or at most, the value (D9). */
+  /** The number is at least the value (D9). */
   | "atLeast"
+  /** The number is at most the value (D9). */
   | "atMost"
-  /** The date is the given day, is on or after it, or is on or before it (D7). */
+  /** The date is the given day (D7). */
   | "onDay"
+  /** The date is the given day or later (D7). */
   | "fromDay"
+  /** The date is the given day or earlier (D7). */
   | "toDay"
-  /** The instant is on or after, or on or before, the day. Days run from midnight to midnight at -05:00 (§2.1). */
+  /** The instant is on the given day or later. Days run from midnight to midnight at -05:00 (§2.1). */
   | "fromDayOfInstant"
+  /** The instant is on the given day or earlier. Days run from midnight to midnight at -05:00 (§2.1). */
   | "toDayOfInstant"
   /** The text contains the value, ignoring case. */
   | "contains"
@@ -42,9 +46,9 @@ export type FilterDeclaration =
     /** Defaults to the name of the parameter. */
     readonly column?: string
   }
-  /** A fixed SQL condition that depends on several parameters; undefined means no condition. */
+  /** `condition` returns a SQL condition that depends on several parameters, or undefined for no condition. */
   | { readonly operator: "literal"; readonly condition: (query: DecodedQuery) => string | undefined }
-  /** No condition: the handler uses the value elsewhere in its statement, for example in `order by`. */
+  /** Adds no condition: the handler uses the value elsewhere in its statement, for example in `order by`. */
   | { readonly operator: "statement" }
 
 declare module "effect/Schema" {

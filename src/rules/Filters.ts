@@ -3,7 +3,7 @@ import { Schema, SchemaTransformation } from "effect"
 import { CalendarDate, NonFutureDate } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
 
-/** The error message for an unknown parameter (D4), which follows the parameter's name. */
+/** The end of the error message for an unknown parameter (D4). The parameter's name precedes it. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
 /** The query of an endpoint without parameters. An empty struct alone would accept any parameter (D4). */
@@ -24,7 +24,7 @@ const formattedParameter = <To extends Schema.Codec<string, string>>(
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
   formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
-/** Makes filters of the column: `date` for one day, `date_from` and `date_to` for a range of days. */
+/** Makes filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
 export const makeDateFilters = (column: string) => ({
   date: formattedParameter(
     NonFutureDate,
@@ -57,7 +57,7 @@ const makeFields = <Names extends ReadonlyArray<string>, Prefix extends string, 
     Field
   >
 
-/** A decimal that stays text, so that the comparison uses all of its digits (D16, decimals). */
+/** A decimal number that is kept as text, so that the comparison uses all of its digits (D16, decimals). */
 const DecimalText = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>
@@ -69,13 +69,13 @@ const DecimalText = Schema.String.check(
 const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison: string) =>
   formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
 
-/** Makes `min_x` and `max_x` for each column `x`, both inclusive. A row without a value never matches (D9). */
+/** Makes the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
 export const numberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "min_", "", (column) => boundFilter("atLeast", column, "at least")),
   ...makeFields(names, "max_", "", (column) => boundFilter("atMost", column, "at most")),
 })
 
-/** Makes `x_from` and `x_to` for each column `x` of past dates; a future date is refused (D7, §4.4). */
+/** Makes the filters `x_from` and `x_to` for each column `x` with past dates. A future date is refused (D7, §4.4). */
 export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
@@ -86,7 +86,10 @@ export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(
   ...makeFields(names, "", "_to", (column) => nonFutureDateFilter("toDay", column, `${column} on this day or earlier`)),
 })
 
-/** Makes `x_from` and `x_to` for each column `x` of past instants. Days run from midnight to midnight at -05:00. */
+/**
+ * Makes the filters `x_from` and `x_to` for each column `x` with past instants. Days run from midnight to midnight at
+ * -05:00.
+ */
 export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
@@ -105,7 +108,7 @@ export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string
 const anyDateFilter = (operator: "fromDay" | "toDay", column: string, comparison: string) =>
   formattedParameter(CalendarDate, "date", { operator, column }, `${column} on this day or ${comparison}.`)
 
-/** Makes `x_from` and `x_to` for each column `x` of dates that may be in the future (D7, §4.4). */
+/** Makes the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
 export const dateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "", "_from", (column) => anyDateFilter("fromDay", column, "later")),
   ...makeFields(names, "", "_to", (column) => anyDateFilter("toDay", column, "earlier")),
@@ -154,29 +157,33 @@ const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column
     column,
   })
 
-/** Makes a filter for each column, which must equal one of the comma-separated values, such as file numbers. */
+/**
+ * Makes a filter for each column. A row matches if its value equals one of the comma-separated values of the filter.
+ */
 export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOf", ""))
 
-/** Makes a filter for each column, which must equal one of the comma-separated texts, ignoring case (D33). */
+/** Like `exactTextFilters`, but ignores case (D33). */
 export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", ignoring case"))
 
-/** Comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
+/** Filters by comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toUpperCase())),
   "Rows whose country is one of these comma-separated values, ignoring case.",
   { operator: "oneOf", column: "country" },
 )
 
-/** Comma-separated HTTP status codes. */
+/** Filters by comma-separated HTTP status codes. */
 export const statusCodeFilter = listFilter(
   Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be an HTTP status code, such as 200" })),
   "Rows whose status_code is one of these comma-separated values.",
   { operator: "statement" },
 )
 
-/** Makes a filter that accepts one or more of `words`, comma-separated, in any case, and refuses other words (D33). */
+/**
+ * Makes a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
+ */
 export const enumFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listFilter(
     Schema.String.pipe(Schema.decodeTo(
@@ -201,14 +208,17 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
     ).annotate({ filter }),
   )
 
-/** Makes a filter for a part of the column's text, ignoring case. `%`, `_` and quotes have no special meaning. */
+/** Makes a filter that finds text containing the value, ignoring case. `%`, `_` and quotes have no special meaning. */
 export const substringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
-/** Makes a filter for a part of an element of an array, ignoring case. `name` describes an element in OpenAPI. */
+/**
+ * Makes a filter that finds arrays in which an element contains the value, ignoring case. OpenAPI describes it as "Part
+ * of `name`".
+ */
 export const arrayElementSubstringFilter = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
-/** Makes a filter for a complete element of an array, such as a tag, ignoring case (D33). */
+/** Makes a filter that finds arrays in which an element, such as a tag, equals the value, ignoring case (D33). */
 export const arrayElementFilter = (column: string, description: string) =>
   Schema.optionalKey(
     Schema.String.annotate({ description }).pipe(Schema.decodeTo(NonEmptyText)).annotate({

@@ -24,7 +24,7 @@ export interface LineageQuery {
 
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
 
-/** Returns the first reason why the CIKs do not fit the symbols; empty if they fit. */
+/** Returns an array with the first reason why the CIKs do not fit the symbols, or an empty array if they fit. */
 const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [first = "", ...others] = ciks
   if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
@@ -39,7 +39,10 @@ const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>):
   return reasons.filter(Predicate.isNotUndefined).slice(0, 1)
 }
 
-/** Checks that a CIK comes with `follow_lineage=true`, that this comes with `ticker`, and that CIKs fit the symbols. */
+/**
+ * Checks that a CIK comes with `follow_lineage=true`, that `follow_lineage=true` comes with `ticker`, and that the CIKs
+ * fit the symbols.
+ */
 export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQuery) => {
   const tickers = toEntries(ticker)
   if (follow_lineage === true) {
@@ -55,7 +58,7 @@ export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQ
   ]
 }
 
-/** Returns the symbols to resolve, with the selected CIKs. */
+/** Returns each symbol to resolve, with the CIK that the request selects for it, if any. */
 export const getSymbolsToResolve = ({ cik = [], ticker = [] }: LineageQuery) => {
   const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
   const selected = new Map(ciks.map((entry) => {

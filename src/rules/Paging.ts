@@ -7,7 +7,10 @@ import { groupRowsIntoResults, makeFileWriter, type ResultEncoder, writeJsonResu
 import type { RowRecord } from "../rows/RowRecord.ts"
 import { redactApiKeys } from "./Errors.ts"
 
-/** Decimal digits only: no sign, exponent, fraction or white space. Leading zeros are allowed (D8). */
+/**
+ * Makes a schema for a number in decimal digits: no sign, exponent, fraction or white space. Leading zeros are allowed
+ * (D8).
+ */
 const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
   Schema.String.check(Schema.isPattern(/^0*\d{1,10}$/, { message })).pipe(
     Schema.decodeTo(to, { decode: SchemaGetter.Number(), encode: SchemaGetter.String() }),

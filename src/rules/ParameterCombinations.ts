@@ -33,17 +33,20 @@ const checkDate = (query: DecodedQuery) =>
     ? [{ path: ["date"], issue: "cannot be combined with date_from or date_to" }]
     : []
 
-/** Checks that an export has no page and is not JSON. The handler checks a format from the header `Accept`. */
+/**
+ * Checks that an export (`limit=all`) has no page and is not JSON, and that Parquet is an export. The handler checks a
+ * format that comes from the header `Accept`.
+ */
 const checkExport = ({ format, limit, page }: DecodedQuery) =>
   limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageReason }] : []) : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
     ...(format === "json" ? [{ path: ["limit"], issue: exportFormatReason }] : []),
   ]
 
-/** The error message for `limit=all` in JSON, which follows the parameter's name. */
+/** The end of the error message for `limit=all` in JSON. The name of the parameter, `limit`, precedes it. */
 export const exportFormatReason = "can be all only with format=csv, format=ndjson or format=parquet"
 
-/** The error message for a page in Parquet, which follows the parameter's name. */
+/** The end of the error message for a page in Parquet. The name of the parameter, `format`, precedes it. */
 export const parquetPageReason = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
 /** Checks that ranges are in order, that no parameters conflict, and that none lacks a parameter that it needs. */

@@ -1,7 +1,7 @@
 /** The response headers, each declared once: for OpenAPI, CORS and the response cache. */
 import { Record, Struct } from "effect"
 
-/** Part of an OpenAPI header object. `required` means that a response documented with the header always has it. */
+/** Part of an OpenAPI header object. If `required`, every response that is documented with the header has it. */
 interface HeaderObject {
   readonly description: string
   readonly required: boolean
@@ -12,8 +12,8 @@ interface HeaderDeclaration extends HeaderObject {
   /** Whether browser code may read the header (D10, CORS). */
   readonly isExposed: boolean
   /**
-   * The response cache repeats `shared` headers to other accounts and computes `perRequest` headers (D17, caching).
-   * It does not store a response with any other header.
+   * The response cache sends stored `shared` headers to every account, and computes `perRequest` headers (D17,
+   * caching). It does not store a response that has any other header.
    */
   readonly caching: "shared" | "perRequest" | "never"
 }
@@ -118,7 +118,7 @@ export const corsExposedHeaders = selectNames(({ isExposed }) => isExposed).toSo
 const selectLowerCaseNames = (caching: HeaderDeclaration["caching"]) =>
   selectNames((header) => header.caching === caching).map((name) => name.toLowerCase())
 
-/** Headers whose value is the same for every account, in lower case. */
+/** Lower-case names of the headers whose value is the same for every account. */
 export const accountIndependentHeaders: ReadonlySet<string> = new Set([
   "content-encoding",
   "content-length",
@@ -126,5 +126,5 @@ export const accountIndependentHeaders: ReadonlySet<string> = new Set([
   ...selectLowerCaseNames("shared"),
 ])
 
-/** Headers with a new value in every response, in lower case. */
+/** Lower-case names of the headers with a new value in every response. */
 export const perRequestHeaders: ReadonlySet<string> = new Set(selectLowerCaseNames("perRequest"))

@@ -41,7 +41,7 @@ export const findNearestName = (
   const candidates = names.flatMap((name) => {
     const tolerance = (getTolerance ?? thirdOfLength)(name)
     const isPrefix = getTolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
-    // The distance is at least the difference in length, so it also exceeds the tolerance.
+    // The edit distance is at least the difference in length, so it would also exceed the tolerance.
     if (!isPrefix && Math.abs(length - name.length) > tolerance) return []
     const distance = computeDistance(text, name.toLowerCase())
     return isPrefix || distance <= tolerance ? [{ name, distance }] : []

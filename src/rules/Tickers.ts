@@ -19,7 +19,7 @@ const padCik = (digits: string) => digits.padStart(10, "0")
 
 const normalizeTickerEntry = (text: string) => toUpperCaseAscii(removeSpaces(text)).replace(/(?<=:)\d{1,10}$/, padCik)
 
-/** Splits an entry of a ticker list: `META`, or `META:0001326801`. */
+/** Splits an entry of a ticker list, such as `META` or `META:0001326801`, into the ticker and the optional CIK. */
 export const splitTickerEntry = (entry: string) => {
   const [ticker = "", cik] = entry.split(":")
   return { ticker, cik }
@@ -29,7 +29,7 @@ const characterRule = "Tickers contain only uppercase letters, numbers, dots, hy
 const maxTickers = 100
 const maxNamedTickers = 20
 
-/** Formats up to twenty dropped tickers, each cut to 32 characters, so that a long invalid list stays short (D5). */
+/** Formats up to twenty dropped tickers, each cut to 32 characters, so that the header stays short (D5). */
 const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
   dropped
     .slice(0, maxNamedTickers)

@@ -32,7 +32,10 @@ const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string>
   return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Adds the name of the most similar parameter to the reason for an unknown parameter (D4). */
+/**
+ * Adds a similar parameter to the reason for an unknown parameter; if none is similar, all parameters of the endpoint
+ * (D4).
+ */
 const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
   const suggestion = suggestName(field, names) ||
@@ -52,7 +55,9 @@ export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as
 /** The parameters of a request as text, by name; an array if one is repeated. */
 export type SearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** Makes the 422 for a query that does not match the schema of its endpoint. It names up to 20 invalid parameters. */
+/**
+ * Makes the 422 error for a query that does not match the schema of its endpoint. It names up to 20 invalid parameters.
+ */
 export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
   parameters: SearchParameters,

@@ -22,7 +22,7 @@ const toPredicate = (message: string) =>
     .replace("a string representing a finite number", "a number")
     .replace(`"true" | "false"`, "true or false")
 
-/** Returns a function that lists the reasons in an issue, each with the name of its parameter or column. */
+/** Returns a function that lists the reasons in a schema issue, each with the name of its parameter or column. */
 export const makeValidationReasonFormatter = ({ missing, unexpected, wrongType }: ValidationWording) => {
   const format = SchemaIssue.makeFormatterStandardSchemaV1({
     leafHook: (issue) =>

@@ -34,7 +34,7 @@ const operations = Effect.map(
   (spec) => entriesOf(valueAt(spec, "paths")).map(([path, item]) => ({ path, operation: valueAt(item, "get") })),
 )
 
-/** Follows the references of a schema. */
+/** Follows the reference of a schema, repeatedly if it leads to another reference. */
 const resolved = (spec: unknown, schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
   return typeof reference === "string"
@@ -48,7 +48,7 @@ const alternatives = (spec: unknown, schema: unknown): ReadonlyArray<unknown> =>
   return Array.isArray(many) ? many.flatMap((each) => alternatives(spec, each)) : [one]
 }
 
-/** The documented error codes of an operation, by status. */
+/** Returns the documented error codes of an operation, by status. */
 const codes = (spec: unknown, operation: unknown) =>
   Object.fromEntries(
     entriesOf(valueAt(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
@@ -273,7 +273,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       }
     }))
 
-  it.effect("/estimate documents every path of the catalogue except streams, and takes its parameters (D28)", () =>
+  it.effect("/estimate documents every path of the catalogue except streams, and accepts the parameters of the path (D28)", () =>
     Effect.gen(function* () {
       const found = yield* operations
       const estimate = found.find(({ path }) => path === "/estimate")?.operation
@@ -400,7 +400,7 @@ const absences = [
     back: (name: string) => [`alter database ${name} with allow_connections true`],
   },
   {
-    what: "is not there",
+    what: "is missing",
     go: (name: string) => [
       `alter database ${name} with allow_connections false`,
       disconnected(name),
@@ -414,8 +414,8 @@ const absences = [
 ] as const
 
 absences.forEach(({ back, go, what }) =>
-  layer(Layer.fresh(Service.layer), { excludeTestServices: true })(`A database that ${what}`, (it) => {
-    it.effect("/health/ready is 503 with Retry-After, /health/live stays 200, and both recover (§7.2, D2)", () =>
+  layer(Layer.fresh(Service.layer), { excludeTestServices: true })(`While the database ${what},`, (it) => {
+    it.effect("/health/ready responds with 503 and Retry-After, but /health/live with 200; /health/ready then recovers (§7.2, D2)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`

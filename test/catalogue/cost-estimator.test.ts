@@ -15,11 +15,11 @@ import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows, TestKeys } = Service
 
-type Asking = ReturnType<typeof Service.requestJson>
-type Answer = Effect.Success<Asking>
+type SentRequest = ReturnType<typeof Service.requestJson>
+type Answer = Effect.Success<SentRequest>
 
 /** Sends a request, by default with a key for every endpoint. */
-const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
+const send = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
@@ -28,21 +28,23 @@ const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequ
 // The service
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** High prices, so that a single byte changes the cost. News is free, and two endpoints have their own price. */
-const general = 7_777_777_777
-const own = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
-const priceOf = (path: string) => own.get(path) ?? general
+/**
+ * High prices, so that a single byte changes the cost. News is free, and two other endpoints have prices of their own.
+ */
+const defaultPrice = 7_777_777_777
+const ownPrices = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
+const priceOf = (path: string) => ownPrices.get(path) ?? defaultPrice
 
 /** Requests per minute of the pro tier: so few that the limit does not recover while a test counts requests. */
-const slow = 20
+const proRateLimit = 20
 
 const settings = {
-  RATE_LIMIT_PRO: String(slow),
-  PRICE_PER_GB_MICRODOLLARS: String(general),
-  ENDPOINT_PRICES: Array.from(own, (entry) => entry.join("=")).join(", "),
+  RATE_LIMIT_PRO: String(proRateLimit),
+  PRICE_PER_GB_MICRODOLLARS: String(defaultPrice),
+  ENDPOINT_PRICES: Array.from(ownPrices, (entry) => entry.join("=")).join(", "),
 }
 
-/** A connection outside the service's pool, as another program would have. */
+/** A connection of another program, outside the service's pool. */
 class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/catalogue/Other") {}
 
 const database = Layer.unwrap(Effect.gen(function* () {
@@ -77,7 +79,7 @@ const change = (old_ticker: string, new_ticker: string) => ({
   status: "confirmed",
 })
 
-/** Inserts rows for pages and filters of every table, and tickers with an ambiguous lineage. */
+/** Fills every table with enough rows for pages and filters, and adds tickers with an ambiguous lineage. */
 const data = Effect.gen(function* () {
   yield* GeneratedRows.fillAllTables(150)
   yield* owners
@@ -105,11 +107,11 @@ const lists = priced.filter(isList)
 const listsOfTickers = lists.filter(({ parameters }) => parameters.some(({ kind }) => kind === "tickers"))
 
 /** Returns the URL of an estimate, with `endpoint` at the given position among the parameters. */
-const estimating = (path: string, query: Query, place = 0) =>
+const makeEstimateUrl = (path: string, query: Query, place = 0) =>
   DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
 const estimateOf = (path: string, query: Query = [], options: Service.TestRequestOptions = {}) =>
-  ask(estimating(path, query), options)
+  send(makeEstimateUrl(path, query), options)
 
 const fieldOf = ({ body, status, text }: Answer, name: string) => {
   assert.strictEqual(status, 200, text)
@@ -122,13 +124,13 @@ const int = (minimum: number, maximum: number) =>
 const pick = <A>(first: A, ...others: ReadonlyArray<A>) =>
   Arbitrary.map(int(0, others.length), (at) => others[at - 1] ?? first)
 
-/** Generates true in one of `of` cases. */
-const once = (of: number) => Arbitrary.map(int(1, of), (number) => number === of)
+/** Generates true in one of `cases` cases on average. */
+const oneIn = (cases: number) => Arbitrary.map(int(1, cases), (number) => number === cases)
 
 const symbols = (letter: string, most: number) =>
   Array.from({ length: most }, (_, at) => `${letter}${at + 1}`).join(",")
 
-const wide: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
+const valuesByKind: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
   number: ["50", "-5.5", "0", "1e3", ".5", "+7", "99999999999999.9999"],
   integer: ["1", "2", "3", "7", "31", "100"],
   date: ["2014-01-02", "2018-06-01", "2020-02-29", "2024-12-30", "2026-11-01"],
@@ -146,7 +148,7 @@ const wide: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string,
   text: ["text", "100%", "a+b&c=d?e", "a_b'c\"d\\", "Müller 北京", "tag7"],
 }
 
-/** Values of parameters that need other values than their type suggests. */
+/** Values by parameter name, for parameters that need other values than their type suggests. */
 const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   owner_name: ["owner 1", "owner 2", "OWNER", "text"],
   page: ["1", "1", "1", "1", "2", "3", "31"],
@@ -159,17 +161,20 @@ const valuesOf = (
   { kind, name, words }: DocumentedEndpoints.DocumentedParameter,
 ): readonly [string, ...ReadonlyArray<string>] => {
   const [word, ...others] = words
-  if (word === undefined) return named[name] ?? wide[kind]
+  if (word === undefined) return named[name] ?? valuesByKind[kind]
   return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
 }
 
 /** Generates a parameter that is omitted or sent, sometimes with a wrong value or twice. */
-const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
+const arbitraryParameter = (
+  parameter: DocumentedEndpoints.DocumentedParameter,
+  likely: number,
+): Arbitrary.Arbitrary<Query> =>
   Arbitrary.map(
     Arbitrary.all({
-      isSent: once(parameter.required ? 1 : likely),
-      isWrong: once(25),
-      isTwice: once(60),
+      isSent: oneIn(parameter.required ? 1 : likely),
+      isWrong: oneIn(25),
+      isTwice: oneIn(60),
       right: pick(...valuesOf(parameter)),
       bad: pick(...wrong),
     }),
@@ -180,18 +185,23 @@ const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: numb
     },
   )
 
-/** Unknown parameter names, some of which every object has as a property. */
+/** Unknown parameter names. Some of them are names of properties that every object has. */
 const unknownParameters = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
 
-/** Generates queries of an endpoint, valid or invalid, and the position of `endpoint` among its parameters. */
-const asking = (endpoint: DocumentedEndpoints.DocumentedEndpoint) => {
+/**
+ * Generates a query of an endpoint, valid or invalid, and the position at which the estimate inserts its parameter
+ * `endpoint`.
+ */
+const arbitraryEstimateQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint) => {
   const parameters = endpoint.parameters.filter((parameter) => !DocumentedEndpoints.isLineageParameter(parameter))
   return Arbitrary.map(
     Arbitrary.all({
       query: Arbitrary.all(
-        parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
+        parameters.map((parameter) =>
+          arbitraryParameter(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)
+        ),
       ),
-      hasUnknownName: once(25),
+      hasUnknownName: oneIn(25),
       unknownName: pick(...unknownParameters),
       place: int(0, 20),
     }),
@@ -213,30 +223,30 @@ const symbolsIn = (query: Query) => {
 // Responses
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The number of records in the response to the request itself. */
+/** Returns the number of records in the response to the estimated request. */
 const recordsIn = (path: string, { body }: Answer) =>
   path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
-/** The cost, rounded up to microdollars. The arithmetic differs from that of the service. */
+/** Computes the expected cost, rounded up to microdollars, with other arithmetic than the service. */
 const costOf = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
 }
 
-/** Whether the total is consistent with one page. */
-const agreesOnTotal = (total: number, page: unknown, has_more: unknown, limit: unknown, count: number) => {
+/** Whether `total`, the estimated number of records, is consistent with the page in the response. */
+const isPossibleTotal = (total: number, page: unknown, has_more: unknown, limit: unknown, count: number) => {
   if (page === undefined) return total === count
   const before = (Number(page) - 1) * Number(limit)
   if (has_more === true) return total > before + count
   return count > 0 || before === 0 ? total === before + count : total <= before
 }
 
-/** Checks that the estimate of a request agrees with the request itself, sent right after. Returns both responses. */
-const agree = Effect.fnUntraced(
+/** Requests an estimate, then sends the estimated request, and checks that they agree. Returns both responses. */
+const compareEstimate = Effect.fnUntraced(
   function* (path: string, query: Query, place = 0, options: Service.TestRequestOptions = {}) {
-    const estimate = yield* ask(estimating(path, query, place), options)
+    const estimate = yield* send(makeEstimateUrl(path, query, place), options)
     const request = DocumentedEndpoints.buildUrl(path, query)
-    const answer = yield* ask(request, options)
+    const answer = yield* send(request, options)
     const responses = `${request}\n${answer.text}\n${estimate.text}`
     assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", responses)
     const unit = path === "/v1/ownership" ? "filing_group" : "row"
@@ -273,7 +283,7 @@ const agree = Effect.fnUntraced(
       }, responses)
       assert.strictEqual(exact.estimated_cost_microdollars, costOf(bytes, price), responses)
       const { has_more, limit, page } = Object(answer.body)
-      assert.isTrue(agreesOnTotal(records_total, page, has_more, limit, count), responses)
+      assert.isTrue(isPossibleTotal(records_total, page, has_more, limit, count), responses)
       assert.deepStrictEqual(Object.keys(Object(estimate.body)), ["count", "results"])
       assert.strictEqual(at(estimate.body, "count"), 1)
     } else {
@@ -287,10 +297,10 @@ const agree = Effect.fnUntraced(
 )
 
 /** Returns the rows of all pages. */
-const walk = Effect.fnUntraced(function* (path: string, query: Query, limit = 100) {
+const readAllPages = Effect.fnUntraced(function* (path: string, query: Query, limit = 100) {
   const seen: Array<unknown> = []
   for (let page = 1, more = true; more; page++) {
-    const { body, status, text } = yield* ask(
+    const { body, status, text } = yield* send(
       DocumentedEndpoints.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
     )
     assert.strictEqual(status, 200, text)
@@ -305,7 +315,7 @@ const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-/** The required parameters, with many symbols, some of which are in each table. */
+/** Returns the required parameters of an endpoint, with many symbols. Each table has some of these symbols. */
 const required = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query =>
   parameters.filter(({ required }) => required).map(({ name }) => [name, `${symbols("T", 60)},${symbols("W", 40)}`])
 
@@ -313,18 +323,18 @@ const required = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query
 // Statements
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Excludes statements about keys, accounts and usage. */
-const ofData = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
+/** Returns the statements about data, without those about keys, accounts and usage. */
+const selectDataStatements = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => !/api_keys|usage|accounts/.test(text))
 
-/** A statement on one line with its parameters filled in. */
-const written = ({ parameters, text }: StatementRecorder.SentStatement) =>
+/** Returns a statement on one line, with its parameters filled in. */
+const formatStatement = ({ parameters, text }: StatementRecorder.SentStatement) =>
   text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")").trim()
     .replace(/\$(\d+)/g, (_, number) => JSON.stringify(parameters[Number(number) - 1]))
 
-/** The expected count statement for a statement that reads a page. */
-const counting = (page: StatementRecorder.SentStatement, path: string) => {
-  const pageStatement = written(page)
+/** Returns the expected count statement for a statement that reads a page. */
+const makeExpectedCount = (page: StatementRecorder.SentStatement, path: string) => {
+  const pageStatement = formatStatement(page)
     .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+(::bigint \+ \d+)?( offset "?\d+"?)?/g, "")
     .replace(/ order by [^)]*$/, "")
   const counted = path === "/v1/ownership" ? "distinct (ticker, accession_number)" : "*"
@@ -348,10 +358,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   for (const endpoint of priced) {
     it.effect.prop(
       `${endpoint.path}: the estimate of any query equals the cost and size of the request (D28)`,
-      [asking(endpoint)],
+      [arbitraryEstimateQuery(endpoint)],
       ([{ place, query }]) =>
         Effect.gen(function* () {
-          const { answer } = yield* agree(endpoint.path, query, place)
+          const { answer } = yield* compareEstimate(endpoint.path, query, place)
           attempts++
           if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
         }),
@@ -372,7 +382,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     ({ endpoint, path }) =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
-        const all = yield* walk(path, required(endpoint))
+        const all = yield* readAllPages(path, required(endpoint))
         const totals: Array<number> = []
         const filters = endpoint.parameters.filter(({ name }) => !/^(page|limit|sort)$/.test(name))
           .flatMap((parameter) =>
@@ -384,10 +394,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
           const others = required(endpoint).filter(([name]) => !filter.some(([other]) => name === other))
           const query: Query = [...others, ...filter]
           const estimate = yield* estimateOf(path, [...query, ["page", "3"], ["limit", "7"]])
-          // Some values are invalid for a parameter of the same type, such as a future day.
+          // Some values fit the type of the parameter but are invalid, such as a future day.
           if (estimate.status === 422) continue
           const total = Number(fieldOf(estimate, "records_total"))
-          assert.lengthOf(yield* walk(path, query), total, DocumentedEndpoints.buildUrl(path, query))
+          assert.lengthOf(yield* readAllPages(path, query), total, DocumentedEndpoints.buildUrl(path, query))
           assert.strictEqual(fieldOf(estimate, "records_returned"), Math.min(7, Math.max(0, total - 14)))
           totals.push(total)
         }
@@ -420,7 +430,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 5"]), [0, 0])
       assert.deepStrictEqual(yield* counted(["owner_type", "five_percent_owner"]), [0, 0])
       for (const filter of ["executive", "director", "ten_percent_owner", "executive,director"]) {
-        const groups = yield* walk("/v1/ownership", [...companies, ["owner_type", filter]])
+        const groups = yield* readAllPages("/v1/ownership", [...companies, ["owner_type", filter]])
         assert.isAbove(groups.length, 5)
         assert.isBelow(groups.length, 31)
         const [returned, total] = yield* counted(["owner_type", filter], ["limit", "100"])
@@ -431,7 +441,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual(fieldOf(yield* estimateOf("/v1/screener"), "unit"), "row")
     }))
 
-  it.effect("ticker_count counts distinct valid symbols, known or not, and dropped ones are listed (D5, D28)", () =>
+  it.effect("ticker_count counts distinct valid symbols, even unknown ones, and a header lists the dropped ones (D5, D28)", () =>
     Effect.gen(function* () {
       const counted = Effect.fnUntraced(function* (path: string, ticker: string) {
         const estimate = yield* estimateOf(path, [["ticker", ticker]])
@@ -455,42 +465,51 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.include(many.text, "at most 100 tickers")
     }))
 
-  it.effect("a request that would be 404 or 409 is estimated at 0 with the reason (D28)", () =>
+  it.effect("the estimate of a request that would get 404 or 409 is 0, with that status in its message (D28)", () =>
     Effect.gen(function* () {
-      const unmatched = yield* agree("/v1/historical-tickers", [["ticker", "NOBODY"]])
+      const unmatched = yield* compareEstimate("/v1/historical-tickers", [["ticker", "NOBODY"]])
       assert.strictEqual(unmatched.answer.status, 404)
-      const ambiguous = yield* agree("/v1/ticker-changes", [["ticker", "amb2"]])
+      const ambiguous = yield* compareEstimate("/v1/ticker-changes", [["ticker", "amb2"]])
       assert.strictEqual(ambiguous.answer.status, 409)
-      const unchanged = yield* agree("/v1/ticker-changes", [["ticker", "NOBODY"]])
+      const unchanged = yield* compareEstimate("/v1/ticker-changes", [["ticker", "NOBODY"]])
       assert.strictEqual(unchanged.answer.status, 200)
       assert.strictEqual(fieldOf(unchanged.estimate, "records_total"), 1)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Measurement
+  // SQL statements
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(priced.map((endpoint) => ({ ...endpoint, endpoint })))(
-    "$path: the estimate runs the statement of the request, and counts with the same conditions (D28)",
+    "$path: the estimate runs the SQL statement of the request, and counts rows with the same conditions (D28)",
     ({ endpoint, path }) =>
       Effect.gen(function* () {
         let compared = 0
         const count = getInputCount(runs)
-        for (const { place, query } of yield* Arbitrary.sampleEffect(asking(endpoint), { count, seed: path })) {
+        for (
+          const { place, query } of yield* Arbitrary.sampleEffect(arbitraryEstimateQuery(endpoint), {
+            count,
+            seed: path,
+          })
+        ) {
           const request = DocumentedEndpoints.buildUrl(path, query)
-          const { answer, sent } = yield* StatementRecorder.recordStatements(ask(request))
-          const estimated = yield* StatementRecorder.recordStatements(ask(estimating(path, query, place)))
-          const [page] = ofData(sent)
+          const { answer, sent } = yield* StatementRecorder.recordStatements(send(request))
+          const estimated = yield* StatementRecorder.recordStatements(send(makeEstimateUrl(path, query, place)))
+          const [page] = selectDataStatements(sent)
           if (page === undefined) {
             assert.strictEqual(answer.status, 422)
-            assert.deepStrictEqual(ofData(estimated.sent), [])
+            assert.deepStrictEqual(selectDataStatements(estimated.sent), [])
           } else if (isList(endpoint)) {
-            const [count, ...others] = ofData(estimated.sent)
-            assert.deepStrictEqual(others, ofData(sent), request)
-            assert.strictEqual(count === undefined ? "" : written(count), counting(page, path), request)
+            const [count, ...others] = selectDataStatements(estimated.sent)
+            assert.deepStrictEqual(others, selectDataStatements(sent), request)
+            assert.strictEqual(
+              count === undefined ? "" : formatStatement(count),
+              makeExpectedCount(page, path),
+              request,
+            )
             compared++
           } else {
-            assert.deepStrictEqual(ofData(estimated.sent), ofData(sent), request)
+            assert.deepStrictEqual(selectDataStatements(estimated.sent), selectDataStatements(sent), request)
             compared++
           }
         }
@@ -508,20 +527,20 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
       yield* Accounts.creditAccount({ name, microdollars: 1_000_000_000n, reference: null, mayBecomePrepaid: true })
       const key = yield* Service.ensureAccountWithKey(name, "ultimate")
-      const used = (query: string) => Effect.map(ask(`/v1/usage?${query}`, { key }), ({ body }) => getResultRows(body))
+      const used = (query: string) => Effect.map(send(`/v1/usage?${query}`, { key }), ({ body }) => getResultRows(body))
       const left = Effect.map(
-        ask("/v1/overview", { key }),
+        send("/v1/overview", { key }),
         (answer) => [fieldOf(answer, "balance_microdollars"), fieldOf(answer, "last_charged_at")],
       )
 
       const targets = ["/v1/screener", "/v1/ownership", "/v1/historical-tickers", "/v1/dilution-data"]
       const paths = [
-        ...targets.map((path) => estimating(path, [["ticker", "T7"]])),
-        estimating("/v1/screener", [["limit", "0"]]),
+        ...targets.map((path) => makeEstimateUrl(path, [["ticker", "T7"]])),
+        makeEstimateUrl("/v1/screener", [["limit", "0"]]),
         "/estimate",
       ]
       for (const path of paths) {
-        const { headers } = yield* ask(path, { key })
+        const { headers } = yield* send(path, { key })
         assert.strictEqual(headers["x-cost-microdollars"], "0")
       }
       yield* until(Effect.map(used("endpoint=/estimate"), ({ length }) => length === paths.length))
@@ -536,14 +555,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.deepStrictEqual(yield* used(`endpoint=${targets.join(",")}`), [])
       assert.deepStrictEqual(yield* left, [1_000_000_000, null])
 
-      const { headers } = yield* ask("/v1/screener?ticker=T7", { key })
+      const { headers } = yield* send("/v1/screener?ticker=T7", { key })
       const cost = Number(headers["x-cost-microdollars"])
       assert.isAbove(cost, 0)
       yield* until(Effect.map(used("endpoint=/v1/screener"), ({ length }) => length === 1))
       assert.strictEqual((yield* left)[0], 1_000_000_000 - cost)
     }))
 
-  it.effect("an account with a used-up balance can still request estimates (D13, D28)", () =>
+  it.effect("an account whose balance is zero or negative can still request estimates (D13, D28)", () =>
     Effect.gen(function* () {
       for (const [name, microdollars] of [["penniless", 0n], ["indebted", -5n]] as const) {
         yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
@@ -553,36 +572,36 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         const key = yield* Service.ensureAccountWithKey(name, "ultimate")
         for (const { path } of priced) {
           const query: Query = [["ticker", "T7"]]
-          const { headers, status } = yield* ask(DocumentedEndpoints.buildUrl(path, query), { key })
+          const { headers, status } = yield* send(DocumentedEndpoints.buildUrl(path, query), { key })
           assert.strictEqual(status, 402, path)
           assert.strictEqual(headers["x-cost-microdollars"], "0")
           const estimate = yield* estimateOf(path, query, { key })
-          const served = yield* ask(DocumentedEndpoints.buildUrl(path, query))
+          const served = yield* send(DocumentedEndpoints.buildUrl(path, query))
           const isMatched = served.status === 200
           assert.strictEqual(fieldOf(estimate, "estimated_bytes"), isMatched ? Buffer.byteLength(served.text) : 0, path)
         }
       }
     }))
 
-  it.effect("an estimate counts once against the rate limit, and is refused beyond it (D18, D28)", () =>
+  it.effect("an estimate counts once against the rate limit, and is refused after the limit is reached (D18, D28)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("estimating slowly", "pro")
       const paths = [
         "/v1/account",
-        estimating("/v1/screener", []),
-        estimating("/v1/historical-tickers", [["ticker", "NOBODY"]]),
-        estimating("/v1/screener", [["limit", "0"]]),
-        estimating("/v1/research-reports", []),
-        estimating("/v1/nothing", []),
+        makeEstimateUrl("/v1/screener", []),
+        makeEstimateUrl("/v1/historical-tickers", [["ticker", "NOBODY"]]),
+        makeEstimateUrl("/v1/screener", [["limit", "0"]]),
+        makeEstimateUrl("/v1/research-reports", []),
+        makeEstimateUrl("/v1/nothing", []),
         "/estimate",
       ]
       for (const [at, path] of paths.entries()) {
-        const { headers } = yield* ask(path, { key })
-        assert.strictEqual(headers["x-ratelimit-remaining"], String(slow - 1 - at), path)
-        assert.strictEqual(headers["x-ratelimit-limit"], String(slow))
+        const { headers } = yield* send(path, { key })
+        assert.strictEqual(headers["x-ratelimit-remaining"], String(proRateLimit - 1 - at), path)
+        assert.strictEqual(headers["x-ratelimit-limit"], String(proRateLimit))
       }
-      for (let rest = slow - paths.length; rest > 0; rest--) yield* ask("/v1/account", { key })
-      const own = yield* ask("/v1/screener", { key })
+      for (let rest = proRateLimit - paths.length; rest > 0; rest--) yield* send("/v1/account", { key })
+      const own = yield* send("/v1/screener", { key })
       const estimate = yield* estimateOf("/v1/screener", [], { key })
       for (const { headers, status } of [own, estimate]) {
         assert.strictEqual(status, 429)
@@ -598,8 +617,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
 
   it.effect("an estimate needs a key, because it queries the database (D2, D28)", () =>
     Effect.gen(function* () {
-      for (const path of [estimating("/v1/screener", []), estimating("/v1/nothing", []), "/estimate"]) {
-        const { body, status } = yield* ask(path, { key: null })
+      for (const path of [makeEstimateUrl("/v1/screener", []), makeEstimateUrl("/v1/nothing", []), "/estimate"]) {
+        const { body, status } = yield* send(path, { key: null })
         assert.strictEqual(status, 401)
         assert.strictEqual(at(body, "error", "code"), "missing_api_key")
       }
@@ -609,14 +628,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const key of [keys.basic, keys.pro]) {
-        const { answer, estimate } = yield* agree("/v1/research-reports", [["limit", "2"]], 0, { key })
+        const { answer, estimate } = yield* compareEstimate("/v1/research-reports", [["limit", "2"]], 0, { key })
         assert.strictEqual(answer.status, 403)
         assert.strictEqual(at(estimate.body, "error", "code"), "insufficient_tier")
         assert.deepStrictEqual(Object.keys(Object(at(estimate.body, "error", "details"))), ["required_tier", "tier"])
-        yield* agree("/v1/research-reports", [["limit", "0"]], 0, { key })
-        assert.strictEqual((yield* agree("/v1/research-reports-tldr", [], 0, { key })).answer.status, 200)
+        yield* compareEstimate("/v1/research-reports", [["limit", "0"]], 0, { key })
+        assert.strictEqual((yield* compareEstimate("/v1/research-reports-tldr", [], 0, { key })).answer.status, 200)
       }
-      assert.strictEqual((yield* agree("/v1/research-reports", [])).answer.status, 200)
+      assert.strictEqual((yield* compareEstimate("/v1/research-reports", [])).answer.status, 200)
     }))
 
   it.effect("a restricted key needs both /estimate and the endpoint (D28)", () =>
@@ -624,8 +643,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       const limited = (...endpoints: ReadonlyArray<string>) =>
         Service.ensureAccountWithKey("with lists", "ultimate", { endpoints: endpoints })
       const both = yield* limited("/estimate", "/v1/screener")
-      assert.strictEqual((yield* agree("/v1/screener", [["limit", "2"]], 0, { key: both })).answer.status, 200)
-      const { answer } = yield* agree("/v1/news", [], 0, { key: both })
+      assert.strictEqual(
+        (yield* compareEstimate("/v1/screener", [["limit", "2"]], 0, { key: both })).answer.status,
+        200,
+      )
+      const { answer } = yield* compareEstimate("/v1/news", [], 0, { key: both })
       assert.strictEqual(answer.status, 403)
       assert.deepStrictEqual(at(answer.body, "error", "details"), {
         endpoint: "/v1/news",
@@ -637,17 +659,17 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.strictEqual(refused.status, 403)
       assert.strictEqual(at(refused.body, "error", "code"), "endpoint_not_allowed")
       assert.strictEqual(at(refused.body, "error", "details", "endpoint"), "/estimate")
-      assert.strictEqual((yield* ask("/v1/screener", { key: target })).status, 200)
+      assert.strictEqual((yield* send("/v1/screener", { key: target })).status, 200)
 
       const alone = yield* limited("/estimate")
-      assert.strictEqual((yield* agree("/v1/screener", [], 0, { key: alone })).answer.status, 403)
+      assert.strictEqual((yield* compareEstimate("/v1/screener", [], 0, { key: alone })).answer.status, 403)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Parameters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("the parameter endpoint is required exactly once (D4, D28)", () =>
+  it.effect("`endpoint` is required exactly once (D4, D28)", () =>
     Effect.gen(function* () {
       const cases = [
         ["/estimate", "is required"],
@@ -657,7 +679,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         ["/estimate?endpoint=/v1/news&limit=1&%65ndpoint=/v1/screener", "is sent more than once; send it once"],
       ] as const
       for (const [path, reason] of cases) {
-        const { body, headers, status } = yield* ask(path)
+        const { body, headers, status } = yield* send(path)
         assert.strictEqual(status, 422, path)
         assert.strictEqual(at(body, "error", "code"), "validation_error")
         assert.deepStrictEqual(at(body, "error", "details", "fields"), [{ field: "endpoint", reason }], path)
@@ -665,14 +687,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("only the free usage lists have a filter named endpoint, which cannot be estimated (D28)", () =>
+  it.effect("only the free usage lists have a filter `endpoint`, which an estimate cannot contain (D28)", () =>
     Effect.gen(function* () {
       const paths = DocumentedEndpoints.documentedEndpoints
         .filter(({ parameters }) => parameters.some(({ name }) => name === "endpoint")).map(({ path }) => path)
       assert.deepStrictEqual(paths.toSorted(), ["/estimate", "/v1/usage", "/v1/usage/daily"])
       for (const path of ["/v1/usage", "/v1/usage/daily"]) {
-        assert.strictEqual((yield* ask(`${path}?endpoint=/v1/news`)).status, 200)
-        assert.strictEqual((yield* ask(`/estimate?endpoint=${path}&endpoint=/v1/news`)).status, 422)
+        assert.strictEqual((yield* send(`${path}?endpoint=/v1/news`)).status, 200)
+        assert.strictEqual((yield* send(`/estimate?endpoint=${path}&endpoint=/v1/news`)).status, 422)
         assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_cost_microdollars"), 0)
       }
     }))
@@ -722,10 +744,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.include(String(at(estimate.body, "message")), "is free")
     }))
 
-  it.effect("the estimate of a free endpoint has the size of its response, or its validation errors (D28)", () =>
+  it.effect("the estimate of a free endpoint has the size of the response, or the validation errors of the request (D28)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/openapi.json", "/v1/account/api-keys", "/v1/docs", "/v1/changelog"]) {
-        const { text } = yield* ask(path)
+        const { text } = yield* send(path)
         const expected = Buffer.byteLength(text)
         assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_bytes"), expected, path)
       }
@@ -738,16 +760,16 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   it.effect("the estimate of a free list counts its rows (D28)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/changelog", "/v1/datasets"]) {
-        const { body } = yield* ask(path)
+        const { body } = yield* send(path)
         const estimate = yield* estimateOf(path)
         assert.strictEqual(fieldOf(estimate, "records_returned"), at(body, "count"), path)
       }
     }))
 
-  it.effect("an invalid parameter of the request gets the request's own error (D4, D28)", () =>
+  it.effect("an invalid parameter gets the same error from /estimate as from the estimated endpoint (D4, D28)", () =>
     Effect.gen(function* () {
       const fields = Effect.fnUntraced(function* (path: string, query: Query) {
-        const { answer, estimate } = yield* agree(path, query)
+        const { answer, estimate } = yield* compareEstimate(path, query)
         assert.strictEqual(answer.status, 422)
         return at(estimate.body, "error", "details", "fields")
       })
@@ -771,17 +793,17 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     "%s is refused by the estimated request, not by /estimate (D4, D28)",
     (name) =>
       Effect.gen(function* () {
-        const own = yield* ask(`/v1/news?${name}=/v1/news`)
+        const own = yield* send(`/v1/news?${name}=/v1/news`)
         assert.strictEqual(own.status, 422)
         for (const search of [`endpoint=/v1/news&${name}=/v1/news`, `${name}=/v1/news&endpoint=/v1/news`]) {
-          const estimate = yield* ask(`/estimate?${search}`)
+          const estimate = yield* send(`/estimate?${search}`)
           assert.strictEqual(estimate.status, 422, search)
           assert.deepStrictEqual(at(estimate.body, "error"), at(own.body, "error"))
         }
       }),
   )
 
-  it.effect("the parameter endpoint may be in any position, in any encoding, and with a trailing slash (D28)", () =>
+  it.effect("`endpoint` may be at any position and in any encoding, and its path may end in a slash (D28)", () =>
     Effect.gen(function* () {
       const expected = yield* estimateOf("/v1/screener", [["limit", "3"], ["page", "2"], ["sort", "-price"]])
       assert.strictEqual(fieldOf(expected, "records_returned"), 3)
@@ -795,13 +817,13 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         "/estimate?&limit=3&&endpoint=/v1/screener&page=2&sort=-price&",
       ]
       for (const path of paths) {
-        const { body, status } = yield* ask(path)
+        const { body, status } = yield* send(path)
         assert.strictEqual(status, 200, path)
         assert.deepStrictEqual(body, expected.body, path)
       }
     }))
 
-  it.effect("the parameters of the request arrive unchanged (D28)", () =>
+  it.effect("the parameters of the request reach the estimated endpoint unchanged (D28)", () =>
     Effect.gen(function* () {
       const item = { form_type: "news", tags: [], tickers: [], created_at: "2025-01-02", last_updated: "2025-01-02" }
       yield* insertRows(
@@ -832,10 +854,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         ["/v1/news", "tag=a?b", 0],
       ] as const
       for (const [path, search, count] of cases) {
-        const { body, headers, text } = yield* ask(`${path}?${search}`)
+        const { body, headers, text } = yield* send(`${path}?${search}`)
         assert.strictEqual(at(body, "count"), count, search)
         for (const parameters of [`endpoint=${path}&${search}`, `${search}&endpoint=${path}`]) {
-          const estimate = yield* ask(`/estimate?${parameters}`)
+          const estimate = yield* send(`/estimate?${parameters}`)
           assert.strictEqual(fieldOf(estimate, "records_total"), count, parameters)
           assert.strictEqual(fieldOf(estimate, "records_returned"), count, parameters)
           assert.strictEqual(fieldOf(estimate, "estimated_bytes"), Buffer.byteLength(text), parameters)
@@ -848,52 +870,52 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   it.effect("HEAD is answered like GET, without a body (D10, D28)", () =>
     Effect.gen(function* () {
       for (const query of [[["limit", "3"]], [["limit", "0"]]] satisfies ReadonlyArray<Query>) {
-        const path = estimating("/v1/screener", query)
-        const get = yield* ask(path)
-        const head = yield* ask(path, { method: "HEAD" })
+        const path = makeEstimateUrl("/v1/screener", query)
+        const get = yield* send(path)
+        const head = yield* send(path, { method: "HEAD" })
         assert.strictEqual(head.text, "")
         assert.strictEqual(head.status, get.status)
         assert.strictEqual(head.headers["x-cost-microdollars"], "0")
         assert.strictEqual(head.headers["content-type"], get.headers["content-type"])
         assert.strictEqual(head.headers["content-length"], get.headers["content-length"])
       }
-      const { body, headers, status } = yield* ask(estimating("/v1/screener", []), { method: "POST" })
+      const { body, headers, status } = yield* send(makeEstimateUrl("/v1/screener", []), { method: "POST" })
       assert.strictEqual(status, 405)
       assert.strictEqual(at(body, "error", "code"), "method_not_allowed")
       assert.strictEqual(headers["allow"], "GET, HEAD")
     }))
 
-  it.effect("paging and deprecation headers appear on the request only, not on its estimate (D8, D14, D28)", () =>
+  it.effect("a response has paging and deprecation headers, but its estimate does not (D8, D14, D28)", () =>
     Effect.gen(function* () {
       for (const ticker of ["T7", "NOBODY", "TOO LONG"]) {
         const query: Query = [["ticker", ticker]]
-        const own = yield* ask(DocumentedEndpoints.buildUrl("/v1/historical-tickers", query))
+        const own = yield* send(DocumentedEndpoints.buildUrl("/v1/historical-tickers", query))
         assert.match(String(own.headers["deprecation"]), /^@\d+$/)
         assert.include(String(own.headers["link"]), "successor-version")
         const estimate = yield* estimateOf("/v1/historical-tickers", query)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(estimate.headers[name], name)
       }
-      assert.include(String((yield* ask("/v1/screener")).headers["link"]), `rel="next"`)
+      assert.include(String((yield* send("/v1/screener")).headers["link"]), `rel="next"`)
       const { headers } = yield* estimateOf("/v1/screener")
       assert.isUndefined(headers["link"])
       assert.strictEqual(headers["x-api-version"], "v1")
       assert.match(String(headers["content-type"]), /^application\/json/)
     }))
 
-  it.effect("a client's X-Request-Id is in the response and in every error, including forwarded ones (D12, D28)", () =>
+  it.effect("a client's X-Request-Id is in every response, including the errors of the estimated request (D12, D28)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const options = { key: basic, headers: { "X-Request-Id": "Order.7_of-9" } }
       const cases = [
-        [200, estimating("/v1/screener", [])],
-        [200, estimating("/v1/ticker-changes", [["ticker", "AMB1"]])],
-        [403, estimating("/v1/research-reports", [])],
-        [422, estimating("/v1/screener", [["limit", "0"]])],
-        [422, estimating("/v1/nothing", [])],
+        [200, makeEstimateUrl("/v1/screener", [])],
+        [200, makeEstimateUrl("/v1/ticker-changes", [["ticker", "AMB1"]])],
+        [403, makeEstimateUrl("/v1/research-reports", [])],
+        [422, makeEstimateUrl("/v1/screener", [["limit", "0"]])],
+        [422, makeEstimateUrl("/v1/nothing", [])],
         [422, "/estimate"],
       ] as const
       for (const [status, path] of cases) {
-        const answer = yield* ask(path, options)
+        const answer = yield* send(path, options)
         assert.strictEqual(answer.status, status, path)
         assert.strictEqual(answer.headers["x-request-id"], "Order.7_of-9")
         assert.strictEqual(at(answer.body, "request_id"), status === 200 ? undefined : "Order.7_of-9")
@@ -907,7 +929,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       yield* other.query("begin")
       yield* other.query("lock table screener, ticker_changes in access exclusive mode")
       const answers = yield* Effect.all([
-        ask("/v1/screener"),
+        send("/v1/screener"),
         estimateOf("/v1/screener"),
         estimateOf("/v1/ticker-changes", [["ticker", "T7"]]),
       ], { concurrency: "unbounded" })
@@ -921,6 +943,6 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
       const [own, ...estimates] = answers
       for (const { body } of estimates) assert.deepStrictEqual(at(body, "error"), at(own.body, "error"))
-      assert.strictEqual((yield* agree("/v1/screener", [])).answer.status, 200)
+      assert.strictEqual((yield* compareEstimate("/v1/screener", [])).answer.status, 200)
     }))
 })

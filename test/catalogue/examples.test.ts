@@ -5,7 +5,7 @@ const documentOf = (content: object) => ({
   paths: { "/v1/widgets": { get: { responses: { "200": { content: { "application/json": content } } } } } },
 })
 
-describe("examples of the OpenAPI document", () => {
+describe("addResponseExamples", () => {
   it("leaves out an example whose response is not filled in yet (§4.5)", () => {
     const content = {}
     addResponseExamples(documentOf(content), [

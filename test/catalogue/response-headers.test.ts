@@ -37,14 +37,14 @@ interface Answer {
   readonly text: string
 }
 
-/** Requests, by path, whose result has rows: without rows, the first gets 404, and the second has no next page. */
+/** Requests that find rows, by path. Without rows, the first would get 404, and the second would have no next page. */
 const targets = new Map([
   ["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"],
   ["/v1/timeline", "/v1/timeline?ticker=T1"],
 ])
 
-/** The observed headers, by path and status. */
-const seen = new Map<string, Set<string>>()
+/** The names of the observed headers, by path and status. */
+const observedHeaders = new Map<string, Set<string>>()
 
 /** Compares a response with the declaration of its path and status. */
 const check = (path: string, what: string, { headers, status, text }: Answer) => {
@@ -64,7 +64,7 @@ const check = (path: string, what: string, { headers, status, text }: Answer) =>
   const required = Array.from(declared).filter(([, isRequired]) => isRequired).map(([name]) => name)
   assert.deepStrictEqual(required.filter((name) => !(name in headers)), [], `${what} (${status}) lacks headers`)
   const key = `${path} ${status}`
-  seen.set(key, new Set([...seen.get(key) ?? [], ...names]))
+  observedHeaders.set(key, new Set([...observedHeaders.get(key) ?? [], ...names]))
   return status
 }
 
@@ -86,10 +86,10 @@ type Operation = typeof operations[number]
 
 const keyed = operations.filter((operation) => operation.keyed)
 
-const adding = (target: string, query: string) => `${target}${target.includes("?") ? "&" : "?"}${query}`
+const addQuery = (target: string, query: string) => `${target}${target.includes("?") ? "&" : "?"}${query}`
 
 /** Sends a raw request and checks the response. */
-const raw = Effect.fnUntraced(function* (port: number, { path }: Operation, request: string) {
+const checkRawRequest = Effect.fnUntraced(function* (port: number, { path }: Operation, request: string) {
   const [answer] = yield* RawSockets.exchangeBytes(port, request)
   if (answer === undefined) return assert.fail(`${path}: no answer to ${request.slice(0, 200)}`)
   return check(path, request.slice(0, 200), answer)
@@ -107,8 +107,8 @@ const variants: ReadonlyArray<ServiceInstances.WireRequestOptions> = [
   { method: "HEAD" },
 ]
 
-/** Checks the 200 and 304 of an endpoint. */
-const successes = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
+/** Checks the 200 and 304 responses of an endpoint. */
+const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
   const { answersPast, follows, list, path, target, tickers } = operation
   const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
     const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
@@ -118,16 +118,16 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
   const files = ["format=csv", "format=ndjson", "format=csv&limit=all", "format=ndjson&limit=all"]
   const all = [
     target,
-    ...(list ? ["limit=1", ...files].map((query) => adding(target, query)) : []),
+    ...(list ? ["limit=1", ...files].map((query) => addQuery(target, query)) : []),
     ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`] : []),
     ...(tickers && follows ? [`${path}?ticker=T1&follow_lineage=true`] : []),
-    ...(answersPast ? [adding(target, `as_of=${new Date().toISOString()}`)] : []),
+    ...(answersPast ? [addQuery(target, `as_of=${new Date().toISOString()}`)] : []),
     ...(path === "/estimate"
-      ? [adding(target.replace(/endpoint=[^&]*/, "endpoint=/v1/screener"), "ticker=T1,@@")]
+      ? [addQuery(target.replace(/endpoint=[^&]*/, "endpoint=/v1/screener"), "ticker=T1,@@")]
       : []),
   ]
   for (const [index, each] of all.entries()) {
-    // The first target is sent in all ways. Each other target is sent plainly and in one more way, which depends on the
+    // Sends the first target in all ways, and each other target plainly and in one more way. That way depends on the
     // endpoint, so that each way occurs with each format.
     const place = index + operations.findIndex((one) => one.path === path)
     for (const options of index === 0 ? [{}, ...variants] : [{}, ...variants.slice(place % 3, place % 3 + 1)]) {
@@ -139,9 +139,11 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
   }
 })
 
-/** The declared statuses of a path that were not observed. */
-const unseen = ({ path }: Operation) =>
-  Array.from(DocumentedEndpoints.getDocumentedResponses(path).keys()).filter((status) => !seen.has(`${path} ${status}`))
+/** Returns the declared statuses of a path that no response has had. */
+const listUnobservedStatuses = ({ path }: Operation) =>
+  Array.from(DocumentedEndpoints.getDocumentedResponses(path).keys()).filter((status) =>
+    !observedHeaders.has(`${path} ${status}`)
+  )
 
 const retired = { announced: "2020-01-01", sunset: "2021-01-01", successor: "/v2/", note: "Fields have other names." }
 
@@ -171,9 +173,13 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           status: "confirmed",
         })
         const narrow = yield* Service.ensureAccountWithKey("test ultimate", "ultimate", { endpoints: ["/v1/timeline"] })
-        yield* Effect.forEach(operations, (operation) => successes(port, operation, ultimate), { discard: true })
+        yield* Effect.forEach(operations, (operation) => checkSuccesses(port, operation, ultimate), { discard: true })
         for (const operation of operations.filter(({ path }) => path === "/v1/timeline")) {
-          yield* successes(port, { ...operation, target: adding(operation.target, "follow_lineage=true") }, narrow)
+          yield* checkSuccesses(
+            port,
+            { ...operation, target: addQuery(operation.target, "follow_lineage=true") },
+            narrow,
+          )
         }
         // A request is recorded about a second after its response.
         for (const path of ["/v1/usage", "/v1/usage/daily"]) {
@@ -187,7 +193,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
             const declared = Object.keys(
               Object(valueAt(DocumentedEndpoints.getDocumentedResponses(path).get(status), "headers")),
             )
-            const found = seen.get(`${path} ${status}`) ?? new Set()
+            const found = observedHeaders.get(`${path} ${status}`) ?? new Set()
             // Short responses are not compressed, so they have no `Vary`.
             const unobserved = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
             assert.deepStrictEqual(unobserved, [], `${path} ${status}`)
@@ -211,11 +217,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           const { keyed, path, priced, target } = operation
           const key = `X-API-Key: ${ultimate}\r\n`
           const refused = Effect.fnUntraced(function* (status: number, ...request: Parameters<typeof line>) {
-            assert.strictEqual(yield* raw(port, operation, line(...request)), status)
+            assert.strictEqual(yield* checkRawRequest(port, operation, line(...request)), status)
           })
-          yield* refused(400, adding(target, "x=%ZZ"), key)
+          yield* refused(400, addQuery(target, "x=%ZZ"), key)
           yield* refused(405, target, key, "POST")
-          yield* refused(422, adding(target, "zzzzzzzz=1"), key)
+          yield* refused(422, addQuery(target, "zzzzzzzz=1"), key)
           if (!keyed) continue
           yield* refused(401, target)
           yield* refused(401, target, "X-API-Key: nonsense\r\n")
@@ -253,7 +259,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         }
       }))
 
-    it.effect("a malformed request gets the declared response, whatever its path (D13, D14)", () =>
+    it.effect("a malformed request gets the declared response, regardless of its path (D13, D14)", () =>
       Effect.gen(function* () {
         const shortTimeouts = {
           ...defaultConnectionTimeouts,
@@ -267,9 +273,9 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         for (const operation of operations) {
           const { target } = operation
           const body = "x".repeat(70_000)
-          assert.strictEqual(yield* raw(port, operation, line(target, `X-Long: ${body}\r\n`)), 431)
+          assert.strictEqual(yield* checkRawRequest(port, operation, line(target, `X-Long: ${body}\r\n`)), 431)
           assert.strictEqual(
-            yield* raw(port, operation, line(target, `Content-Length: ${body.length}\r\n`) + body),
+            yield* checkRawRequest(port, operation, line(target, `Content-Length: ${body.length}\r\n`) + body),
             413,
           )
         }
@@ -277,7 +283,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           operations,
           (operation) =>
             Effect.map(
-              raw(shortTimeoutPort, operation, `GET ${operation.target} HTTP/1.1\r\nHost: x\r\n`),
+              checkRawRequest(shortTimeoutPort, operation, `GET ${operation.target} HTTP/1.1\r\nHost: x\r\n`),
               (status) => assert.strictEqual(status, 408),
             ),
           { concurrency: 8 },
@@ -293,11 +299,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         )
         for (const operation of operations) {
           if (!operation.path.startsWith("/v1/")) continue
-          assert.strictEqual(yield* raw(port, operation, line(operation.target)), 410)
+          assert.strictEqual(yield* checkRawRequest(port, operation, line(operation.target)), 410)
         }
       }))
 
-    it.effect("500 and 503 have their declared headers (§7.2)", () =>
+    it.effect("a 500 or 503 has its declared headers (§7.2)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
@@ -346,7 +352,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           // Paths outside /v1/ are not removed with the version. On some endpoints, only a bug can cause a 500.
           const isRead = operation.keyed && !operation.path.startsWith("/v1/account")
           const never = [...(operation.path.startsWith("/v1/") ? [] : ["410"]), ...(isRead ? [] : ["500"])]
-          assert.deepStrictEqual(unseen(operation), never, operation.path)
+          assert.deepStrictEqual(listUnobservedStatuses(operation), never, operation.path)
         }
       }))
   },

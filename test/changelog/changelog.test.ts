@@ -32,8 +32,8 @@ const isInvalidEntry = (more: object) => {
   )
 }
 
-describe("changelog entries", () => {
-  it("releases are in descending order, and entry ids are unique (§9.6)", () => {
+describe("The changelog", () => {
+  it("lists releases and entries newest first, and gives each entry a unique id (§9.6)", () => {
     const numbers = changelogReleases.map(({ release }) =>
       release.split(".").map((part) => part.padStart(4, "0")).join(".")
     )
@@ -46,7 +46,7 @@ describe("changelog entries", () => {
     assert.deepStrictEqual(dates, dates.toSorted().toReversed())
   })
 
-  it("the guide lists the breaking changes of v1, and later releases have none (§9.2, §9.3, §9.5)", () => {
+  it("has no breaking changes except those of release 0.1.0, all of which the guide lists (§9.2, §9.3, §9.5)", () => {
     const guide = readFileSync(new URL("../../docs/guides/deprecations.md", import.meta.url), "utf8")
     const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
     const breaking = changelogEntries.filter((entry) => entry.breaking && entry.type !== "fixed")
@@ -54,7 +54,7 @@ describe("changelog entries", () => {
     assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
   })
 
-  it("the five breaking changes have migration instructions and are emailed to customers (§9.5)", () => {
+  it("announces five breaking changes by email, each with migration instructions (§9.5)", () => {
     const breaking = changelogEntries.filter((entry) => entry.breaking && entry.release === "0.1.0")
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
@@ -63,7 +63,7 @@ describe("changelog entries", () => {
     }
   })
 
-  it("each deprecated endpoint, and no other, has a deprecation entry with the declared dates (D24)", () => {
+  it("has a deprecation entry with the declared dates for each deprecated endpoint, and for no other (D24)", () => {
     const declared = catalogueEndpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
@@ -81,7 +81,7 @@ describe("changelog entries", () => {
     assert.isTrue(isInvalidEntry({ type: "deprecated" }))
   })
 
-  it("every path in an entry exists (§9.6)", () => {
+  it("names only paths that exist (§9.6)", () => {
     const known = [mcpPath, ...catalogueEndpoints.map(({ row }) => row.path)]
     const unknownPaths = changelogEntries.flatMap(({ id, paths }) =>
       paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => doesEntryAffectPath({ paths: [path] }, one)))
@@ -92,7 +92,7 @@ describe("changelog entries", () => {
     assert.deepStrictEqual(unknownPaths, [])
   })
 
-  it("an incomplete entry stops the service from starting (§9.6)", () => {
+  it("cannot be loaded with an invalid entry (§9.6)", () => {
     assert.isFalse(isInvalidEntry({}))
     const wrong = [
       { id: "Not This" },
@@ -121,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       assert.isUndefined(headers["x-cost-microdollars"])
     }))
 
-  it.effect("an entry must match every filter, and the filter type accepts several values (§9.6)", () =>
+  it.effect("lists the entries that match every filter, of which `type` accepts several values (§9.6)", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
         Effect.map(requestJson(`/v1/changelog?${search}`, withoutKey), ({ body, status, text }) => {
@@ -148,7 +148,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ])
     }))
 
-  it.effect("the list and the feed refuse invalid parameters by name (§7.2, D4)", () =>
+  it.effect("names the invalid parameters that it refuses, as does the feed (§7.2, D4)", () =>
     Effect.gen(function* () {
       const refused = [["type", "new"], ["breaking", "maybe"], ["since", "2026-02-30"], ["path", "news"], [
         "limit",
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       }
     }))
 
-  it.effect("a matching If-None-Match gets 304, and each filter has its own ETag (§9.6)", () =>
+  it.effect("responds to a matching If-None-Match with 304, and has a different ETag for each filter (§9.6)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
         const { headers } = yield* requestJson(path, withoutKey)
@@ -256,7 +256,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
         renderFeed("type=added&path=%2Fv1"),
         `href="https://api.example.com/v1/changelog.atom?type=added&amp;path=`,
       )
-      // Feed readers remember ids, so they must never change.
+      // Feed readers remember ids, so an id must never change.
       assert.strictEqual(findIds(renderFeed())[0], "urn:uuid:155de051-2820-8464-ae6c-aa01a67fb93e")
     }))
 })

@@ -108,7 +108,7 @@ const answers = (one: Contract) => into(one, "paths", "/v1/widgets", "get", "res
 
 const list = (value: unknown): Array<unknown> => Array.isArray(value) ? value : []
 
-/** A change to the contract and the expected difference: name, kind, and whether it is breaking. */
+/** Changes to the contract, each with the expected difference: name, kind, and whether it is breaking. */
 const mutations: ReadonlyArray<
   readonly [
     what: string,
@@ -460,7 +460,7 @@ const mutations: ReadonlyArray<
 ]
 
 describe("compareContracts", () => {
-  it.each(mutations)("finds and classifies that %s (§9.2, §9.3)", (_, mutate, name, kind, breaking) => {
+  it.each(mutations)("detects that %s, and classifies the change (§9.2, §9.3)", (_, mutate, name, kind, breaking) => {
     const after = contract()
     mutate(after)
     const found = compareContracts(contract(), after, today)
@@ -485,7 +485,7 @@ describe("compareContracts", () => {
     )
   })
 
-  it("accepts the removal of an endpoint after its sunset, but not on that day (§3, D24)", () => {
+  it("accepts the removal of an endpoint after its sunset date, but not on that date (§3, D24)", () => {
     const after = contract()
     Reflect.deleteProperty(after.paths, "/v1/old")
     const breaks = (day: string) => compareContracts(contract(), after, day).map(({ breaking }) => breaking)
@@ -551,17 +551,17 @@ const annotation = new Set([
 ])
 
 /** Lists the paths to all parts of the contract, each as a list of keys. */
-const places = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
+const listPaths = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
   Array.isArray(value)
-    ? value.flatMap((inner, index) => places(inner, [...path, index]))
+    ? value.flatMap((inner, index) => listPaths(inner, [...path, index]))
     : isMutable(value)
     ? Object.entries(value).flatMap(([key, inner]) =>
-      annotation.has(key) && path.at(-1) !== "properties" ? [] : [[...path, key], ...places(inner, [...path, key])]
+      annotation.has(key) && path.at(-1) !== "properties" ? [] : [[...path, key], ...listPaths(inner, [...path, key])]
     )
     : []
 
-const bare: unknown = makeReleasedContract(JSON.parse(JSON.stringify(getDefaultOpenApiDocument())), "1.0.0")
-const operations = places({ paths: into(bare, "paths") }).filter((path) => path.length > 3)
+const releasedForm: unknown = makeReleasedContract(JSON.parse(JSON.stringify(getDefaultOpenApiDocument())), "1.0.0")
+const operations = listPaths({ paths: into(releasedForm, "paths") }).filter((path) => path.length > 3)
 
 const meaningless = (path: ReadonlyArray<string | number>) => {
   const value = at(path)
@@ -570,7 +570,7 @@ const meaningless = (path: ReadonlyArray<string | number>) => {
 }
 
 const at = (path: ReadonlyArray<string | number>) =>
-  path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), bare)
+  path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), releasedForm)
 
 /** The parts that the test removes: only named parts, because removing an array element moves the elements after it. */
 const removable = operations.filter((path) => !Array.isArray(at(path.slice(0, -1))) && !meaningless(path))
@@ -581,11 +581,11 @@ const chosen = Arbitrary.map(
 )
 
 describe("compareContracts on the real contract", () => {
-  it.prop("finds each removed part of an endpoint, and no other difference (§9.2)", [chosen], ([path]) => {
+  it.prop("finds each removed part of an endpoint, and no difference at other paths (§9.2)", [chosen], ([path]) => {
     assert.isAbove(removable.length, 1000)
-    const after = structuredClone(bare)
+    const after = structuredClone(releasedForm)
     Reflect.deleteProperty(into(after, ...path.slice(0, -1)), path.at(-1) ?? "")
-    const found = compareContracts(bare, after, today)
+    const found = compareContracts(releasedForm, after, today)
     assert.deepStrictEqual(Array.from(new Set(found.map((one) => one.path))), [String(path[1])], path.join(" "))
   }, { arbitrary: { runs: getInputCount(25) } })
 })

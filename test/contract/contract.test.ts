@@ -54,7 +54,7 @@ describe("the contract", () => {
 })
 
 describe("changelog coverage", () => {
-  it("an entry documents a change if it names its path and the changed part (§9.6)", () => {
+  it("an entry documents a change if it names the path and the changed part (§9.6)", () => {
     const findUndocumented = (one: ContractDifference, ...entries: ReadonlyArray<ChangelogEntry>) =>
       reviewContractDifferences([one], entries).undocumented.length
     assert.strictEqual(findUndocumented(field), 1)
@@ -78,13 +78,13 @@ describe("changelog coverage", () => {
     assert.strictEqual(reviewContractDifferences([deprecated], [entry({ type: "deprecated" })]).undocumented.length, 0)
   })
 
-  it("a new value in a list of paths is documented by the entry of that path (§9.6)", () => {
+  it("a new path in a list of allowed values is documented by the entry of that path (§9.6)", () => {
     const listed: ContractDifference = { ...field, path: "/estimate", name: "endpoint", addedValue: "/v1/widgets" }
     assert.strictEqual(reviewContractDifferences([listed], [entry({})]).undocumented.length, 0)
     assert.strictEqual(reviewContractDifferences([listed], [entry({ paths: ["/v1/gadgets"] })]).undocumented.length, 1)
   })
 
-  it("a breaking change is reported unless a fix names its path and field (§9.2, §9.3)", () => {
+  it("a breaking change is reported unless an entry of type fixed names its path and field (§9.2, §9.3)", () => {
     const breaks = (...entries: ReadonlyArray<ChangelogEntry>) =>
       reviewContractDifferences([broken], entries).breaking.length
     assert.strictEqual(breaks(entry({ type: "removed", breaking: true, names: ["colour"] })), 1)

@@ -11,7 +11,7 @@ const isDay = Schema.is(CalendarDate)
 const written = (year: number, month: number, day: number) =>
   [String(year).padStart(4, "0"), String(month).padStart(2, "0"), String(day).padStart(2, "0")].join("-")
 
-/** The Gregorian calendar as a reference. There is no year 0000. */
+/** Implements the Gregorian calendar independently, as a reference. There is no year 0000. */
 const inCalendar = (year: number, month: number, day: number) => {
   const leap = year % 400 === 0 || (year % 4 === 0 && year % 100 !== 0)
   const days = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0
@@ -146,7 +146,7 @@ describe("The current date in New York", () => {
       assert.include(refusal?.reason, "2026-06-02")
     }))
 
-  it.effect("is a limit that leaves the text of an accepted date unchanged (D7)", () =>
+  it.effect("limits filters without changing the text of an accepted date (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       assert.strictEqual(yield* Schema.decodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
@@ -323,14 +323,14 @@ describe("The check of parameter combinations", () => {
     { query: { date: day, filed_at_from: day, filed_at_to: day }, refused: [] },
   ]
   it.effect.each(combinations)(
-    "refuses the parameter date together with date_from or date_to: $query (D7)",
+    "refuses `date` only together with date_from or date_to: $query (D7)",
     ({ query, refused }) =>
       Effect.gen(function* () {
         assert.deepStrictEqual((yield* refusedFields(query)).toSorted(), refused)
       }),
   )
 
-  it.effect("works with the date filters of an endpoint, each of which is also checked alone (D7)", () =>
+  it.effect("applies to the date filters of an endpoint, in addition to the check of each filter (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       const query = Schema.Struct(defaultDateFilters).check(checkParameterCombinations)

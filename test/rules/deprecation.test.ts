@@ -32,7 +32,7 @@ describe("The declaration of a deprecation", () => {
     assert.throws(() => makeDeprecationAnnotations(makeDeprecation("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
-  it("accepts a sunset after exactly twelve months or later, or none (§3, §8, D24)", () => {
+  it("accepts a sunset twelve months or more after the announcement, or none (§3, §8, D24)", () => {
     for (
       const [announced, sunset] of [
         ["2026-11-01", "2027-11-01"],
@@ -108,7 +108,7 @@ const handlers = HttpApiBuilder.group(
 
 const routes = HttpApiBuilder.layer(Small).pipe(Layer.provide(handlers))
 
-/** Sets the clock before anything waits for it. Later, tests advance it by seconds only. */
+/** Sets the test clock before anything waits for it. */
 const clockAt = (instant: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(instant)))
 
 const smallAt = (instant: string) => Layer.provide(serveRoutes(routes), clockAt(instant))
@@ -165,7 +165,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
       assert.strictEqual(new Date(sunset).toISOString().slice(0, 10), "2027-01-15")
     }))
 
-  it.effect("sends no deprecation header for an active endpoint (§9.4)", () =>
+  it.effect("does not affect an active endpoint, whose responses have no deprecation header (§9.4)", () =>
     Effect.gen(function* () {
       for (const [status, query, options] of statusCases) {
         const answer = yield* requestJson(`/v1/staying${query}`, options)
@@ -174,7 +174,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
       }
     }))
 
-  it("marks a deprecated endpoint in OpenAPI, with x-sunset only if a sunset is declared (§9.4, D24)", () => {
+  it("is marked in OpenAPI, with x-sunset only if it declares a sunset (§9.4, D24)", () => {
     const { paths } = OpenApi.fromApi(Small)
     assert.strictEqual(valueAt(paths, "/v1/leaving", "get", "deprecated"), true)
     assert.strictEqual(valueAt(paths, "/v1/leaving", "get", "x-sunset"), "2027-01-15")
@@ -187,7 +187,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
 /** The last second of 2027-01-15 in New York. */
 layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
-  it.effect("answers on the sunset date, and with 410 and the headers from the next day (§3, D24)", () =>
+  it.effect("still works on the sunset date, and responds with 410 and the headers from the next day (§3, D24)", () =>
     Effect.gen(function* () {
       const last = yield* requestJson("/v1/leaving")
       assert.strictEqual(last.status, 200)
@@ -237,7 +237,7 @@ const retiredAt = (instant: string) =>
   )
 
 /** Every type of response under /v1. */
-const ofVersion: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
+const versionedResponseCases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "/v1/intraday-runners", {}],
   [200, "/v1/intraday-runners", { method: "HEAD" }],
   [200, "/v1/docs", { key: null }],
@@ -264,7 +264,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
         { old_ticker: "VERA", new_ticker: "VERB", effective_date: "2020-01-01", status: "confirmed" },
         { old_ticker: "VERA", new_ticker: "VERC", effective_date: "2021-01-01", status: "confirmed" },
       )
-      for (const [status, path, options] of ofVersion) {
+      for (const [status, path, options] of versionedResponseCases) {
         const { headers, status: got } = yield* requestJson(path, options)
         const what = `${options.method ?? "GET"} ${path}`
         assert.strictEqual(got, status, what)
@@ -283,7 +283,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
       }
     }))
 
-  it.effect("answers every /v1/ request with 410 after the version's sunset, and other paths as before (§3, D24, D26)", () =>
+  it.effect("responds to every /v1/ request with 410 after its sunset, and to other paths as before (§3, D24, D26)", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* requestJson("/v1/intraday-runners")).status, 200)
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
@@ -338,7 +338,7 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
 
   it.effect("sends the deprecation headers only for deprecated endpoints (§9.4)", () =>
     Effect.gen(function* () {
-      for (const [, path, options] of ofVersion.filter(([, path]) => !path.includes("historical"))) {
+      for (const [, path, options] of versionedResponseCases.filter(([, path]) => !path.includes("historical"))) {
         const { headers } = yield* requestJson(path, options)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(headers[name], path)
       }

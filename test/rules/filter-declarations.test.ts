@@ -23,7 +23,7 @@ import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
-/** Inserts some rows, so that PostgreSQL calls the functions in the statements. */
+/** Fills all tables, so that PostgreSQL calls the functions in the statements. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(StatementRecorder.layer),
@@ -44,7 +44,7 @@ const declared = () => {
   return found
 }
 
-/** The declared endpoints without their lineage parameters, because these need other parameters. */
+/** The declared endpoints without their lineage parameters, which are valid only with other parameters. */
 const readers = declared().map((reader) => {
   const { parameters, path } = documentedEndpoints.find(({ path }) => path === reader.path) ??
     { path: reader.path, parameters: [] }
@@ -71,8 +71,8 @@ const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
 /** Statements about keys and usage, which every request sends. */
 const keyOrUsageStatement = /\b(accounts|api_keys|usage)\b/
 
-/** Returns the statements of the endpoint itself. */
-const sentFor = Effect.fnUntraced(function* (request: string) {
+/** Sends a request and returns the statements of its endpoint, without those about keys and usage. */
+const recordEndpointStatements = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
   const { answer, sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
   assert.include([200, 404, 409], answer.status, `${request}: ${answer.text}`)
@@ -82,7 +82,7 @@ const sentFor = Effect.fnUntraced(function* (request: string) {
 })
 
 /** Returns the tables and views that a statement opens, including those inside functions and views. */
-const opened = Effect.fnUntraced(function* ({ parameters, text }: StatementRecorder.SentStatement) {
+const listOpenedTables = Effect.fnUntraced(function* ({ parameters, text }: StatementRecorder.SentStatement) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql.unsafe(text, parameters)
@@ -96,10 +96,10 @@ const opened = Effect.fnUntraced(function* ({ parameters, text }: StatementRecor
 })
 
 const withOpened = (statement: StatementRecorder.SentStatement) =>
-  Effect.map(opened(statement), (tables) => [statement.text, tables] as const)
+  Effect.map(listOpenedTables(statement), (tables) => [statement.text, tables] as const)
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API", (it) => {
-  it.effect("declares exactly the datasets that can be loaded and whose changes are tracked (D30)", () =>
+  it.effect("declares exactly the tables that can be loaded, all of which track their changes (D30)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const tables = Array.from(new Set(readers.flatMap((reader) => reader.tables))).toSorted()
@@ -111,15 +111,15 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
     }))
 
   it.effect.each(readers)(
-    "reads exactly the declared tables, and changes the SQL statement with each parameter: $path (D4, D17)",
+    "reads exactly the declared tables, and uses each parameter in a statement: $path (D4, D17)",
     ({ endpoint, tables }) =>
       Effect.gen(function* () {
-        const plain = yield* sentFor(buildUrl(endpoint.path, makeRequiredQuery(endpoint)))
+        const plain = yield* recordEndpointStatements(buildUrl(endpoint.path, makeRequiredQuery(endpoint)))
         const found = new Map(yield* Effect.forEach(plain, withOpened))
         for (const parameter of sampleUnlessThorough(endpoint.parameters, 3, endpoint.path.length)) {
           const sent = yield* Effect.forEach(
             valuesOf(parameter),
-            (value) => sentFor(requestOf(endpoint, parameter.name, value)),
+            (value) => recordEndpointStatements(requestOf(endpoint, parameter.name, value)),
           )
           const compared = [...(parameter.required ? [] : [plain]), ...sent].map((each) => JSON.stringify(each))
           assert.isAbove(compared.length, 1)
@@ -134,18 +134,18 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
   )
 
   it.effect.each(followable)(
-    "with follow_lineage, reads ticker_changes in addition, and all symbols with one statement: $path (D35)",
+    "with follow_lineage, also reads ticker_changes, and reads the rows of all symbols together: $path (D35)",
     ({ path }) =>
       Effect.gen(function* () {
         const tables = readers.find((reader) => reader.path === path)?.tables ?? []
-        const [resolution, ...others] = yield* sentFor(`${path}?ticker=N7,O8&follow_lineage=true`)
-        assert.deepStrictEqual(yield* opened(resolution ?? { text: "", parameters: [] }), ["ticker_changes"])
+        const [resolution, ...others] = yield* recordEndpointStatements(`${path}?ticker=N7,O8&follow_lineage=true`)
+        assert.deepStrictEqual(yield* listOpenedTables(resolution ?? { text: "", parameters: [] }), ["ticker_changes"])
         const isSnapshot = ["screener", "float_outstanding", "pump_and_dump_tracker"].includes(tables[0] ?? "")
         // One statement reads the page, and another counts the omitted rows, which snapshots do not have.
         assert.lengthOf(others, isSnapshot ? 1 : 2)
-        for (const statement of others) assert.includeMembers([...tables], yield* opened(statement))
-        const plain = yield* sentFor(`${path}?ticker=N7,O8&follow_lineage=false`)
-        assert.deepStrictEqual(plain, yield* sentFor(`${path}?ticker=N7,O8`))
+        for (const statement of others) assert.includeMembers([...tables], yield* listOpenedTables(statement))
+        const plain = yield* recordEndpointStatements(`${path}?ticker=N7,O8&follow_lineage=false`)
+        assert.deepStrictEqual(plain, yield* recordEndpointStatements(`${path}?ticker=N7,O8`))
       }),
   )
 

@@ -5,8 +5,8 @@ import { findNearestName, suggestName } from "../../src/rules/Suggestions.ts"
 
 const names = ["ticker", "limit", "page", "date_from", "DATABASE_URL"]
 
-describe("A suggestion", () => {
-  it("suggests a name despite an extra, missing, wrong or swapped letter, a prefix, or another case (D4)", () => {
+describe("findNearestName", () => {
+  it("finds a name despite an extra, missing, wrong or swapped letter, a missing end, or another case (D4)", () => {
     const misspellings = [["tickerr", "ticker"], ["tickr", "ticker"], ["tocker", "ticker"], [
       "tikcer",
       "ticker",
@@ -19,13 +19,13 @@ describe("A suggestion", () => {
     assert.strictEqual(suggestName("tikcer", names), " Did you mean ticker?")
   })
 
-  it("suggests nothing if no name is similar (D4)", () => {
+  it("finds nothing if no name is similar (D4)", () => {
     assert.deepStrictEqual(findNearestName("volume", names), Option.none())
     assert.deepStrictEqual(findNearestName("", names), Option.none())
     assert.strictEqual(suggestName("volume", names), "")
   })
 
-  it.prop("suggests a valid name for itself, and only valid names (D4)", [Schema.String], ([sent]) => {
+  it.prop("finds a valid name for itself, and only valid names (D4)", [Schema.String], ([sent]) => {
     for (const name of names) assert.deepStrictEqual(findNearestName(name, names), Option.some(name))
     const found = findNearestName(sent, names)
     if (Option.isSome(found)) assert.include(names, found.value)

@@ -10,7 +10,7 @@ const message = (error: Schema.SchemaError) =>
 interface Reading {
   /** The decoded tickers, or the error message. */
   readonly tickers: ReadonlyArray<string> | string
-  /** The entries of the header `X-Dropped-Tickers`, decoded. */
+  /** The decoded entries of the header `X-Dropped-Tickers`. */
   readonly dropped: ReadonlyArray<string>
 }
 
@@ -78,7 +78,7 @@ const letters = (from: ReadonlyArray<string>, minLength: number, maxLength: numb
     (all) => all.map((at) => from[at]).join(""),
   )
 
-/** Random entries: some from so few letters that they repeat, some longer than the maximum of sixteen letters. */
+/** Generates entries. Some have so few letters that entries repeat; some exceed the maximum of sixteen characters. */
 const entry = Arbitrary.flatMap(
   int(0, 3),
   (kind) =>
@@ -181,12 +181,12 @@ describe("The parser of ticker lists", () => {
       assert.isBelow(exchange.response.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
     }))
 
-  it.effect("drops an unpaired surrogate and encodes the header correctly (D5)", () =>
+  it.effect("drops a ticker with an unpaired surrogate, and encodes it in the header (D5)", () =>
     Effect.gen(function* () {
       const { dropped, tickers } = yield* read("A,B\ud83d,\ude00,C")
       assert.deepStrictEqual(tickers, ["A", "C"])
       assert.strictEqual(dropped.length, 2)
-      // The limit of 32 characters splits a surrogate pair.
+      // Cutting the ticker to 32 characters splits a surrogate pair.
       assert.strictEqual((yield* read(`A,${"x".repeat(31)}😀`)).dropped.length, 1)
     }))
 

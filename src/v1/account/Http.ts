@@ -1,3 +1,4 @@
+/** Handles `GET /v1/account` and `GET /v1/account/api-keys`. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"

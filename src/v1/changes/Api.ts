@@ -38,7 +38,7 @@ import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
 export const changeKinds = ["added", "corrected", "removed"] as const
 export type ChangeKind = typeof changeKinds[number]
 
-/** The names of all datasets. They equal the names in `loadableDatasets`. */
+/** The names of all datasets, the same as in `loadableDatasets` (checked by `test/history/changes.test.ts`). */
 export const feedDatasets = [
   "ticker_changes",
   "historical_tickers",
@@ -61,7 +61,10 @@ export const feedDatasets = [
 ] as const
 export type FeedDataset = typeof feedDatasets[number]
 
-/** The endpoint with most columns of each dataset. Accounts that may not use it get no changes of the dataset. */
+/**
+ * For each dataset, the endpoint with the most columns. Accounts that may not use that endpoint get no changes of the
+ * dataset.
+ */
 export const datasetAccessEndpoints: Readonly<Record<FeedDataset, AnnotatedEndpoint>> = {
   ticker_changes: TickerChangesApiGroup.endpoints.resolve,
   historical_tickers: HistoricalTickersApiGroup.endpoints.list,
@@ -84,12 +87,12 @@ export const datasetAccessEndpoints: Readonly<Record<FeedDataset, AnnotatedEndpo
 }
 
 /**
- * The id of a transaction, the position of a change in it (empty: the end of the transaction), and the random mark that
- * distinguishes transactions with the same id, such as before and after a restore of the database.
+ * A cursor: the id of a transaction, the position of a change in it (empty: the end of the transaction), and a random
+ * mark that distinguishes transactions with the same id, such as before and after a restore of the database.
  */
 const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
 
-/** Where in the feed a request begins to read, as the client asks for it. */
+/** The place in the change feed at which a request starts to read: after a cursor, after a moment, or now. */
 export type FeedStart =
   | {
     readonly _tag: "Cursor"

@@ -1,3 +1,4 @@
+/** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Equivalence, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -40,7 +41,7 @@ const makeContent = ({ changes, cursor, hasMore }: FeedPage) => {
 
 const accessOf = (dataset: FeedDataset, endpoints = datasetAccessEndpoints) => getEndpointAccess(endpoints[dataset])
 
-/** Lists the datasets that the account may read, among those requested or among all. */
+/** Returns the requested datasets that the account may read. Without `requested`, returns all that it may read. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<FeedDataset> = feedDatasets,
@@ -65,7 +66,7 @@ export const selectReadableDatasets = Effect.fnUntraced(function* (
 
 const streamHeaders = {
   "Cache-Control": "no-store",
-  // Asks proxies such as nginx to pass each event on at once.
+  // Tells proxies such as nginx to pass on each event immediately.
   "X-Accel-Buffering": "no",
 }
 
@@ -76,10 +77,10 @@ const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
 /**
- * Reads where to begin. `Last-Event-ID` takes precedence over `after`, because a client that reconnects repeats the URL
- * of its first request.
+ * Returns the place in the feed at which to start. `Last-Event-ID` takes precedence over `after`, because a client that
+ * reconnects repeats the URL of its first request.
  */
-const readPlace = (lastEventId: string | undefined, after: string | undefined) => {
+const resolveFeedStart = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
     return isFeedStart(lastEventId)
       ? Effect.succeed(parseFeedStart(lastEventId))
@@ -104,7 +105,7 @@ export const changesEndpoints = Effect.gen(function* () {
     const { after, dataset, kind, ticker } = query
     const request = yield* HttpServerRequest.HttpServerRequest
     const datasets = yield* selectReadableDatasets(account, dataset)
-    const place = yield* readPlace(request.headers["last-event-id"], after)
+    const place = yield* resolveFeedStart(request.headers["last-event-id"], after)
     if (request.method === "HEAD") return respondWithEvents(Stream.empty)
     const response = NodeHttpServerRequest.toServerResponse(request)
     const body = yield* openStream({

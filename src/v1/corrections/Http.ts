@@ -1,3 +1,4 @@
+/** Handles `GET /v1/corrections`. */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../../Api.ts"

@@ -1,3 +1,4 @@
+/** Handles `GET /v1/dilution-data` and `GET /v1/dilution-data-advanced`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses } from "../../lists/ListQuery.ts"

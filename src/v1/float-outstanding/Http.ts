@@ -1,3 +1,4 @@
+/** Handles `GET /v1/float-outstanding`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
@@ -8,7 +9,7 @@ import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } fro
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
-/** Whether a figure is missing. A reported 0 is not missing (§2.5, fields). */
+/** Whether an ownership figure of the row is missing. A reported 0 is not missing (§2.5, fields). */
 const isIncomplete = (row: RowRecord) => figures.some((index) => row.isNull(index))
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +

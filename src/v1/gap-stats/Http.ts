@@ -1,3 +1,4 @@
+/** Handles `GET /v1/gap-stats` and `GET /v1/gap-stats-advanced`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"

@@ -1,3 +1,4 @@
+/** Handles `GET /v1/historical-tickers`. */
 import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"

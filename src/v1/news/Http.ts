@@ -1,3 +1,4 @@
+/** Handles `GET /v1/news` and `GET /v1/news-basic`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses } from "../../lists/ListQuery.ts"

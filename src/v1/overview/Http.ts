@@ -1,3 +1,4 @@
+/** Handles `GET /v1/overview`. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"

@@ -47,7 +47,7 @@ const holding = {
   options_amount: nullableColumn(integerColumn("Shares underlying options held.")),
   warrants_amount: nullableColumn(integerColumn("Shares underlying warrants held.")),
   shares_underlying_convertibles: nullableColumn(integerColumn("Shares underlying convertible securities held.")),
-  percent_of_class: nullableColumn(ratioColumn("Fraction of the class that is held: 0.15 is 15 %.")),
+  percent_of_class: nullableColumn(ratioColumn("Fraction of the class that is held: 0.15 means 15%.")),
   sole_voting_shares: nullableColumn(integerColumn("Shares with sole voting power.")),
   shared_voting_shares: nullableColumn(integerColumn("Shares with shared voting power.")),
   event_date: nullableColumn(dateColumn("Date of the event that triggered the report.")),

@@ -58,7 +58,7 @@ export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport"
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
-/** The summary of a report: no `report_id`, `report_text` or `volume` (§2.5, fields). */
+/** A report with its summary, but without `report_id`, `report_text` and `volume` (§2.5, fields). */
 export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("ResearchReportTldr")({
   ...subject,
   tldr_text,

@@ -1,3 +1,4 @@
+/** Handles `GET /v1/screener`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"

@@ -1,3 +1,4 @@
+/** Handles `GET /v1/ticker-changes`. */
 import { Effect } from "effect"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { resolveLineageOfEvents, selectLineageCandidate, UnknownCik } from "../../lineage/Lineage.ts"

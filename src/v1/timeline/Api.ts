@@ -45,7 +45,10 @@ export const timelineEventTypes = [
 ] as const
 export type TimelineEventType = typeof timelineEventTypes[number]
 
-/** The endpoint with the full row of each type of event. Accounts that may not use it get no events of the type. */
+/**
+ * For each type of event, the endpoint that returns the full row. Accounts that may not use that endpoint get no events
+ * of the type.
+ */
 export const timelineEventEndpoints: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = {
   filing: NewsApiGroup.endpoints.list,
   news: NewsApiGroup.endpoints.list,
@@ -70,7 +73,7 @@ export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   tier: literalColumn(tiers, "Tier that `endpoint` requires."),
 }) {}
 
-// No generated conditions, because each table has its own column for `at`.
+// Prevents generated conditions, because each table has its own column for `at`.
 const filter: FilterDeclaration = { operator: "statement" }
 const { date_from, date_to } = makeDateFilters("at")
 

@@ -11,7 +11,7 @@ import { timelineEventEndpoints, type TimelineEventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
 
-/** The parameters of the statement. */
+/** The parameters of the timeline statement. */
 export interface TimelineStatementParameters {
   readonly types: ReadonlyArray<TimelineEventType>
   readonly ticker: QueryParameter<string>
@@ -22,9 +22,11 @@ export interface TimelineStatementParameters {
 }
 
 interface SourceClauses {
-  /** Orders and limits the events of a source: at most as many as the page and all pages before it have. */
+  /** Builds `order by` and `limit` for one source. The limit covers the page and all pages before it. */
   readonly orderUpToPage: PageClauses["orderUpToPage"]
-  /** Whether the table `period` has the gaps between the periods of the company. Events in gaps are only counted. */
+  /**
+   * Whether the table `period` contains the gaps between the periods of the company. Events in gaps are only counted.
+   */
   readonly areGaps: boolean
 }
 
@@ -32,9 +34,8 @@ interface SourceClauses {
 interface EventSource {
   readonly types: readonly [TimelineEventType, ...ReadonlyArray<TimelineEventType>]
   /**
-   * Selects the newest events: `lineage_ticker`, `symbol` and `starts` of the period, `moment` (their time, or midnight
-   * of their day), `at_format` (the format that prints it), `type`, `full_title`, `key`, and `position` (their place in
-   * the order of the source).
+   * Builds a statement that selects the newest events. `at_format` is the `to_char` format of `moment`, and `position`
+   * is the place of the event in the order of its source.
    */
   readonly build: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
@@ -47,9 +48,9 @@ interface EventColumns {
   readonly type?: Fragment
   readonly title: Fragment
   readonly key: Fragment
-  /** A total order of the rows of a ticker, newest first. An index covers the ticker and the order of `moment`. */
+  /** A total order of the rows of a ticker, newest first. An index on the ticker and `moment` supports it. */
   readonly order: Fragment
-  /** SQL from `from` to the conditions. Reads the rows of `period.symbol`. */
+  /** The SQL that follows `select`: `from` and the conditions. It reads the rows of `period.symbol`. */
   readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
@@ -61,7 +62,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  /** Returns the range of the period. `date` is the date of the row that `follow_lineage` uses in its own list. */
+  /** Returns the range of the period for `date`, the column with which `follow_lineage` assigns a row to a period. */
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
   const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
 
@@ -73,7 +74,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
       sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
 
-  /** Percent-encodes a text for a key. */
+  /** Percent-encodes text for an event's key, which is a query string. */
   const encode = (column: Fragment) =>
     sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
       else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
@@ -88,11 +89,11 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
     sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
   const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
-  /** The part of a key that makes it find all rows of a day, because a page has only ten rows by default. */
+  /** Raises the page size from 10 to 100 rows, so that a key for a day finds all rows of that day. */
   const allOfDay = sql`'limit=100'`
 
-  /** Puts the form type before a text that does not begin with it. */
-  const afterForm = (text: Fragment) =>
+  /** Puts the form type before text that does not already begin with it. */
+  const withFormType = (text: Fragment) =>
     sql`case when starts_with(${text}, form_type) then ${text} else concat_ws(': ', form_type, ${text}) end`
 
   /** Formats a value as words: `split_announced` becomes `Split announced`. */
@@ -123,7 +124,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     format: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
       else 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"' end`,
     type: sql`case form_type when 'news' then 'news' else 'filing' end`,
-    title: sql`case form_type when 'news' then coalesce(title, 'News') else ${afterForm(sql`title`)} end`,
+    title: sql`case form_type when 'news' then coalesce(title, 'News') else ${withFormType(sql`title`)} end`,
     key: makeKey(
       onDay(filed_at),
       sql`case form_type when 'news' then 'hide_filings=true' else 'hide_news=true' end`,
@@ -133,7 +134,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: (query, { areGaps }) => {
       const isOfPeriod = buildUnsortedDateRangeCondition(sql, toPeriod(filed_at), areGaps)
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
-      // These conditions are written as in /v1/news.
+      // Written as in /v1/news, so that they match the condition of the partial index on filings.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
       return sql`from news where ${
         sql.and([sql`ticker = period.symbol`, during(query, created_at, isOfPeriod), ...conditions])
@@ -143,7 +144,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 
   const registrations = makeSource(["registration"], {
     moment: filed_at,
-    title: afterForm(sql`headline`),
+    title: withFormType(sql`headline`),
     key: makeKey(inRange("filed_at"), parameter("type", sql`type`), allOfDay),
     order: sql`filed_at desc, id`,
     rows: fromTable("registrations", filed_at),
@@ -237,7 +238,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const tickerChanges = makeSource(["ticker_change"], {
     moment: sql`effective_date`,
     title: sql`old_ticker || ' became ' || new_ticker`,
-    // The endpoint takes symbols of at most six characters (D6).
+    // /v1/ticker-changes takes symbols of at most six characters (D6), so the key has the shorter symbol of the change.
     key: makeKeyOf(
       sql`case when length(period.symbol) <= 6 then period.symbol
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
@@ -276,7 +277,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
   const sources = makeEventSources(sql)
   const literal = (text: string) => sql.literal(`'${text}'`)
 
-  /** A table of events without rows, for an account that may use none of the endpoints. */
+  /** A subquery without rows, for an account that may use none of the endpoints. */
   const none = sql`
     select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as moment,
       null::text as at_format, null::text as type, null::text as full_title, null::text as key,
@@ -284,8 +285,8 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
     where false
   `
 
-  /** The only period of a symbol whose lineage is not followed: it has neither start nor end. */
-  const always = ({ ticker }: TimelineStatementParameters) =>
+  /** A period without start and end, for a symbol whose lineage is not followed. */
+  const unboundedPeriod = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
       from (select ${ticker}::text as ticker) as requested
@@ -293,7 +294,8 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Does not count ticker changes in gaps: the company's own changes occur there, too, under their other symbol.
+    // Ticker changes in gaps are not counted, because those of the company itself also occur there, under the other
+    // symbol.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []
@@ -305,7 +307,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
       )`]
     })
     return sql`
-      with period as (select lineage_ticker, symbol, starts, ends from ${period?.from ?? always(query)})
+      with period as (select lineage_ticker, symbol, starts, ends from ${period?.from ?? unboundedPeriod(query)})
       select ${columns}
       from (${parts.length === 0 ? none : Statement.join(" union all ", false)(parts)}) as event cross join lateral (
         select symbol as ticker, to_char(moment, at_format) as at,

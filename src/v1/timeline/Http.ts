@@ -1,3 +1,4 @@
+/** Handles `GET /v1/timeline`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"

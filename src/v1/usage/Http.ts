@@ -1,3 +1,4 @@
+/** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses, QueryShape } from "../../lists/ListQuery.ts"
@@ -41,15 +42,15 @@ export const usageEndpoints = Effect.gen(function* () {
   }
 
   /**
-   * Filters by endpoint or status, which no index on `usage` supports. `usage_moments` stores the number of rows per
-   * 100 ms interval, so that only the page's intervals are read (docs/decisions/0053-usage-filters.md).
+   * Selects a page filtered by endpoint or status, which no index on `usage` supports. `usage_moments` has the number
+   * of rows per 100 ms, so only the intervals of the page are read (docs/decisions/0053-usage-filters.md).
    */
   const selectFiltered = (
     { account_id, endpoint, status_code, ...query }: UsageShape,
     { columns, limit, offset }: ListClauses,
   ) => {
     const [start, end] = [bigint(offset), bigint(offset.map((start) => start + limit))]
-    const own = [
+    const conditions = [
       sql`account_id = ${account_id}`,
       ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
       ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
@@ -57,7 +58,7 @@ export const usageEndpoints = Effect.gen(function* () {
     return sql`
         with counted as (
           select moment, sum(noted.requests) as requests
-          from (select account_id, endpoint, status_code from usage_kinds where ${sql.and(own)}) as kind
+          from (select account_id, endpoint, status_code from usage_kinds where ${sql.and(conditions)}) as kind
           cross join lateral (
             select moment, requests from usage_moments
             where ${
@@ -79,7 +80,7 @@ export const usageEndpoints = Effect.gen(function* () {
         from shown cross join lateral (
           select * from usage
           where ${
-      sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
+      sql.and([...conditions, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
     }
           -- The offset keeps PostgreSQL from scanning all rows instead of the intervals.
           offset 0

@@ -42,8 +42,8 @@ class AmbiguousTickerLineage(ApiError):
 
     @property
     def candidates(self) -> list[types.LineageCandidate]:
-        """One chain per issuer, by first date (the first 100), if the chain of every issuer is unambiguous; otherwise
-        empty.
+        """One chain per issuer, at most 100, sorted by first date. Empty unless the chain of every issuer is
+        unambiguous.
         """
         return self.details["candidates"]
 

@@ -1245,11 +1245,11 @@ class FloatOutstanding(TypedDict):
     market_cap: Decimal | None
     """Market capitalisation, USD."""
     insider_percent: Decimal | None
-    """Fraction held by insiders: 0.15 is 15 %. Null: unknown."""
+    """Fraction held by insiders: 0.15 means 15%. Null: unknown."""
     affiliate_percent: Decimal | None
-    """Fraction held by affiliates: 0.15 is 15 %. Null: unknown."""
+    """Fraction held by affiliates: 0.15 means 15%. Null: unknown."""
     institutions_percent: Decimal | None
-    """Fraction held by institutions: 0.15 is 15 %. Null: unknown."""
+    """Fraction held by institutions: 0.15 means 15%. Null: unknown."""
     is_adr: bool
     """Whether the listed security is a depositary receipt."""
     ads_ratio: Decimal | None
@@ -1319,11 +1319,11 @@ class HistoricalFloat(TypedDict):
     insider_shares: int | None
     """Shares held by insiders."""
     affiliate_percent: Decimal | None
-    """Fraction held by affiliates: 0.15 is 15 %."""
+    """Fraction held by affiliates: 0.15 means 15%."""
     institutions_percent: Decimal | None
-    """Fraction held by institutions: 0.15 is 15 %."""
+    """Fraction held by institutions: 0.15 means 15%."""
     insider_percent: Decimal | None
-    """Fraction held by insiders: 0.15 is 15 %."""
+    """Fraction held by insiders: 0.15 means 15%."""
     market_cap: Decimal | None
     """Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last
     close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.
@@ -1381,7 +1381,7 @@ class Owner(TypedDict):
     shares_underlying_convertibles: int | None
     """Shares underlying convertible securities held."""
     percent_of_class: Decimal | None
-    """Fraction of the class that is held: 0.15 is 15 %."""
+    """Fraction of the class that is held: 0.15 means 15%."""
     sole_voting_shares: int | None
     """Shares with sole voting power."""
     shared_voting_shares: int | None
@@ -1472,11 +1472,11 @@ class ScreenerRow(TypedDict):
     tradable_float: int | None
     """Shares of the float that can be traded."""
     insider_percent: Decimal | None
-    """Fraction held by insiders: 0.15 is 15 %."""
+    """Fraction held by insiders: 0.15 means 15%."""
     affiliate_percent: Decimal | None
-    """Fraction held by affiliates: 0.15 is 15 %."""
+    """Fraction held by affiliates: 0.15 means 15%."""
     institutions_percent: Decimal | None
-    """Fraction held by institutions: 0.15 is 15 %."""
+    """Fraction held by institutions: 0.15 means 15%."""
     ownership_source_url: str | None
     """URL of the filing that reports the ownership figures."""
     average_volume: int | None
@@ -1490,7 +1490,7 @@ class ScreenerRow(TypedDict):
     short_interest: int | None
     """Shares sold short."""
     short_float: Decimal | None
-    """Fraction of the float that is sold short: 0.15 is 15 %."""
+    """Fraction of the float that is sold short: 0.15 means 15%."""
     days_to_cover: Decimal | None
     """Short interest divided by the average volume, days."""
     shares_available: int | None
@@ -1997,8 +1997,7 @@ class AmbiguousSymbol(TypedDict):
     ticker_count: int
     """The number of symbols, including those that are not listed."""
     candidates: list[LineageCandidate]
-    """One chain per issuer, by first date (the first 100), if the chain of every issuer is unambiguous; otherwise
-    empty.
+    """One chain per issuer, at most 100, sorted by first date. Empty unless the chain of every issuer is unambiguous.
     """
     candidate_count: int
     """The number of candidates, including those that are not listed."""
@@ -2019,8 +2018,7 @@ class AmbiguousTickerLineageDetails(TypedDict):
     ticker_count: int
     """The number of symbols, including those that are not listed."""
     candidates: list[LineageCandidate]
-    """One chain per issuer, by first date (the first 100), if the chain of every issuer is unambiguous; otherwise
-    empty.
+    """One chain per issuer, at most 100, sorted by first date. Empty unless the chain of every issuer is unambiguous.
     """
     candidate_count: int
     """The number of candidates, including those that are not listed."""
