@@ -127,8 +127,8 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
 })
 
 /**
- * Returns one chain per issuer, sorted by first date. Empty if there are fewer than two issuers, if an event has no CIK,
- * or if the events of an issuer form no chain.
+ * Returns one chain per issuer, sorted by first date. Empty if there are fewer than two issuers, if an event has no
+ * CIK, or if the events of an issuer form no chain.
  */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)

@@ -74,7 +74,7 @@ const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>)
   )
 
 export class LineageResolver extends Context.Service<LineageResolver, {
-  /** Resolves the symbols to companies. Fails with 409 if a symbol is ambiguous, and with 422 if a CIK is not a candidate. */
+  /** Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, with 422 if no candidate has the CIK. */
   readonly resolve: (
     requests: Array.NonEmptyReadonlyArray<LineageRequest>,
   ) => Effect.Effect<

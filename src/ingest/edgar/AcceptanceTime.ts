@@ -32,7 +32,7 @@ const midnightPattern = / 0[045]:00:00$/
 /** Matches 00:15 Eastern, the stamp of notices of effectiveness. Nobody can file at that hour, so it is no evidence. */
 const nightlyPattern = / 0[045]:15:/
 
-/** Hours that occur in only one time zone: EDGAR accepts filings from 6 to 22 Eastern, that is, 10 or 11 to 2 or 3 UTC. */
+/** Hours that show the time zone. EDGAR accepts filings from 6 to 22 Eastern, that is, from 10 or 11 to 2 or 3 UTC. */
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 

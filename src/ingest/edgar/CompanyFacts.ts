@@ -32,7 +32,7 @@ const CompanyFactsDocument = Schema.Struct({
 /** The usable facts of a company, sorted by date, oldest first. */
 export interface CompanyFacts {
   readonly cik: string
-  /** Shares outstanding, from the cover pages of filings. A company with several classes of shares has no such facts. */
+  /** Shares outstanding, from the cover pages of filings. Empty if a company has several classes of shares. */
   readonly counts: ReadonlyArray<Fact>
   /** Market value of the shares that are not held by affiliates, in US dollars. */
   readonly floats: ReadonlyArray<Fact>

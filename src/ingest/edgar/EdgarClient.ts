@@ -1,4 +1,4 @@
-/** Downloads documents from the SEC. Requests name the operator, respect the rate limit and are retried (decision 0104). */
+/** Downloads documents from the SEC. Requests name the operator, obey a rate limit and are retried (decision 0104). */
 import { Config, Context, Data, Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
@@ -171,7 +171,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
               )),
           )
 
-        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and repeats the request once. */
+        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then repeats it once. */
         const request = (document: DocumentRequest) =>
           attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),

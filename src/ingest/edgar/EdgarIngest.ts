@@ -31,7 +31,7 @@ export interface IngestOptions {
   readonly since: string
   /** Continues the newest run if it did not succeed. */
   readonly resume: boolean
-  /** `load`: load rows into the tables. `dry-run`: only read the lists of filings. `folder`: write rows to files there. */
+  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; a `folder` receives files of rows. */
   readonly target: "load" | "dry-run" | { readonly folder: string }
   readonly scheduled: boolean
 }
@@ -134,7 +134,10 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
 
 const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
 
-/** Chooses the companies to visit. A repeated run of all companies visits only new companies and those in the daily indexes. */
+/**
+ * Chooses the companies to visit. If all companies were visited before, these are new companies and those in the daily
+ * indexes.
+ */
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
@@ -190,7 +193,8 @@ const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   if (!isSame) {
     return yield* new IngestRefused({
       message: `The interrupted run covers ${tickers === null ? "all companies" : tickers.join(",")}. ` +
-        "To continue it, run the command again with --resume but without --tickers or --all; to start a new run, omit --resume.",
+        "To continue it, run the command again with --resume but without --tickers or --all; to start a new run, " +
+        "omit --resume.",
     })
   }
   return {

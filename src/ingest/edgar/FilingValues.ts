@@ -15,7 +15,7 @@ const parseDecimal = (text: string): bigint | undefined => {
   return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
 }
 
-/** Reads a decimal number, and returns it in hundred-millionths; null if there is no text. A failure mentions `name`. */
+/** Reads a decimal number in hundred-millionths. Null if there is no text. The reason of a failure contains `name`. */
 export const readScaledDecimal = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)

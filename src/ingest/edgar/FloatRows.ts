@@ -15,7 +15,10 @@ const findPrevious = (fact: Fact, facts: ReadonlyArray<Fact>) =>
 
 const maxRatio = 10
 
-/** Returns the previous fact if the value differs from it by a factor of more than ten, which suggests a split or an error. */
+/**
+ * Returns the previous fact if the value differs from it by a factor of more than ten. Such a difference suggests a
+ * split or an error.
+ */
 const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
   const previous = findPrevious(fact, facts)
   if (previous === undefined) return undefined

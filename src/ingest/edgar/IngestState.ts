@@ -33,7 +33,7 @@ export const DatasetProgress = Schema.Struct({
   since: Schema.String,
   last_accession: Schema.NullOr(Schema.String),
   last_filing_date: Schema.NullOr(Schema.String),
-  /** Accession numbers of the last days' filings, so that a filing of these days that appears late is recognized as new. */
+  /** Accession numbers of the last days' filings. Any other filing of these days that appears later is new. */
   recent_accessions: Schema.Array(Schema.String),
   /** Accession numbers of filings whose document could not be downloaded. */
   failed_accessions: Schema.Array(Schema.String),
@@ -178,7 +178,7 @@ export const saveRejections = Effect.fnUntraced(
   function* (rejections: ReadonlyArray<DocumentRejected>, rejectedAt: number) {
     const sql = yield* SqlClient.SqlClient
     const now = toTimestamp(sql, rejectedAt)
-    // One statement must not update a row twice. If a document was rejected for several reasons, only the last is stored.
+    // A document can be rejected for two reasons. Only the last is stored, because a statement can update a row once.
     const reasons = Object.fromEntries(rejections.map(({ reason, url }) => [url, reason]))
     yield* sql`
       insert into edgar_rejections (url, reason, first_rejected_at, last_rejected_at)

@@ -7,7 +7,7 @@ import { formatShares, readCik, readDate, readFlag, readName, readScaledDecimal 
 import { classifyDerivative, classifyShares } from "./SecurityTitles.ts"
 import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
 
-/** The amounts that a document reports. An amount is null if no such securities are reported, or their number is unclear. */
+/** The amounts that a document reports. Null if the document reports no such securities, or an unclear number. */
 export interface HeldAmounts {
   readonly common_shares_amount: string | null
   readonly preferred_shares_amount: string | null

@@ -43,7 +43,7 @@ const readForm = (root: XmlElement): Result.Result<Holders, string> =>
       owner_cik: cik,
       owner_type: type,
       title,
-      // All owners of a document hold the same shares. Only the first row has the amounts, so that a sum counts them once.
+      // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
       ...(index === 0 ? amounts : noAmounts),
       percent_of_class: null,
       sole_voting_shares: null,

@@ -1,6 +1,6 @@
 /**
- * Decodes the SEC's list of symbols (`company_tickers_exchange.json`), and finds the `ticker_changes` that copies of the
- * list suggest.
+ * Decodes the SEC's list of symbols (`company_tickers_exchange.json`), and finds the `ticker_changes` that copies of
+ * the list suggest.
  */
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"

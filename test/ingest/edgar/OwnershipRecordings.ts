@@ -11,7 +11,7 @@ export interface OwnershipRecording {
   readonly xml: string
 }
 
-/** All recorded filings of owners. Two Forms 4 are inside full submissions in `archives/`. */
+/** All recorded filings of owners. Two Forms 4 are parts of full submissions in `archives/`. */
 export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
   ...listRecordings("{ownership,schedule13}/*.xml").map((path) => ({ path, xml: readRecording(path) })),
   ...["archives/0000320193-22-000061.txt", "archives/0001127602-25-001055.txt"].map((path) => ({
@@ -33,7 +33,7 @@ const makeIssuer = (cik: string): Issuer => ({
   exchange: null,
 })
 
-/** Reads a document as the filing of one issuer. */
+/** Makes the rows of a document with the code under test, as if the issuer had this CIK. */
 export const readFiling = (xml: string, form: string, issuerCik: string) =>
   makeOwnershipRows({
     issuer: makeIssuer(issuerCik),
@@ -41,7 +41,7 @@ export const readFiling = (xml: string, form: string, issuerCik: string) =>
     xml,
   })
 
-/** Returns the text of an element, which a regular expression finds, independently of the parser. */
+/** Returns the text of an element. Uses a regular expression, to be independent of the parser under test. */
 export const findXmlText = (xml: string, element: string) =>
   new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]?.trim() ?? ""
 
