@@ -45,11 +45,11 @@ const hasOwnershipXml = ({ form, primaryDocument }: Filing) =>
 
 export interface VisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
-  /** `YYYY-MM-DD` */
+  /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
   /** Requests only lists of filings, and counts the other documents without requesting them. */
   readonly isDryRun: boolean
-  /** Ignores the stored progress of earlier runs, so everything since `since` is ingested again. */
+  /** Ignores the stored progress of earlier runs, so all filings from `since` on are ingested again. */
   readonly isFresh: boolean
 }
 
@@ -110,7 +110,7 @@ const requireDocument = Effect.fnUntraced(
   },
 )
 
-/** Reads the company's filings, and decides which rows to make from them. */
+/** Reads the company's lists of filings, and determines for which tables to make rows from them. */
 const readFilings = Effect.fnUntraced(
   function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: DocumentDownloader) {
     const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)

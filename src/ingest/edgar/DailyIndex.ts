@@ -22,7 +22,7 @@ const parseRow = (line: string): IndexedFiling | undefined => {
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
   const [cik = ""] = cells
   const accession = pathPattern.exec(path)?.[1]
-  // Daily lists write 20200103, and quarterly ones 2020-01-03.
+  // Daily lists contain dates such as 20200103, and quarterly lists dates such as 2020-01-03.
   const filingDate = date.replace(/^(\d{4})(\d{2})(\d{2})$/, "$1-$2-$3")
   return cells.length >= 5 && /^\d{1,10}$/.test(cik) && form !== "" && isDate(filingDate) && accession !== undefined
     ? { cik: cik.padStart(10, "0"), form, filingDate, accession }

@@ -171,7 +171,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
               )),
           )
 
-        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then repeats it once. */
+        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then retries once. */
         const request = (document: DocumentRequest) =>
           attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),

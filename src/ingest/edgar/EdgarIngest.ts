@@ -31,7 +31,7 @@ export interface IngestOptions {
   readonly since: string
   /** Continues the newest run if it did not succeed. */
   readonly resume: boolean
-  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; a `folder` receives files of rows. */
+  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; with `folder`, rows become files there. */
   readonly target: "load" | "dry-run" | { readonly folder: string }
   readonly scheduled: boolean
 }
@@ -121,7 +121,7 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
   for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
     const url = dailyIndexUrl(day, bases)
     const answer = yield* request({ url, validators: yield* State.readCacheValidators(url) })
-    // There is no index for weekends and holidays, and none for the current day before the evening.
+    // Weekends and holidays have no index. The index of the current day appears in the evening.
     if (answer._tag !== "Found") continue
     report.documents += 1
     const entries = yield* Effect.fromResult(decodeDailyIndex(answer.text, dailyIndexUrl(day)))

@@ -94,7 +94,7 @@ const byFiling = Order.combineAll<Fact>([
 
 /**
  * A count is outdated if the company filed a report more than this many days later. Companies report every year, so
- * the company must have stated newer counts with dimensions, which the facts omit.
+ * the company must have stated newer counts with dimensions, which the SEC's facts omit.
  */
 const maxAgeInDays = 400
 

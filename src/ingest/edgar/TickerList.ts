@@ -59,7 +59,7 @@ export const decodeTickerList = (
     ),
   )
 
-/** Groups the list by CIK. The first symbol of a CIK becomes its primary one. */
+/** Groups the list by CIK. The first symbol of a CIK becomes the primary symbol. */
 export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
     Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {

@@ -26,7 +26,7 @@ interface OpenElement extends XmlElement {
 
 /**
  * Parses a document and returns its root element. Fails with a reason that contains no text of the document.
- * A DTD is refused, so the only references are XML's five predefined entities and numeric characters.
+ * A DTD is refused, so a document can use only XML's five entities and numeric character references.
  */
 export const parseXml = (text: string): Result.Result<XmlElement, string> => {
   if (text.length > xmlLimits.characters) return Result.fail(`has more than ${xmlLimits.characters} characters`)

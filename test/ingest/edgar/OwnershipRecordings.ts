@@ -1,4 +1,4 @@
-/** The recorded filings of owners, and how a test reads them. */
+/** Recorded filings of owners, and functions that read them. */
 import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
 import { makeOwnershipRows } from "../../../src/ingest/edgar/OwnershipRows.ts"
 import { listRecordings, readRecording } from "./Recordings.ts"
@@ -20,7 +20,7 @@ export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
   })),
 ]
 
-/** The only malformed recording. The SEC published it nevertheless. */
+/** The only malformed recording: the SEC published a document that is not well-formed XML. */
 export const malformedRecording = "schedule13/schedule13da-zivo-not-well-formed.xml"
 
 export const documentUrl = "https://www.sec.gov/Archives/edgar/data/1/000000000026000001/primary_doc.xml"
@@ -33,7 +33,7 @@ const makeIssuer = (cik: string): Issuer => ({
   exchange: null,
 })
 
-/** Makes the rows of a document with the code under test, as if the issuer had this CIK. */
+/** Makes the rows of a document with the code under test. `issuerCik` is the CIK of the ingested company. */
 export const readFiling = (xml: string, form: string, issuerCik: string) =>
   makeOwnershipRows({
     issuer: makeIssuer(issuerCik),

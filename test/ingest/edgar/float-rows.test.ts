@@ -9,7 +9,7 @@ import type { Submissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
-/** Apple's submissions stand in for those of all companies with recorded facts, which were not recorded. */
+/** Apple's submissions, used for every company with recorded facts, because those of the others were not recorded. */
 const submissions: Submissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })

@@ -47,7 +47,7 @@ describe("INGEST_EDGAR", () => {
     }))
 })
 
-/** A clock whose time the test sets. Sleeping takes as long as in reality, because it does so in the database, too. */
+/** A clock whose time the test sets. Sleeps last as long as with the real clock, because PostgreSQL uses the real time. */
 const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   let offset = 0
   const now = () => live.currentTimeMillisUnsafe() + offset
@@ -67,7 +67,7 @@ const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   return { clock, setTime }
 })
 
-/** Prepares the job. Returns an effect that runs the job once, and returns the number of requests to the SEC. */
+/** Prepares the job. The result is an effect that runs the job once, and counts the requests to the SEC. */
 const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
   const job = yield* ingestJob.prepare().pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
