@@ -178,7 +178,7 @@ export const saveRejections = Effect.fnUntraced(
   function* (rejections: ReadonlyArray<DocumentRejected>, rejectedAt: number) {
     const sql = yield* SqlClient.SqlClient
     const now = toTimestamp(sql, rejectedAt)
-    // Of several reasons to reject a document, only the last is stored, because one statement can update a row only once.
+    // If a document has several rejections, only the last is stored: one statement can update a row only once.
     const reasons = Object.fromEntries(rejections.map(({ reason, url }) => [url, reason]))
     yield* sql`
       insert into edgar_rejections (url, reason, first_rejected_at, last_rejected_at)
