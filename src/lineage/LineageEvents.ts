@@ -16,7 +16,7 @@ const maxEvents = 25_000
 interface EventQuery {
   /** The requested symbols, without duplicates. */
   readonly tickers: ReadonlyArray<string>
-  /** The current date in Chicago. Events that become effective later are not read. */
+  /** The date in Chicago up to which events are read: today, or the date of a future change in a preview. */
   readonly today: string
 }
 

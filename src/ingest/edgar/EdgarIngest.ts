@@ -31,7 +31,7 @@ export interface IngestOptions {
   readonly since: string
   /** Continues the newest run if it did not succeed. */
   readonly resume: boolean
-  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; with `folder`, rows are written there. */
+  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; `folder` gets the rows in files. */
   readonly target: "load" | "dry-run" | { readonly folder: string }
   readonly scheduled: boolean
 }
