@@ -32,7 +32,7 @@ export interface LineageCandidate extends LineageChain {
   readonly cik: string
 }
 
-/** An event of a conflict with the reasons that it contributes to, possibly none. */
+/** An event of a conflict, with the reasons to which the event contributes; the list may be empty. */
 interface ConflictingEvent extends TickerChangeEvent {
   readonly reasons: ReadonlyArray<LineageReason>
 }
@@ -42,15 +42,18 @@ export interface LineageConflict {
   /** The symbols involved, sorted. */
   readonly tickers: ReadonlyArray<string>
   readonly candidates: ReadonlyArray<LineageCandidate>
-  /** At most `maxListedEvents`, by date; `event_count` is the total. */
+  /** The first `maxListedEvents` events by date. `event_count` is the number of all events. */
   readonly events: ReadonlyArray<ConflictingEvent>
   readonly event_count: number
 }
 
-/** Maximum length of a chain: §8 (limits). A longer one is considered bad data. */
+/** Maximum number of links in a chain: §8 (limits). A longer chain is considered bad data. */
 export const maxLineageLinks = 12
 
-/** Greater than `maxLineageLinks`, so that the listed events include some with `max_hops_exceeded`. */
+/**
+ * Maximum number of events that a conflict lists. It is greater than `maxLineageLinks`, so that the listed events of a
+ * chain that is too long include some with `max_hops_exceeded`.
+ */
 const maxListedEvents = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
@@ -63,7 +66,7 @@ const byEffectiveDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.cik ?? ""),
 ])
 
-/** Returns the different CIKs. A missing CIK is unknown, so it does not count as a different one. */
+/** Returns the distinct CIKs. A missing CIK is unknown, so it does not count as another CIK. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -123,15 +126,18 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
   company_name: ordered.findLast(({ company_name }) => company_name !== null)?.company_name ?? null,
 })
 
-/** Returns a chain per issuer, by first date. Empty unless all events have a CIK and each issuer's form a chain. */
+/**
+ * Returns one chain per issuer, sorted by first date. Empty if there are fewer than two issuers, if an event has no
+ * CIK, or if the events of an issuer form no chain.
+ */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
   const eventsByCik = Map.groupBy(ordered, ({ cik }) => cik)
   const chains = issuers.flatMap((cik) => {
-    const own = eventsByCik.get(cik) ?? []
-    if (!Array.isReadonlyArrayNonEmpty(own) || findReasons(own).length > 0) return []
-    return [{ ...toChain(own), cik }]
+    const issuerEvents = eventsByCik.get(cik) ?? []
+    if (!Array.isReadonlyArrayNonEmpty(issuerEvents) || findReasons(issuerEvents).length > 0) return []
+    return [{ ...toChain(issuerEvents), cik }]
   })
   return chains.length < issuers.length ? [] : Array.sort(
     chains,
@@ -160,13 +166,13 @@ export const resolveLineage = (
 // Selection by CIK
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The chain of a symbol, or the conflict that prevents it. Undefined: no event involves the symbol. */
+/** The chain of a symbol, or the conflict that prevents it. Undefined if no event involves the symbol. */
 export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
 
 export const resolveLineageOfEvents = (events: Events): Lineage =>
   Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
 
-/** A CIK that belongs to none of the candidates. */
+/** A requested CIK that belongs to none of the candidates. */
 export class UnknownCik extends Data.TaggedClass("UnknownCik")<{
   readonly cik: string
   readonly candidates: ReadonlyArray<LineageCandidate>
@@ -210,7 +216,7 @@ export interface CompanyLineage {
   readonly periods: Array.NonEmptyReadonlyArray<SymbolPeriod>
 }
 
-/** Returns the periods of a chain. Its dates increase, so each period has at least one day. */
+/** Converts a chain to periods. The dates of a chain increase, so each period has at least one day. */
 export const toCompanyLineage = ({ current_ticker, history }: LineageChain): CompanyLineage => {
   const [first, ...later] = Array.map(history, ({ new_ticker: ticker, effective_date: from }, index) => {
     const until = history[index + 1]?.effective_date

@@ -1,4 +1,4 @@
-/** The errors of symbols without one unambiguous chain: 409 (§4.1, D21) and 422 for an unknown CIK (D35). */
+/** Errors for symbols that do not resolve to one chain: 409 if ambiguous (§4.1, D21), 422 for an unknown CIK (D35). */
 import { Array } from "effect"
 import { AmbiguousTickerLineage, ValidationError } from "../rules/Errors.ts"
 import type { LineageConflict, UnknownCik } from "./Lineage.ts"
@@ -9,7 +9,10 @@ interface AmbiguousSymbol {
 }
 
 const maxListedCandidates = 100
-/** Limit for each requested symbol of a list. If only one symbol is requested, all symbols involved are listed. */
+/**
+ * Maximum number of related symbols that are listed for each of several requested symbols.
+ * If only one symbol is requested, all of its related symbols are listed.
+ */
 const maxListedTickers = 100
 
 const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: number) => {
@@ -30,7 +33,10 @@ const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: 
 const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol) =>
   `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
 
-/** Returns the 409 with the details of the first symbol. If a list was requested, `symbols` has those of each one. */
+/**
+ * Returns the 409 with the details of the first ambiguous symbol. If several symbols were requested, `symbols` has the
+ * details of every ambiguous one.
+ */
 export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
   const maxTickers = isList ? maxListedTickers : Number.POSITIVE_INFINITY
   const [first, ...others] = Array.map(symbols, (symbol) => formatDetails(symbol, maxTickers))
@@ -44,7 +50,7 @@ export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<A
 
 const maxNamedCandidates = 20
 
-/** Returns the 422 for a CIK that belongs to no candidate. It names the candidates (D35). */
+/** Returns the 422 for a CIK that belongs to no candidate. The message names the candidates (D35). */
 export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownCik) => {
   const names = candidates.slice(0, maxNamedCandidates)
     .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")

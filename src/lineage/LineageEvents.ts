@@ -1,4 +1,4 @@
-/** Reads the eligible events (D19) of symbols and of everything connected with them (D20, components). */
+/** Reads the eligible events (D19) of symbols and of all symbols connected with them (D20, components). */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
@@ -8,15 +8,15 @@ import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./Lineage.ts"
 
 /**
- * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict anyway.
- * The limit bounds the work for a symbol with millions of events.
+ * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict in any
+ * case. The limit bounds the work for a symbol with millions of events.
  */
 const maxEvents = 25_000
 
 interface EventQuery {
-  /** Distinct symbols. */
+  /** The requested symbols, without duplicates. */
   readonly tickers: ReadonlyArray<string>
-  /** The date in Chicago. */
+  /** The date in Chicago up to which events are read: today, or the date of a future change in a preview. */
   readonly today: string
 }
 
@@ -26,7 +26,7 @@ const makeEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
 
-  // Walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
+  // The query walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     build: (parameter) => {

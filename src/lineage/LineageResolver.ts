@@ -18,18 +18,21 @@ export interface LineageRequest {
 export interface ResolvedLineages {
   /** One per company, in the order of the requests. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
-  /** Whether `ticker_changes` is unchanged. The date needs no check, because cached responses expire at midnight. */
+  /**
+   * Whether `ticker_changes` is unchanged since the symbols were resolved. The date needs no check, because cached
+   * responses expire at midnight.
+   */
   readonly isCurrent: () => boolean
 }
 
 interface CachedLineage {
   readonly lineage: Lineage
   readonly version: string
-  /** The date in Chicago. */
+  /** The date in Chicago on which the symbol was resolved. */
   readonly today: string
 }
 
-/** The part of the configured cache size that resolved symbols may use. */
+/** The fraction of the configured cache size that resolved symbols may use. */
 const cacheShare = 1 / 8
 
 /** Estimates the memory of one cached symbol, in bytes. The symbols of a chain share its memory. */
@@ -40,7 +43,7 @@ const estimateSize = ({ lineage }: CachedLineage) =>
       512 + 128 * (candidates.length * 4 + events.length + tickers.length),
   })
 
-/** Returns the symbols that surely have this lineage: all symbols of a chain, but only `ticker` of a conflict. */
+/** Returns the symbols for which the lineage is cached: all symbols of a chain, but only `ticker` for a conflict. */
 const listSymbols = (ticker: string, lineage: Lineage) =>
   new Set([
     ticker,
@@ -50,7 +53,7 @@ const listSymbols = (ticker: string, lineage: Lineage) =>
     }),
   ])
 
-/** Memoized, because lists memoize what they derive from a company by this object. */
+/** Memoized, because lists memoize what they derive from a company, and use the company object as the key. */
 const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
@@ -60,7 +63,7 @@ const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
       chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
   )
 
-/** Drops repeated companies. Two symbols of one chain have the same periods. */
+/** Removes duplicate companies. Two requested symbols of one chain resolve to the same periods. */
 const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>) =>
   companies.length === 1 ? companies : Array.map(
     Array.dedupeWith(
@@ -71,7 +74,7 @@ const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>)
   )
 
 export class LineageResolver extends Context.Service<LineageResolver, {
-  /** Fails with 409 if symbols are ambiguous, and with 422 if a CIK is not a candidate. */
+  /** Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, with 422 if no candidate has the CIK. */
   readonly resolve: (
     requests: Array.NonEmptyReadonlyArray<LineageRequest>,
   ) => Effect.Effect<
@@ -115,7 +118,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
 
       const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<LineageRequest>) {
         const moment = yield* AsOfTime
-        // The past changes only if a failover lost transactions.
+        // The past state of a table changes only if a failover lost transactions.
         const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, moment)

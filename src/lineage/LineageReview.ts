@@ -16,7 +16,7 @@ export interface EstimatedTickerChange extends TickerChangeEvent {
   readonly recorded_on: string
 }
 
-/** Identifies a change. Without a CIK, it is the only estimated change with these symbols and this date. */
+/** Identifies an estimated change. Without a CIK, its symbols and date must match only one. */
 export interface TickerChangeKey {
   readonly old_ticker: string
   readonly new_ticker: string
@@ -27,7 +27,7 @@ export interface TickerChangeKey {
 export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: Omit<TickerChangeKey, "cik">) =>
   `${old_ticker} to ${new_ticker} on ${effective_date}`
 
-/** The key matches no estimated change, or several. */
+/** No estimated change matches the key, or several do. */
 export class ChangeNotReviewable
   extends Schema.TaggedError<ChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
 
@@ -45,7 +45,7 @@ export const previewConfirmedLineage = Effect.fnUntraced(function* (change: Tick
   const findEvents = yield* makeLineageEventFinder
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
-  // A future change is judged by what clients will get on its date.
+  // The preview of a future change is the lineage that clients will get on the change's date.
   const today = effective_date > now ? effective_date : now
   const found = yield* Effect.forEach([old_ticker, new_ticker], (ticker) => findEvents({ ticker, today }))
   // One component may contain both symbols, so the same event may be found twice.
@@ -60,7 +60,7 @@ export const previewConfirmedLineage = Effect.fnUntraced(function* (change: Tick
 
 export type LineagePreview = Result.Result<LineageChain, LineageConflict>
 
-/** Finds the estimated change with this key. */
+/** Finds the estimated change with this key. Fails if none or several match. */
 export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: TickerChangeKey) {
   const sql = yield* SqlClient.SqlClient
   const { cik, effective_date, new_ticker, old_ticker } = key
@@ -89,7 +89,7 @@ export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: Ticke
   })
 })
 
-/** Gives an estimated change its new status. Fails if it is no longer estimated. */
+/** Changes the status of an estimated change. Fails if the change is no longer estimated. */
 export const reviewTickerChange = Effect.fnUntraced(
   function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
     const sql = yield* SqlClient.SqlClient

@@ -129,7 +129,10 @@ const chains = Arbitrary.map(
 const symbolPairs = (symbols: ReadonlyArray<string>) =>
   symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
 
-/** Removes events whose symbols, date and CIK are those of another, which D22 (constraints) keeps out of the table. */
+/**
+ * Removes events with the same symbols, date and CIK as another event, because D22 (constraints) keeps them out of the
+ * table.
+ */
 const withoutRepeats = (events: Events): Events =>
   events.filter((one, at) =>
     !events.slice(0, at).some((other) =>
@@ -355,11 +358,11 @@ describe("the maximum length (D21)", () => {
     assert.strictEqual(maxLineageLinks, 12)
   })
 
-  it.prop("accepts twelve links (D21)", [chain(12, 12)], ([events]) => {
+  it.prop("allows twelve links (D21)", [chain(12, 12)], ([events]) => {
     assert.deepStrictEqual(resolved(events).history, links(events))
   })
 
-  it.prop("refuses thirteen and more links (D21)", [chain(13, 23)], ([events]) => {
+  it.prop("excludes thirteen or more links (D21)", [chain(13, 23)], ([events]) => {
     const { candidates, reasons, tickers } = refused(events)
     assert.deepStrictEqual([...reasons], ["max_hops_exceeded"])
     assert.deepStrictEqual(candidates, [])
@@ -395,8 +398,8 @@ const subsets = Array.from(
   (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1),
 )
 
-/** Whether the event contributes to the reason, by the reason's definition in D21. */
-const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
+/** Whether the event contributes to the reason, according to the reason's definition in D21. */
+const contributesTo = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
   const others = events.filter((other) => other !== one)
   const before = events.filter((other) => other.effective_date < one.effective_date)
   switch (reason) {
@@ -416,7 +419,7 @@ const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean
 
 describe("the events of a conflict (D21)", () => {
   it.prop(
-    "are listed once each, by date, and each reason has an event that contributes to it (D21)",
+    "are each listed once, sorted by date, and each reason has an event that contributes to it (D21)",
     [arbitraryEvents, keys],
     ([events, order]) => {
       const answer = resolveEvents(shuffled(events, order))
@@ -436,15 +439,15 @@ describe("the events of a conflict (D21)", () => {
           event.old_ticker === one.old_ticker && event.new_ticker === one.new_ticker && event.cik === one.cik &&
           event.effective_date === one.effective_date
         )
-        // For events on one date, the order is open, and so is which of them breaks the chain or is one too many.
-        const settled = reasonsInOrder.filter((reason) =>
+        // Events on one date may be in any order, so it is open which of them breaks the chain or exceeds the maximum.
+        const definiteReasons = reasonsInOrder.filter((reason) =>
           dated || (reason !== "broken_chain" && reason !== "max_hops_exceeded")
         )
         assert.isDefined(own)
         if (own === undefined) continue
         assert.deepStrictEqual(
-          one.reasons.filter((reason) => settled.includes(reason)),
-          settled.filter((reason) => isPart(events, own, reason)),
+          one.reasons.filter((reason) => definiteReasons.includes(reason)),
+          definiteReasons.filter((reason) => contributesTo(events, own, reason)),
         )
       }
     },
@@ -494,7 +497,7 @@ describe("the reasons of a conflict (D21)", () => {
     assert.deepStrictEqual(reasonsOf(events), ["same_date_events"])
   })
 
-  it("of the same change of two issuers on one day are four (D21)", () => {
+  it("of the same change by two issuers on one day are all except max_hops_exceeded (D21)", () => {
     const events = [event("A", "B", "2001-01-01", "0000000001"), event("A", "B", "2001-01-01", "0000000002")]
     assert.deepStrictEqual(reasonsOf(events), reasonsInOrder.slice(0, 4))
   })
@@ -635,13 +638,13 @@ describe("an independent implementation agrees (D21)", () => {
 })
 
 describe("each component of the sample data (D20, D21)", () => {
-  /** Splits a CSV line. A cell with a comma or a quote is quoted. */
+  /** Splits a CSV line into cells. A cell that contains a comma or a quote is quoted. */
   const cells = (line: string) =>
     [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
       quoted?.replaceAll('""', '"') ?? plain ?? ""
     )
 
-  /** Reads the eligible events (D19) of a file: confirmed, and effective in November 2026, when the samples end. */
+  /** Reads the events of a file that are eligible (D19) on 2026-11-20, the last day of the samples. */
   const eligible = (file: string): Events => {
     const [header = "", ...lines] = readFileSync(new URL(`../../samples/${file}`, import.meta.url), "utf8")
       .split("\n").filter((line) => line !== "")
@@ -689,7 +692,7 @@ describe("each component of the sample data (D20, D21)", () => {
     ["BD0", "max_hops_exceeded:"],
     ["KNT0", "multiple_cik_lineages, same_date_events, competing_destinations, broken_chain:"],
   ]
-  it.each(examples)("of %s resolves to %s (D21)", (ticker, expected) => {
+  it.each(examples)("that contains %s resolves to %s (D21)", (ticker, expected) => {
     const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
     const answer = Result.match(resolveEvents(own ?? []), {
       onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),
@@ -700,7 +703,7 @@ describe("each component of the sample data (D20, D21)", () => {
   })
 })
 
-describe("selectCandidate (D35)", () => {
+describe("selectLineageCandidate (D35)", () => {
   const fund = event("META", "METV", "2022-01-31", "0001683471", "The fund")
   const facebook = event("FB", "META", "2022-06-09", "0001326801", "Meta Platforms")
 

@@ -16,7 +16,7 @@ import {
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
 
-/** Finds the commit of the previous release. Undefined if the git history lacks it, as in a shallow clone. */
+/** Finds the commit of a release. Undefined if the git history lacks the commit, as in a shallow clone. */
 const commitOf = (version: string) => {
   try {
     accessSync(`${projectRoot}/.git`, constants.R_OK)
@@ -31,13 +31,13 @@ export const previousRelease = { version: packageJson.version, commit: commitOf(
 
 export const haproxyProgram = [...getCandidateProgramPaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
-/** Lists missing prerequisites, for the title of the skipped test. */
+/** Names of missing prerequisites, for the title of the skipped test. Empty if the test can run. */
 export const missingPrerequisites = [
   ...(previousRelease.commit === undefined ? ["no history of the last release"] : []),
   ...(haproxyProgram === undefined ? ["no haproxy"] : []),
 ].join(", ")
 
-export class MissingPrerequisite extends Data.TaggedError("Lacking")<{ readonly message: string }> {}
+export class MissingPrerequisite extends Data.TaggedError("MissingPrerequisite")<{ readonly message: string }> {}
 
 /** Extracts the sources of the previous release into a folder. */
 export const extractPreviousRelease = Effect.gen(function* () {
@@ -116,7 +116,7 @@ export const startLoadBalancer = Effect.fnUntraced(function* (backends: Readonly
     ].join("\n"),
   )
   yield* startProgram(haproxyProgram, ["-db", "-f", `${folder}/haproxy.cfg`], {})
-  /** Fails until the first health checks are done, because HAProxy assumes that all servers are ready before that. */
+  /** Fails until the first health checks are done. Before that, HAProxy assumes that all servers are ready. */
   const settled = Effect.flatMap(
     requestOverWire(stats, "/states;csv", ""),
     ({ text }) =>
@@ -128,7 +128,7 @@ export const startLoadBalancer = Effect.fnUntraced(function* (backends: Readonly
   return port
 })
 
-/** Reads how many customer requests a process has answered. `metrics` is the port of its metrics. */
+/** Reads how many customer requests a process has answered. `metrics` is the process's metrics port. */
 export const countResponsesOf = (metrics: number) =>
   Effect.map(
     requestOverWire(metrics, "/metrics", ""),

@@ -1,4 +1,4 @@
-/** Tests an upgrade and its reversal: both releases serve at once with one database (operations/upgrades). */
+/** Tests an upgrade and a rollback, during which both releases serve from one database (operations/upgrades). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -32,16 +32,16 @@ const server = Layer.unwrap(
   ),
 ).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
 
-/** Returns a line of a file for the dataset whose changes both releases must see. */
+/** Returns a line of a data file for `split-status`. Both releases must see the changes of this dataset. */
 const split = (id: string) =>
   `{"id":"${id}","ticker":"UPGR","action_type":"pending_vote","executed":false,"filed_at":"2026-01-02",` +
   `"form_type":"8-K","last_updated":"2026-01-02 09:30:00"}\n`
 
 const splits = "/v1/split-status?ticker=UPGR"
 
-layer(server, { excludeTestServices: true })("upgrades", (it) => {
+layer(server, { excludeTestServices: true })("During an upgrade and a rollback,", (it) => {
   it.effect.skipIf(skipped)(
-    `${previousRelease.version} and this release serve together during upgrade and rollback; no request fails, each is counted once (operations/upgrades)${why}`,
+    `${previousRelease.version} and this release serve together, no request fails, and each is recorded once (operations/upgrades)${why}`,
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -54,7 +54,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const byOld = (...args: ReadonlyArray<string>) => runReleaseCommand(old, as.owner, ...args)
         const byNew = (...args: ReadonlyArray<string>) => runReleaseCommand(projectRoot, as.owner, ...args)
 
-        // Creates the state before the upgrade with the previous release: tables, data, grants and keys.
+        // Uses the previous release to create the state before the upgrade: tables, data, grants and keys.
         yield* sql`create role service login password 'service'`
         yield* byOld("grant", "service")
         yield* byOld("generate", `${folder}/market`)
@@ -110,7 +110,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         yield* busy(newMetrics)
         yield* busy(oldMetrics)
 
-        // Each release serves the other's changes at once, although it caches results and keys.
+        // Each release soon serves the other release's changes, although it caches results and keys.
         const other = yield* byOld("keys", "create", "--account", "other", "--tier", "ultimate")
         for (const port of [oldPort, newPort]) {
           yield* seesAt(port, other, "first")
@@ -140,7 +140,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         `
         yield* retryUntil(Effect.sync(() => mails.received.length), (count) => count >= 10)
 
-        // The old release stops and starts again with the new tables. Then the new release stops.
+        // Rolls back: the old release stops and starts again with the new tables. Then the new release stops.
         const gone = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(gone.code, 0, gone.err)
         yield* busy(newMetrics)

@@ -1,6 +1,6 @@
 /**
- * The acceptance times of filings. In submissions files, all end in `Z`, but some files hold UTC and others Eastern
- * time (docs/decisions/0102-acceptance-times.md).
+ * Acceptance times of filings. In submissions files, every time ends in `Z`, but some files contain UTC and others
+ * Eastern time (docs/decisions/0102-acceptance-times.md).
  */
 import { DateTime, Schema } from "effect"
 import { fixedOffsetTimeFormat, InstantColumn, NewYorkTimeColumn, newYorkTimeFormat } from "../../rows/Timestamps.ts"
@@ -10,7 +10,7 @@ export type AcceptanceClock = "eastern" | "utc"
 export interface StampedFiling {
   readonly accession: string
   readonly form: string
-  /** Such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it is in UTC or Eastern time. */
+  /** Such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it may be Eastern time instead of UTC. */
   readonly stamp: string
 }
 
@@ -26,30 +26,32 @@ const toDigits = (stamp: string) => {
   return isWallClock(digits) ? digits : null
 }
 
-/** Midnight Eastern time, written in Eastern time or in UTC: the filing has a date but no time. */
+/** Matches midnight Eastern time, in a file with Eastern time or with UTC. The time of such a filing is unknown. */
 const midnightPattern = / 0[045]:00:00$/
 
-/** The SEC stamps notices of effectiveness with 00:15 Eastern, when nobody can file. */
+/** Matches 00:15 Eastern, the stamp of notices of effectiveness. Nobody can file at that hour, so it is no evidence. */
 const nightlyPattern = / 0[045]:15:/
 
-/** Hours that decide the clock. EDGAR accepts filings from 6 to 22 Eastern: from 10 or 11 to 2 or 3 UTC. */
+/** Hours that show the time zone. EDGAR accepts filings from 6 to 22 Eastern, that is, from 10 or 11 to 2 or 3 UTC. */
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
-const readStampOnClock: { readonly [Clock in AcceptanceClock]: (digits: string) => DateTime.Utc } = {
+const parseDigitsByZone: { readonly [Zone in AcceptanceClock]: (digits: string) => DateTime.Utc } = {
   eastern: newYorkTimeFormat.parse,
   utc: (digits) => DateTime.makeUnsafe(`${digits.replace(" ", "T")}Z`),
 }
 
-const findClockOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: KnownAcceptanceTimes) =>
+const findZonesOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: KnownAcceptanceTimes) =>
   new Set(filings.flatMap(({ accession, stamp }) => {
     const time = known.get(accession)
     const digits = toDigits(stamp)
     if (time === undefined || digits === null) return []
-    return (["eastern", "utc"] as const).filter((clock) => DateTime.Equivalence(readStampOnClock[clock](digits), time))
+    return (["eastern", "utc"] as const).filter((timeZone) =>
+      DateTime.Equivalence(parseDigitsByZone[timeZone](digits), time)
+    )
   }))
 
-const findClockOfHours = (filings: ReadonlyArray<StampedFiling>) =>
+const findZonesOfHours = (filings: ReadonlyArray<StampedFiling>) =>
   new Set(filings.flatMap(({ form, stamp }): ReadonlyArray<AcceptanceClock> => {
     const digits = form === "EFFECT" ? null : toDigits(stamp)
     if (digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits)) return []
@@ -58,32 +60,37 @@ const findClockOfHours = (filings: ReadonlyArray<StampedFiling>) =>
 
 const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Array.from(elements)[0] : undefined
 
-/** Decides the clock of all stamps of one document. Null: the filings do not show it, or contradict each other. */
+/**
+ * Determines whether the stamps of one document are UTC or Eastern.
+ * Returns null if the filings give no evidence, or contradictory evidence.
+ */
 export const decideClock = (
   filings: ReadonlyArray<StampedFiling>,
   known: KnownAcceptanceTimes = new Map(),
 ): AcceptanceClock | null =>
-  getOnlyElement(findClockOfKnownTimes(filings, known)) ?? getOnlyElement(findClockOfHours(filings)) ?? null
+  getOnlyElement(findZonesOfKnownTimes(filings, known)) ?? getOnlyElement(findZonesOfHours(filings)) ?? null
 
-/** Returns the instant of acceptance, or null if the stamp holds no time or its clock is unknown. */
-export const readAcceptanceTime = (stamp: string, clock: AcceptanceClock | null): DateTime.Utc | null => {
+/** Returns the instant of acceptance, or null if the stamp contains no time or its time zone is unknown. */
+export const readAcceptanceTime = (stamp: string, timeZone: AcceptanceClock | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
-  return digits === null || clock === null || midnightPattern.test(digits) ? null : readStampOnClock[clock](digits)
+  return digits === null || timeZone === null || midnightPattern.test(digits)
+    ? null
+    : parseDigitsByZone[timeZone](digits)
 }
 
-/** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), whose clock is Eastern. */
+/** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), which is in Eastern time. */
 export const readHeaderTime = (header: string): DateTime.Utc | null => {
   const [, ...parts] = /<ACCEPTANCE-DATETIME>(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(header) ?? []
   return readAcceptanceTime(`${parts.slice(0, 3).join("-")}T${parts.slice(3).join(":")}`, "eastern")
 }
 
-/** Reads the exact time from a filing's index page (`Accepted`), whose clock is Eastern. */
+/** Reads the exact time from a filing's index page (`Accepted`), which is in Eastern time. */
 export const readIndexPageTime = (html: string): DateTime.Utc | null => {
   const [, stamp = ""] = />Accepted<\/div>\s*<div class="info">(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)</.exec(html) ?? []
   return readAcceptanceTime(stamp, "eastern")
 }
 
-/** Reads the exact time from an entry of the Atom feed (`<updated>`), which names its offset. */
+/** Reads the exact time from an entry of the Atom feed (`<updated>`), which includes the UTC offset. */
 export const readFeedTime = (updated: string): DateTime.Utc | null =>
   isInstant(updated) ? DateTime.toUtc(DateTime.makeUnsafe(updated)) : null
 
@@ -92,13 +99,16 @@ interface DatedFiling {
   readonly filingDate: string
 }
 
-/** Formats a filing's time for data files. If it is unknown, `fixedOffsetTime` is the filing date at midnight. */
+/**
+ * Formats a filing's acceptance time for data files.
+ * If the time is unknown, `newYorkTime` is null and `fixedOffsetTime` is midnight of the filing date.
+ */
 export const formatAcceptance = ({ acceptedAt, filingDate }: DatedFiling) =>
   acceptedAt === null
     ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
     : { newYorkTime: newYorkTimeFormat.format(acceptedAt), fixedOffsetTime: fixedOffsetTimeFormat.format(acceptedAt) }
 
-/** Returns the latest acceptance time in New York. A filing without a time counts as accepted at midnight. */
+/** Returns the latest acceptance time of the filings in New York time. A filing without a time counts as midnight. */
 export const formatLatestAcceptance = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
   const times = filings.map(({ acceptedAt, filingDate }) =>
     acceptedAt ?? newYorkTimeFormat.parse(`${filingDate} 00:00:00`)

@@ -12,7 +12,7 @@ const FactElement = Schema.Struct({
   filed: CalendarDate,
 })
 
-/** A value as one filing reports it for the date `end`. */
+/** A value that one filing reports for the date `end`. */
 export type Fact = typeof FactElement.Type
 
 const Facts = Schema.optionalKey(Schema.Array(FactElement))
@@ -29,16 +29,16 @@ const CompanyFactsDocument = Schema.Struct({
   }),
 })
 
-/** The facts of a company that can be used, oldest date first. */
+/** The usable facts of a company, sorted by date, oldest first. */
 export interface CompanyFacts {
   readonly cik: string
-  /** Shares outstanding on the cover page. A company with several classes of shares has no such facts. */
+  /** Shares outstanding, from the cover pages of filings. Empty if a company has several classes of shares. */
   readonly counts: ReadonlyArray<Fact>
-  /** US dollars: the market value of the shares that are not held by affiliates. */
+  /** Market value of the shares that are not held by affiliates, in US dollars. */
   readonly floats: ReadonlyArray<Fact>
 }
 
-/** Orders facts by the date of the value. The last fact for a date is the one that was filed last. */
+/** Orders facts by the date of their value, and facts of one date by their filing date. */
 export const byFactDate = Order.combineAll<Fact>([
   Order.mapInput(Order.String, ({ end }) => end),
   Order.mapInput(Order.String, ({ filed }) => filed),
@@ -47,7 +47,10 @@ export const byFactDate = Order.combineAll<Fact>([
 
 const isUsable = ({ end, filed, val }: Fact) => val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
 
-/** Drops values below 1 or too large, dates after the filing, contradictions in one filing, and repetitions. */
+/**
+ * Drops facts that are below 1, above the largest safe integer, dated after their filing, or repeated in a filing.
+ * If a filing reports different values for one date, drops all of them.
+ */
 const selectUsable = (facts: ReadonlyArray<Fact> = []) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values())
     .filter((repeated) => new Set(repeated.map(({ val }) => val)).size === 1)

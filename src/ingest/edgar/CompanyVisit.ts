@@ -26,13 +26,13 @@ import { decodeSubmissions, decodeSubmissionsPage, type Filing, type Submissions
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
 
-/** If this many documents in a row cannot be downloaded, the run ends, because the SEC is down. */
+/** If this many documents in a row cannot be downloaded, the run ends, because the SEC is probably down. */
 const maxConsecutiveFailures = 3
 
 /** Whether the form states shares outstanding or public float in XBRL. */
 const statesShareCounts = ({ form }: Filing) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
 
-/** Whether the filing belongs to a registration, and thus may change the pending S-1 of the screener, too. */
+/** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: Filing) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
 const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
@@ -45,15 +45,15 @@ const hasOwnershipXml = ({ form, primaryDocument }: Filing) =>
 
 export interface VisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
-  /** `YYYY-MM-DD` */
+  /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
   /** Requests only lists of filings, and counts the other documents without requesting them. */
   readonly isDryRun: boolean
-  /** Ignores what earlier runs ingested. */
+  /** Ignores the stored progress of earlier runs, so all filings from `since` on are ingested again. */
   readonly isFresh: boolean
 }
 
-/** The result of a visit. */
+/** The rows of one company, its new progress and the rejected documents. */
 export interface CompanyVisit {
   readonly rows: Map<string, ReadonlyArray<RowCells>>
   readonly progress: Array<DatasetProgress>
@@ -62,13 +62,16 @@ export interface CompanyVisit {
   documents: number
 }
 
-/** A document that was not downloaded. A rejected one is not requested again. */
+/** A failed download and its reason. Later runs do not request a rejected form again. */
 interface FailedDownload {
   readonly kind: "missing" | "unavailable" | "rejected"
   readonly rejection: DocumentRejected
 }
 
-/** Returns a function that downloads documents. It fails only if the whole run cannot continue. */
+/**
+ * Returns a function that downloads a document.
+ * A failed download is a result of the function; an error means that the whole run cannot continue.
+ */
 export const makeDocumentDownloader = Effect.gen(function* () {
   const { bases, request } = yield* EdgarClient
   let consecutiveFailures = 0
@@ -95,7 +98,7 @@ export const makeDocumentDownloader = Effect.gen(function* () {
 
 export type DocumentDownloader = Effect.Success<typeof makeDocumentDownloader>
 
-/** Downloads and decodes a document without which the company cannot be visited. */
+/** Downloads and decodes a document. Fails if there is none, because the company cannot be visited without it. */
 const requireDocument = Effect.fnUntraced(
   function* <A>(
     download: DocumentDownloader,
@@ -107,7 +110,7 @@ const requireDocument = Effect.fnUntraced(
   },
 )
 
-/** Reads the company's filings, and decides which rows to make from them. */
+/** Reads the company's lists of filings, and determines for which tables to make rows from them. */
 const readFilings = Effect.fnUntraced(
   function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: DocumentDownloader) {
     const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)
@@ -119,7 +122,7 @@ const readFilings = Effect.fnUntraced(
       screener: isFirst("screener") || hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
       floats: floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
     }
-    // These rows combine filings that may be years apart.
+    // Rows of these datasets combine filings that may be years apart, so they need all pages.
     const needsAllPages = makes.registrations || makes.screener || makes.floats
     const needsOldPages = isFirst("news") || isFirst("ownership")
     const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
@@ -135,7 +138,10 @@ const readFilings = Effect.fnUntraced(
   },
 )
 
-/** Adds the rows of Forms 3, 4 and 5 and Schedules 13. Returns the filings whose documents to request again. */
+/**
+ * Adds the rows of Forms 3, 4 and 5 and Schedules 13 to `visit`.
+ * Returns the accession numbers of filings whose documents the next run must request again.
+ */
 const addOwnership = Effect.fnUntraced(
   function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: DocumentDownloader) {
     const failed = new Set<string>()
@@ -161,7 +167,7 @@ const addOwnership = Effect.fnUntraced(
   },
 )
 
-/** Adds the rows of the company's facts. Returns whether to request the facts again. */
+/** Adds the rows from the company's facts to `visit`. Returns whether the next run must request the facts again. */
 const addFloats = Effect.fnUntraced(
   function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: DocumentDownloader) {
     const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))

@@ -1,9 +1,9 @@
-/** The list of one day's filings, or of a quarter's, in the `master` format: CIK, company, form, date, path. */
+/** Decodes the list of one day's or one quarter's filings in the `master` format: CIK, company, form, date, path. */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
-/** One filing under one of the companies and persons that it names. */
+/** A filing, listed under one company or person. A filing that names several has an entry for each. */
 export interface IndexedFiling {
   readonly cik: string
   readonly form: string
@@ -16,20 +16,20 @@ const isDate = Schema.is(CalendarDate)
 
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
-/** Reads a line's cells from the right, because a company's name may contain the separator. */
+/** Parses a line from its end, because the company's name near the beginning may contain the separator. */
 const parseRow = (line: string): IndexedFiling | undefined => {
   const cells = line.trim().split("|")
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
   const [cik = ""] = cells
   const accession = pathPattern.exec(path)?.[1]
-  // Daily lists write 20200103, and quarterly ones 2020-01-03.
+  // Daily lists contain dates such as 20200103, and quarterly lists dates such as 2020-01-03.
   const filingDate = date.replace(/^(\d{4})(\d{2})(\d{2})$/, "$1-$2-$3")
   return cells.length >= 5 && /^\d{1,10}$/.test(cik) && form !== "" && isDate(filingDate) && accession !== undefined
     ? { cik: cik.padStart(10, "0"), form, filingDate, accession }
     : undefined
 }
 
-/** Decodes an index. One unreadable line rejects it, because the filing of that line would be lost. */
+/** Decodes an index. One unreadable line rejects the whole index, because the filing of that line would be lost. */
 export const decodeDailyIndex = (
   text: string,
   url: string,

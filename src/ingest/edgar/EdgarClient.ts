@@ -1,4 +1,4 @@
-/** Downloads documents from the SEC: identified, within the SEC's rate limit, and with retries (decision 0104). */
+/** Downloads documents from the SEC. Requests name the operator, obey a rate limit and are retried (decision 0104). */
 import { Config, Context, Data, Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
@@ -16,7 +16,7 @@ export const userAgentRule = "must name you and contain an email address, which 
 
 export const UserAgent = Schema.String.check(Schema.makeFilter(isUserAgent, { message: userAgentRule }))
 
-/** Identifies the operator to the SEC. */
+/** The User-Agent header, which identifies the operator to the SEC; `None` if it is not set. */
 export const UserAgentConfig = Config.option(Config.schema(UserAgent, "EDGAR_USER_AGENT"))
 
 const HttpUrl = Schema.String.check(
@@ -25,7 +25,7 @@ const HttpUrl = Schema.String.check(
   }),
 )
 
-/** The base URLs. Tests replace both with `EDGAR_BASE_URL`. */
+/** Base URLs of requests to the SEC. `EDGAR_BASE_URL` replaces both of them, for tests. */
 export const EdgarBaseUrlsConfig: Config.Config<EdgarBaseUrls> = Config.map(
   Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL")),
   Option.match({
@@ -37,13 +37,13 @@ export const EdgarBaseUrlsConfig: Config.Config<EdgarBaseUrls> = Config.map(
 /** The SEC still refuses requests after a pause of ten minutes. */
 export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
 
-/** The SEC did not answer, or answered with a server error, even after retries. */
+/** The SEC did not respond, or responded with a server error, even after retries. */
 export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
   readonly url: string
   readonly message: string
 }> {}
 
-/** Headers that make the next request conditional. */
+/** Headers of a response that make the next request for the same document conditional; null if absent. */
 export interface CacheValidators {
   readonly etag: string | null
   readonly lastModified: string | null
@@ -53,7 +53,7 @@ export type EdgarResponse =
   | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
   /** The SEC has no such document (yet). */
   | { readonly _tag: "Missing" }
-  /** The document has not changed since the answer with these validators. */
+  /** The document has not changed since the response that had the validators of the request. */
   | { readonly _tag: "Unchanged" }
 
 export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
@@ -63,13 +63,13 @@ export interface DocumentRequest {
   readonly validators?: CacheValidators | undefined
 }
 
-/** Limit for one document, decompressed. */
+/** Maximum size of one document after decompression. */
 const maxBodyMegabytes = 64
 
-/** Time limit for one answer, including its body. */
-const answerTimeout = Duration.minutes(2)
+/** Timeout of one request, including the body of its response. */
+const responseTimeout = Duration.minutes(2)
 
-/** Delays of 1, 2, 4, 8 and 16 seconds, each ± 20 %. */
+/** Five retries, after 1, 2, 4, 8 and 16 seconds, each varied at random by up to 20%. */
 export const serverErrorRetries = Schedule.exponential("1 second").pipe(
   Schedule.jittered,
   Schedule.upTo({ times: 5 }),
@@ -109,8 +109,8 @@ const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse)
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
 })
 
-/** Interprets an answer. The SEC uses status 403 both for a refusal (HTML) and a missing file (XML). */
-const interpretAnswer = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
+/** Interprets a response. The SEC sends status 403 both to refuse a request (HTML) and for a missing file (XML). */
+const interpretResponse = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const { status } = response
   const isHtml = (response.headers["content-type"] ?? "").startsWith("text/html")
   const body = yield* readBody(url, response)
@@ -129,7 +129,7 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
   new TransientFailure({
     reason: HttpClientError.isHttpClientError(error)
       ? "no connection, or it was closed"
-      : `no answer within ${Duration.format(answerTimeout)}`,
+      : `no answer within ${Duration.format(responseTimeout)}`,
   })
 
 export class EdgarClient extends Context.Service<EdgarClient, {
@@ -152,8 +152,8 @@ export class EdgarClient extends Context.Service<EdgarClient, {
             ...(validators?.lastModified != null && { "if-modified-since": validators.lastModified }),
           }
           return yield* client.get(url, { headers }).pipe(
-            Effect.flatMap((response) => interpretAnswer(url, response)),
-            Effect.timeout(answerTimeout),
+            Effect.flatMap((response) => interpretResponse(url, response)),
+            Effect.timeout(responseTimeout),
             Effect.provideService(HttpClient.TracerPropagationEnabled, false),
             Effect.catchTag(["HttpClientError", "TimeoutError"], (error) => Effect.fail(toTransientFailure(error))),
           )
@@ -171,7 +171,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
               )),
           )
 
-        /** Requests a document. After a refusal, pauses all processes, and repeats the request once. */
+        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then retries once. */
         const request = (document: DocumentRequest) =>
           attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),
@@ -192,7 +192,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
       Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })),
     )
 
-  /** The client with the rate limit that all processes of the database share. */
+  /** The client, with a rate limit that all processes with the same database share. */
   static readonly limitedLayer = (userAgent: string, bases: EdgarBaseUrls) =>
     Layer.provide(EdgarClient.layer(userAgent, bases), FairAccess.layer)
 }

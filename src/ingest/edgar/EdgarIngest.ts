@@ -1,4 +1,4 @@
-/** A run of the ingest: from the SEC's ticker list, company by company, to loaded rows (decision 0105). */
+/** Runs the ingest: reads the SEC's ticker list, visits companies one by one, and loads their rows (decision 0105). */
 import { Cause, Clock, Config, Data, Effect, Exit, Fiber, FileSystem, Path, Predicate, Ref, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../load/Datasets.ts"
@@ -24,19 +24,19 @@ import { findNewTickerChanges, readTickerList } from "./TickerListUpdates.ts"
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 
 export interface IngestOptions {
-  /** Symbols, or null for all companies of the ticker list. Undefined: those of the interrupted run. */
+  /** Symbols of the companies; null for the whole ticker list; undefined for the companies of the interrupted run. */
   readonly tickers: ReadonlyArray<string> | null | undefined
   readonly datasets: ReadonlyArray<IngestedDataset>
-  /** `YYYY-MM-DD` */
+  /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
   /** Continues the newest run if it did not succeed. */
   readonly resume: boolean
-  /** `load` changes the tables; `dry-run` only reads the lists of filings; a folder receives the files. */
+  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; `folder` gets the rows in files. */
   readonly target: "load" | "dry-run" | { readonly folder: string }
   readonly scheduled: boolean
 }
 
-/** What a run has done so far. The caller passes it in, so it can report even a run that was interrupted. */
+/** What a run has done so far. The caller creates it, and can thus report even on an interrupted run. */
 export interface IngestReport {
   /** Companies to visit; undefined until the ticker list is read. */
   companies: number | undefined
@@ -70,13 +70,13 @@ const [maxBatchCompanies, maxBatchRows] = [25, 1_000]
 /** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
 
-/** A filing may appear in a daily index up to this many days later. */
+/** A run also reads the indexes of this many days before the last run, because late filings may be added to them. */
 const lateIndexDays = 7
 
-/** The default for the first filing date of a run: a year ago. */
+/** The default for `IngestOptions.since`: a year ago. */
 export const getDefaultIngestStart = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
 
-/** Parses symbols separated by commas. The SEC writes share classes with a hyphen: `BRK-B`. */
+/** Parses symbols separated by commas, and writes share classes with a hyphen, as the SEC does: `BRK-B`. */
 export const parseTickers = (text: string): ReadonlyArray<string> =>
   text.split(",").map((ticker) => ticker.trim().toUpperCase().replaceAll(".", "-")).filter((ticker) => ticker !== "")
 
@@ -87,13 +87,13 @@ const Companies = Schema.String.check(
   }, { message: "must be symbols, or all" }),
 )
 
-/** The companies of the scheduled ingest; null for all. */
+/** Symbols of the companies that the scheduled ingest covers; null for all companies. */
 export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
   Config.map((text) => text === "all" ? null : parseTickers(text)),
   Config.withDefault(null),
 )
 
-/** Finds the companies with these symbols. */
+/** Finds the companies with these symbols. Fails if the ticker list lacks one of the symbols. */
 const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) {
   const byTicker = new Map(issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)))
   const unknown = tickers.find((ticker) => !byTicker.has(ticker))
@@ -109,7 +109,7 @@ const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer
 
 interface IndexRead {
   readonly ciks: ReadonlySet<string>
-  /** Stored after all companies were visited, so that a run that fails before reads the indexes again. */
+  /** Stored only after all companies were visited. If the run fails earlier, the next run reads the indexes again. */
   readonly validators: ReadonlyMap<string, CacheValidators>
 }
 
@@ -121,7 +121,7 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
   for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
     const url = dailyIndexUrl(day, bases)
     const answer = yield* request({ url, validators: yield* State.readCacheValidators(url) })
-    // There is no index for weekends and holidays, and none for the current day before the evening.
+    // Weekends and holidays have no index. The index of the current day appears in the evening.
     if (answer._tag !== "Found") continue
     report.documents += 1
     const entries = yield* Effect.fromResult(decodeDailyIndex(answer.text, dailyIndexUrl(day)))
@@ -134,7 +134,10 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
 
 const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
 
-/** Chooses the companies to visit. A repeated run of all companies visits only new ones and those in the indexes. */
+/**
+ * Chooses the companies to visit. If all companies were visited before, these are new companies and those in the daily
+ * indexes.
+ */
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
@@ -174,11 +177,11 @@ const addRejections = (report: IngestReport, rejections: ReadonlyArray<DocumentR
   report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
 }
 
-/** Finds the interrupted run to continue, if requested. Its options replace those of this run. */
+/** Returns the options of the interrupted run if it is continued, and otherwise the given options. */
 const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined
   const isSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
-  // If EDGAR_TICKERS has changed since, a scheduled run starts anew.
+  // If EDGAR_TICKERS has changed since the interruption, a scheduled run starts from the beginning.
   const interrupted = isSame || !options.scheduled ? found : undefined
   if (interrupted === undefined) {
     if (options.tickers !== undefined) return { interrupted, ...options, tickers: options.tickers }
@@ -190,7 +193,8 @@ const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   if (!isSame) {
     return yield* new IngestRefused({
       message: `The interrupted run covers ${tickers === null ? "all companies" : tickers.join(",")}. ` +
-        "To continue it, repeat --resume without --tickers and --all; to start a new run, leave out --resume.",
+        "To continue it, run the command again with --resume but without --tickers or --all; to start a new run, " +
+        "omit --resume.",
     })
   }
   return {
@@ -202,7 +206,7 @@ const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   }
 })
 
-/** The results of the visits since the last load. */
+/** The results of the company visits since the last load. */
 interface Batch {
   companies: number
   documents: number
@@ -216,7 +220,7 @@ type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFiles>>
 
 const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
 
-/** Loads the files, and saves the progress of their companies in the same transaction. */
+/** Loads the files, and saves the progress of the visited companies in the same transaction. */
 const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, runId: number, report: IngestReport) {
   const sql = yield* SqlClient.SqlClient
   const insertedRows = yield* Ref.make(0)
@@ -357,7 +361,7 @@ const getMessage = (exit: Exit.Exit<unknown, { readonly message: string }>) => {
   return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
 }
 
-/** Records that the run has ended. It runs in its own fiber, because timeouts do not work in a finalizer. */
+/** Records that the run has ended. The statement has its own fiber, because timeouts do not work in a finalizer. */
 const recordEnd = Effect.fnUntraced(function* (runId: number, exit: Exit.Exit<unknown, { readonly message: string }>) {
   const now = yield* Clock.currentTimeMillis
   const record = State.recordIngestRunEnd(runId, toStatus(exit), now, getMessage(exit))
@@ -365,7 +369,7 @@ const recordEnd = Effect.fnUntraced(function* (runId: number, exit: Exit.Exit<un
   yield* Fiber.await(fiber)
 })
 
-/** Ingests the companies. `report` is updated while the run proceeds. */
+/** Runs the ingest. `report` is updated during the run. */
 export const runIngest = Effect.fnUntraced(function* (options: IngestOptions, report: IngestReport) {
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
   const { rejections, work } = yield* prepareRun(options, report)

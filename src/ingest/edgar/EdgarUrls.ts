@@ -13,11 +13,14 @@ export const edgarBaseUrls: EdgarBaseUrls = { www: "https://www.sec.gov", data: 
 export const submissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/submissions/CIK${cik}.json`
 
-/** Returns the URL of an older page, which the list of filings names, such as `CIK0000320193-submissions-001.json`. */
+/**
+ * Returns the URL of an older page of filings. The company's list of filings contains the page's name, such as
+ * `CIK0000320193-submissions-001.json`.
+ */
 export const submissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/submissions/${name}`
 
-/** Returns the URL of a company's XBRL facts, without those that have dimensions. The CIK has ten digits. */
+/** Returns the URL of a company's XBRL facts, which omit facts with dimensions. The CIK has ten digits. */
 export const companyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
@@ -31,7 +34,7 @@ export const dailyIndexUrl = (day: string, { www }: EdgarBaseUrls = edgarBaseUrl
   return `${folder}/master.${day.replaceAll("-", "")}.idx`
 }
 
-/** Returns the URL of a filing's folder, which ends in a slash. Each CIK that the filing names has the same folder. */
+/** Returns the URL of a filing's folder, with a slash at the end. Any CIK that the filing names leads to the folder. */
 export const filingFolderUrl = (cik: string, accession: string, { www }: EdgarBaseUrls = edgarBaseUrls) =>
   `${www}/Archives/edgar/data/${cik.replace(/^0+(?=\d)/, "")}/${accession.replaceAll("-", "")}/`
 
@@ -39,7 +42,7 @@ export const filingFolderUrl = (cik: string, accession: string, { www }: EdgarBa
 export const filingIndexUrl = (cik: string, accession: string, bases: EdgarBaseUrls = edgarBaseUrls) =>
   `${filingFolderUrl(cik, accession, bases)}${accession}-index.htm`
 
-/** Returns the URL of the main document as people read it, or of the index page if the SEC names no document. */
+/** Returns the URL of a filing's main document as people read it, or of its index page if the SEC names no document. */
 export const documentUrl = (
   cik: string,
   accession: string,
@@ -50,7 +53,10 @@ export const documentUrl = (
     ? filingIndexUrl(cik, accession, bases)
     : `${filingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
 
-/** Returns the URL of a form's XML. The main document is a rendering of it: `xslF345X05/form4.xml` of `form4.xml`. */
+/**
+ * Returns the URL of a form's XML. The SEC names a rendering as the main document, such as `xslF345X05/form4.xml` for
+ * `form4.xml`.
+ */
 export const xmlDocumentUrl = (
   cik: string,
   accession: string,

@@ -1,16 +1,19 @@
 /**
- * The SEC's limit of 10 requests per second, which all processes share through one row of `edgar_access`
- * (docs/decisions/0104-fair-access.md). PostgreSQL's clock sets the slots.
+ * The SEC's limit of 10 requests per second, which all processes share through one row of `edgar_access`. Each request
+ * reserves a slot of 125 ms, measured by PostgreSQL's clock (docs/decisions/0104-fair-access.md).
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
 
-/** Interval between two slots. At 8 slots per second, requests that start late still stay within the limit. */
+/** Length of a slot. With 8 slots per second, requests that start late still stay within the limit of 10. */
 const slotInterval = Duration.millis(125)
 
-/** A process that is later than this takes another slot, so no second has more than 8 × (1 + 0.25) = 10 requests. */
+/**
+ * A process that misses the start of its slot by more than this reserves another slot.
+ * So no second has more than 8 × (1 + 0.25) = 10 requests.
+ */
 const maxLatenessMillis = 250
 
 /** Length of a pause. The SEC blocks an address until it has kept to the limit for ten minutes. */
@@ -28,7 +31,7 @@ const makeFairAccess = Effect.gen(function* () {
 
   const interval = sql`make_interval(secs => ${Duration.toSeconds(slotInterval)}::float8)`
 
-  /** Reserves the next slot, unless requests are paused. */
+  /** Reserves the next slot, unless requests are paused. Returns the remaining pause and the time until the slot. */
   const reserve = Effect.map(
     decodeSlot(sql`
       update edgar_access set next_request_at = case

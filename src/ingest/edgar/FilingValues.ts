@@ -1,11 +1,11 @@
-/** Values in the SEC's XML forms. Each reader fails with a reason that contains no text of the document. */
+/** Reads values in the SEC's XML forms. The reason of a failure contains no text of the document. */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { readText, type XmlElement } from "./XmlDocument.ts"
 
 type Read<A> = Result.Result<A, string>
 
-/** Numbers are kept as integers in hundred-millionths, because forms may report fractions of a share. */
+/** Numbers are stored as integers, multiplied by this factor, because forms may report fractions of a share. */
 const scale = 100_000_000n
 
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
@@ -15,12 +15,12 @@ const parseDecimal = (text: string): bigint | undefined => {
   return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
 }
 
-/** Reads a number of shares, in hundred-millionths of a share. A failure mentions `name`. */
+/** Reads a decimal number in hundred-millionths. Null if there is no text. The reason of a failure contains `name`. */
 export const readScaledDecimal = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)
-  const shares = parseDecimal(text)
-  return shares === undefined ? Result.fail(`has no valid number in ${name}`) : Result.succeed(shares)
+  const value = parseDecimal(text)
+  return value === undefined ? Result.fail(`has no valid number in ${name}`) : Result.succeed(value)
 }
 
 /** Formats hundred-millionths of a share as whole shares. A fraction of a share is dropped. */
@@ -42,11 +42,11 @@ export const readPercentage = (element: XmlElement | undefined): Read<bigint | n
         : Result.succeed(percentage),
   )
 
-/** Whether a percentage is greater than a whole percentage. */
+/** Whether a percentage, in hundred-millionths of a percent, is greater than `limit`, in percent. */
 export const isAbovePercentage = (percentage: bigint | null, limit: bigint) =>
   percentage !== null && percentage > limit * scale
 
-/** Formats a percentage as a fraction with four decimals, rounded half up: 9.95 % is 0.0995. */
+/** Formats a percentage as a fraction with four decimals, rounded half up: 9.95% becomes 0.0995. */
 export const formatFraction = (percentage: bigint | null) => {
   if (percentage === null) return null
   const tenThousandths = (percentage + scale / 200n) * 100n / scale
@@ -64,7 +64,7 @@ export const readCik = (element: XmlElement | undefined): Read<string | null> =>
 
 const isCalendarDate = Schema.is(CalendarDate)
 
-/** Reads `2026-02-19`, `2026-02-19-05:00` (the offset is ignored) or `02/19/2026`. */
+/** Reads a date in the format `2026-02-19`, `2026-02-19-05:00` (the offset is ignored) or `02/19/2026`. */
 export const readDate = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)
@@ -73,7 +73,7 @@ export const readDate = (element: XmlElement | undefined, name = element?.name):
   return isCalendarDate(date) ? Result.succeed(date) : Result.fail(`has no valid date in ${name}`)
 }
 
-/** The SEC accepts names of 150 characters; a longer text would not fit into the index of the table. */
+/** The SEC accepts names of up to 150 characters. Much longer text would not fit into an index of the table. */
 const maxTextLength = 250
 
 /** Reads a name or a title. */
@@ -84,5 +84,5 @@ export const readName = (element: XmlElement | undefined): Read<string | null> =
     : Result.succeed(text)
 }
 
-/** Reads a check box: `0`, `1`, `true` or `false`. An absent one is not checked. */
+/** Whether a check box is checked: `1` or `true`. A missing element counts as unchecked. */
 export const readFlag = (element: XmlElement | undefined): boolean => /^(1|true)$/i.test(readText(element) ?? "")

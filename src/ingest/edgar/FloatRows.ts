@@ -1,4 +1,4 @@
-/** Rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
+/** Makes rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
 import { Order } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
@@ -9,13 +9,16 @@ import type { Issuer } from "./Issuer.ts"
 import { findDepositaryReceipts } from "./ScreenerRows.ts"
 import type { Submissions } from "./Submissions.ts"
 
-/** Finds the fact for the last earlier date. Facts that were filed later are ignored. */
+/** Finds the fact with the latest date before the date of `fact`. Facts that were filed after `fact` are ignored. */
 const findPrevious = (fact: Fact, facts: ReadonlyArray<Fact>) =>
   facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
 
 const maxRatio = 10
 
-/** Returns the previous fact if it is more than ten times smaller or greater, because of a split or an error. */
+/**
+ * Returns the previous fact if the value differs from it by a factor of more than ten. Such a difference suggests a
+ * split or an error.
+ */
 const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
   const previous = findPrevious(fact, facts)
   if (previous === undefined) return undefined
@@ -23,7 +26,7 @@ const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
   return ratio > maxRatio || ratio < 1 / maxRatio ? previous : undefined
 }
 
-/** Returns the reasons to doubt a value. */
+/** Returns the reasons to doubt a value, for the column `details`. */
 const findDoubts = (fact: Fact, facts: ReadonlyArray<Fact>, isRepetitionDoubtful: boolean): ReadonlyArray<string> => {
   const jump = findJump(fact, facts)
   const others = facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)
@@ -49,7 +52,10 @@ const linkToCount = (cik: string, fact: Fact) => linkToFact(cik, "EntityCommonSt
 
 const linkToFloat = (cik: string, fact: Fact) => linkToFact(cik, "EntityPublicFloat/USD", fact)
 
-/** Returns one row per filing and date of a count. The row of a filing's latest count also has its float. */
+/**
+ * Returns a row for each share count of each filing. The row of a filing's latest count also has the filing's float.
+ * A filing without counts has one row, with its float.
+ */
 const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean): ReadonlyArray<RowCells> => {
   const filings = Map.groupBy([...facts.counts, ...facts.floats], ({ accn }) => accn)
   return Array.from(filings.keys()).toSorted().flatMap((accession) => {
@@ -87,8 +93,8 @@ const byFiling = Order.combineAll<Fact>([
 ])
 
 /**
- * A count is outdated if the company filed a report more than this many days later. Every company reports once a year,
- * so its newer counts have dimensions, which the facts lack.
+ * A count is outdated if the company filed a report more than this many days later. Companies report every year, so
+ * the company must have stated newer counts with dimensions, which the SEC's facts omit.
  */
 const maxAgeInDays = 400
 
@@ -97,7 +103,10 @@ const isOutdated = ({ filed }: Fact, { filings }: Submissions) =>
     /^(10-[KQ]|20-F|40-F)/.test(form) && countDays(filed, filingDate) > maxAgeInDays
   )
 
-/** Returns the newest count, unless it is outdated, or is so different that another filing must confirm it. */
+/**
+ * Returns the newest count. Undefined if the count is outdated, or differs from the previous count by a factor of more
+ * than ten, so that another filing must confirm it.
+ */
 const findCurrentCount = ({ counts }: CompanyFacts, submissions: Submissions) => {
   const newest = counts.toSorted(byFiling).at(-1)
   return newest === undefined || isOutdated(newest, submissions) || findJump(newest, counts) !== undefined
@@ -130,8 +139,8 @@ const makeCurrentRows = (
 }
 
 /**
- * Returns the row with the newest count, and rows with the counts and public floats of each filing. A company with
- * depositary receipts reports counts of its ordinary shares.
+ * Returns the row with the newest count, and the rows with the counts and public floats of all filings. If a company
+ * has depositary receipts, the counts are those of its ordinary shares.
  */
 export const makeFloatRows = (
   issuer: Issuer,

@@ -30,7 +30,7 @@ const pollInterval = Duration.minutes(1)
 /** Delay before a failed run is continued. */
 const failureDelay = Duration.minutes(30)
 
-/** How long a process that may not load data leaves the job to other processes. */
+/** How long a process that is not permitted to load data leaves the job to other processes. */
 const notPermittedPause = Duration.hours(1)
 
 const documentCounter = Metric.counter("tickerline_ingest_documents_total", {
@@ -58,11 +58,14 @@ interface ScheduledIngest {
   readonly schedule: Cron.Cron
   readonly userAgent: string
   readonly tickers: ReadonlyArray<string> | null
-  /** Milliseconds since 1970. The first run of all is due at the next scheduled time after this. */
+  /**
+   * When this process set up the job, in milliseconds since 1970.
+   * If there has been no run yet, the first is due at the next scheduled time after this.
+   */
   readonly preparedAt: number
 }
 
-/** Whether a run is due: at the scheduled time, at once after a crash, or `failureDelay` after a failure. */
+/** Whether a run is due: at the scheduled time, immediately after a crash, or `failureDelay` after a failure. */
 const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest) {
   const now = yield* Clock.currentTimeMillis
   const last = yield* readLastScheduledIngestRun

@@ -3,7 +3,10 @@ import { Config, Cron, DateTime, Effect, Option, Schema, SchemaGetter, SchemaIss
 
 const pattern = /^daily ([01]\d|2[0-3]):([0-5]\d) (\S+)$/
 
-/** If a clock change skips the time, the ingest runs an hour later; if it repeats the time, the ingest runs once. */
+/**
+ * Parses the schedule. On a day when daylight saving time skips the scheduled time, the ingest runs an hour later; on a
+ * day when the scheduled time occurs twice, it runs once.
+ */
 const parseSchedule = (text: string): Option.Option<Cron.Cron> => {
   const [, hour = "", minute = "", zone = ""] = pattern.exec(text) ?? []
   return Option.map(
@@ -26,5 +29,5 @@ const IngestSchedule = Schema.String.pipe(
   }),
 )
 
-/** The schedule on which this process runs the ingest; `None` if it does not run it. */
+/** The schedule on which this process runs the ingest; `None` if this process does not run the ingest. */
 export const IngestScheduleConfig = Config.option(Config.schema(IngestSchedule, "INGEST_EDGAR"))

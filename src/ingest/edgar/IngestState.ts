@@ -8,10 +8,10 @@ import type { DocumentRejected } from "./DocumentRejected.ts"
 
 export interface NewIngestRun {
   readonly scheduled: boolean
-  /** Null if the run covers all companies. */
+  /** Symbols of the companies; null if the run covers all companies. */
   readonly tickers: ReadonlyArray<string> | null
   readonly datasets: ReadonlyArray<string>
-  /** `YYYY-MM-DD` */
+  /** The run ingests filings of this day and later, `YYYY-MM-DD`. */
   readonly since: string
   /** Milliseconds since 1970. */
   readonly startedAt: number
@@ -33,9 +33,9 @@ export const DatasetProgress = Schema.Struct({
   since: Schema.String,
   last_accession: Schema.NullOr(Schema.String),
   last_filing_date: Schema.NullOr(Schema.String),
-  /** Filings of the last days, for which late filings may still appear. */
+  /** Accession numbers of the last days' filings. Any other filing of these days that appears later is new. */
   recent_accessions: Schema.Array(Schema.String),
-  /** Filings whose document could not be downloaded. */
+  /** Accession numbers of filings whose document could not be downloaded. */
   failed_accessions: Schema.Array(Schema.String),
 })
 export type DatasetProgress = typeof DatasetProgress.Type
@@ -106,7 +106,7 @@ export const addIngestRunCounts = Effect.fnUntraced(function* (runId: number, co
   `
 })
 
-/** Returns the newest scheduled run, or the newest other run, if it did not succeed. */
+/** Returns the newest run with this value of `scheduled`, unless that run succeeded. */
 export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRuns(sql`
@@ -125,7 +125,7 @@ export const readCompletedCompanies = Effect.fnUntraced(function* (runId: number
   return new Set(rows.map(({ cik }) => cik))
 })
 
-/** Reads the CIKs of the companies with progress in all of these datasets that covers `since` and later. */
+/** Reads the CIKs of the companies for which all of these datasets were ingested from `since` on. */
 export const readKnownCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCiks(sql`
@@ -136,7 +136,7 @@ export const readKnownCompanies = Effect.fnUntraced(function* (datasets: Readonl
   return new Set(rows.map(({ cik }) => cik))
 })
 
-/** Returns the day in New York on which the last successful run of all companies with these datasets began. */
+/** Returns the New York date on which the last successful run that covered all companies and these datasets began. */
 export const findLastFullRunDay = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ day: Schema.NullOr(Schema.String) }))(sql`
@@ -178,7 +178,7 @@ export const saveRejections = Effect.fnUntraced(
   function* (rejections: ReadonlyArray<DocumentRejected>, rejectedAt: number) {
     const sql = yield* SqlClient.SqlClient
     const now = toTimestamp(sql, rejectedAt)
-    // A document can be rejected for two reasons, but one statement must not update a row twice.
+    // If a document has several rejections, only the last is stored: one statement can update a row only once.
     const reasons = Object.fromEntries(rejections.map(({ reason, url }) => [url, reason]))
     yield* sql`
       insert into edgar_rejections (url, reason, first_rejected_at, last_rejected_at)
@@ -203,7 +203,7 @@ export const saveCacheValidators = Effect.fnUntraced(function* (url: string, { e
   `
 })
 
-/** Copies of the ticker list, oldest first. */
+/** Reads the stored copies of the ticker list, oldest first. */
 export const readTickerListCopies = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeCopies(sql`select day::text, entries from edgar_ticker_lists order by day`)
@@ -221,7 +221,10 @@ export const saveTickerListCopy = Effect.fnUntraced(
   },
 )
 
-/** Returns the symbol changes that are not in the table yet, under any date and with any status. */
+/**
+ * Returns the symbol changes that are not in `ticker_changes` yet. A row with another date, or with any status, counts
+ * as the same change.
+ */
 export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
   const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
@@ -245,7 +248,7 @@ const ScheduledRun = Schema.Struct({
   status: Schema.String,
 })
 
-/** The newest run that INGEST_EDGAR started. */
+/** Reads the newest run that INGEST_EDGAR started; undefined if there is none. */
 export const readLastScheduledIngestRun = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRows(ScheduledRun)(sql`
@@ -256,7 +259,7 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
-/** The time at which the last successful run ended, in seconds since 1970; 0 if there is none. */
+/** Reads the time at which the last successful run ended, in seconds since 1970; 0 if no run succeeded. */
 export const readLastIngestSuccessTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`

@@ -1,4 +1,4 @@
-/** The datasets that the SEC's documents fill. */
+/** Datasets that the ingest fills from the SEC's documents. */
 export const ingestedDatasets = [
   "news",
   "registrations",
@@ -11,5 +11,5 @@ export const ingestedDatasets = [
 
 export type IngestedDataset = typeof ingestedDatasets[number]
 
-/** Datasets that come from the filings of one company; `ticker_changes` comes from the ticker list. */
+/** Datasets that are made from each company's filings. `ticker_changes` is made from the ticker list instead. */
 export const companyDatasets = ingestedDatasets.filter((dataset) => dataset !== "ticker_changes")

@@ -1,3 +1,4 @@
+/** Decodes the SEC's JSON documents, and rejects malformed ones without repeating their text. */
 import { Result, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { textColumn } from "../../rows/Columns.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
@@ -7,7 +8,7 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 const formatPath = (path: ReadonlyArray<unknown>) =>
   path.map((key) => typeof key === "number" ? `[${key}]` : `.${String(key)}`).join("").replace(/^\./, "")
 
-/** Returns the path of the first error, but not the value at it, which may be personal data. */
+/** Describes the first error by its path in the document, but not by the value, which may be personal data. */
 const describeIssue = ({ issue }: Schema.SchemaError) => {
   const [first] = formatIssue(issue).issues
   const path = formatPath(first?.path ?? [])
@@ -18,7 +19,7 @@ const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRe
   try {
     return Result.succeed(JSON.parse(text))
   } catch {
-    // If requests exceed the SEC's limit, it may send a page of HTML with status 200.
+    // If requests exceed its rate limit, the SEC may send a page of HTML with status 200.
     const reason = /^\s*</.test(text) ? "is a page of HTML or XML instead of JSON" : "is not complete JSON"
     return Result.fail(new DocumentRejected({ url, reason }))
   }
@@ -26,14 +27,14 @@ const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRe
 
 type Decoder<A, Input> = (input: Input, url: string) => Result.Result<A, DocumentRejected>
 
-/** Returns a decoder of parsed JSON. Elements that the schema does not name are ignored. */
+/** Returns a decoder for parsed JSON. It ignores properties that are not in the schema. */
 export const makeValueDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, unknown> => {
   const decode = Schema.decodeUnknownResult(schema)
   return (value, url) =>
     Result.mapError(decode(value), (error) => new DocumentRejected({ url, reason: describeIssue(error) }))
 }
 
-/** Returns a decoder of the text of a JSON document. */
+/** Returns a decoder for the text of a JSON document. */
 export const makeJsonDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, string> => {
   const decode = makeValueDecoder(schema)
   return (text, url) => Result.flatMap(parseJson(text, url), (value) => decode(value, url))
@@ -47,7 +48,7 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
   }),
 )
 
-/** The name of a form. Unlike other texts, it is not trimmed, so it must be a valid cell of a data file as it is. */
+/** The name of a form. Unlike other text, it is not trimmed, so it must already be a valid cell of a data file. */
 export const FormType = textColumn("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
@@ -60,7 +61,10 @@ export const checkCikMatchesUrl = (cik: string, url: string): Result.Result<void
     : Result.fail(new DocumentRejected({ url, reason: `is about the company with the CIK ${cik}` }))
 }
 
-/** Returns the text as a cell of a data file: without white space at its ends, and null if it is empty. */
+/**
+ * Normalizes text for a cell of a data file: trims it, removes NUL characters and replaces lone surrogates.
+ * Returns null if nothing remains.
+ */
 export const toCell = (text: string) => {
   const trimmed = text.toWellFormed().replaceAll("\0", "").trim()
   return trimmed === "" ? null : trimmed

@@ -1,4 +1,4 @@
-/** Rows of `news` for filings. */
+/** Makes rows of `news` from filings. */
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatAcceptance } from "./AcceptanceTime.ts"
 import { documentUrl } from "./EdgarUrls.ts"

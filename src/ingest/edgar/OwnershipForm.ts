@@ -7,7 +7,7 @@ import { formatShares, readCik, readDate, readFlag, readName, readScaledDecimal 
 import { classifyDerivative, classifyShares } from "./SecurityTitles.ts"
 import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
 
-/** The amounts that a document reports. Null: it reports none of the kind, or does not say how many. */
+/** The amounts that a document reports. Null if the document reports no such securities, or an unclear number. */
 export interface HeldAmounts {
   readonly common_shares_amount: string | null
   readonly preferred_shares_amount: string | null
@@ -32,7 +32,7 @@ const zeroAmounts: HeldAmounts = {
   shares_underlying_convertibles: "0",
 }
 
-/** One owner, who may be one of several who own the same securities together. */
+/** One owner. If a document has several owners, they own the same securities together. */
 interface ReportingOwner {
   readonly name: string
   readonly cik: string
@@ -51,17 +51,17 @@ interface OwnershipForm {
   readonly amounts: HeldAmounts
 }
 
-/** A row of one of the two tables of holdings and transactions. */
+/** A line of a form's table of derivative or non-derivative securities: a holding or a transaction. */
 interface HoldingLine {
   readonly isHolding: boolean
   readonly title: string
-  /** The terms of the position, as text. Lines of one position have the same terms and footnotes. */
+  /** Title, nature of ownership, price and dates, as JSON. Lines of one position have the same terms and footnotes. */
   readonly terms: string
   readonly footnotes: ReadonlySet<string>
   readonly date: string | null
-  /** Securities that are held after the transaction. */
+  /** Number of securities that are held after the transaction. */
   readonly held: bigint | null
-  /** Shares that these securities can be exchanged for, if they are derivatives. */
+  /** Number of shares for which the held derivatives can be exchanged; null if unknown. */
   readonly underlying: bigint | null
 }
 
@@ -78,7 +78,10 @@ const readTerm = (parent: XmlElement, name: string) => {
   return readText(findChild(element, "value"))?.toLowerCase() ?? readFootnotes(element).join()
 }
 
-/** Returns the shares that the remaining derivatives give. A transaction shows this only if each gives one share. */
+/**
+ * Returns the number of shares that the held derivatives give; null if unknown.
+ * After a transaction, this is known only if each derivative gives one share, or if none is held.
+ */
 const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigint | null, shares: bigint | null) => {
   if (isHolding) return shares
   return held === 0n || (traded !== null && traded === shares) ? held : null
@@ -108,7 +111,7 @@ const readLine = (line: XmlElement, isHolding: boolean): Result.Result<HoldingLi
     }
   })
 
-/** Far more than the SEC accepts in one document, which is 30 lines per table. */
+/** Maximum number of lines in a table, far more than the 30 that the SEC accepts. */
 const maxLines = 1000
 
 /** Reads the lines of a table: `nonDerivative` or `derivative`. */
@@ -137,7 +140,7 @@ const findPositions = (lines: ReadonlyArray<HoldingLine>): ReadonlyArray<Holding
     ? null
     : lines.filter((line, index) => !lines.slice(index + 1).some((other) => isSamePosition(line, other)))
 
-/** Adds the positions. Null: there are none, or an amount is unknown, so the sum would be too small. */
+/** Adds up the positions. Null if there are none, or if an amount is unknown, because the sum would be too small. */
 const sumPositions = (
   lines: ReadonlyArray<HoldingLine>,
   getAmount: (line: HoldingLine) => bigint | null,
@@ -181,7 +184,7 @@ const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =
     return {
       name,
       cik,
-      // The column holds one type, so the closest relationship counts: an officer usually is a director, too.
+      // An owner may be both an officer and a director, but the column holds only one type: the closest relationship.
       type: isChecked("isOfficer")
         ? "executive"
         : isChecked("isDirector")
@@ -208,7 +211,7 @@ export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipFo
     return {
       form,
       issuerCik: yield* readCik(findChild(findChild(root, "issuer"), "issuerCik")),
-      // The period of a Form 5 is the end of a fiscal year, and it reports the holdings of that day.
+      // The period of a Form 5 is the end of a fiscal year, and the form reports the holdings of that day.
       // The period of a Form 3 or 4 is the date of an event.
       eventDate: isAnnual ? null : period,
       reportedDate: isAnnual ? period : dates.toSorted().at(-1) ?? period,

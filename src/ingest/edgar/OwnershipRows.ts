@@ -1,4 +1,4 @@
-/** The rows of `ownership` from filings in XML (docs/decisions/0100-ownership-from-filings.md). */
+/** Makes rows of `ownership` from filings in XML (docs/decisions/0100-ownership-from-filings.md). */
 import { Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptance } from "./AcceptanceTime.ts"
@@ -20,15 +20,15 @@ export interface EdgarOwnershipFiling extends Pick<Filing, "acceptedAt" | "acces
   readonly documentUrl: string
 }
 
-/** The holders that one document reports. */
+/** The owners or reporting persons of one document. */
 interface Holders {
   /** The form as the document names it. */
   readonly form: string | null
   readonly issuerCik: string | null
   readonly reportedDate: string | null
-  /** Name of the XML element of each holder. */
+  /** Name of the XML element that describes a holder. */
   readonly element: string
-  /** The owner columns of each holder. */
+  /** One row per holder, without the columns that describe the filing. */
   readonly rows: ReadonlyArray<RowCells>
 }
 
@@ -43,7 +43,7 @@ const readForm = (root: XmlElement): Result.Result<Holders, string> =>
       owner_cik: cik,
       owner_type: type,
       title,
-      // Owners of one document hold the same shares, so only the first has the amounts: a sum counts them once.
+      // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
       ...(index === 0 ? amounts : noAmounts),
       percent_of_class: null,
       sole_voting_shares: null,
@@ -56,7 +56,7 @@ const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
   Result.map(decodeSchedule13(root), ({ eventDate, form, issuerCik, personElement, persons, sharesKind }) => ({
     form,
     issuerCik,
-    // The date of the event is not that of the holdings: a 13D reports the holdings of a later day.
+    // Unknown: the date of the event is not the date of the holdings, which a 13D reports for a later day.
     reportedDate: null,
     element: personElement,
     rows: persons.map((person) => ({
@@ -81,7 +81,7 @@ const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
 
 /** Returns why the document is not the requested one, or undefined if it is. */
 const findMismatch = ({ form, issuerCik, rows }: Holders, filing: EdgarOwnershipFiling) => {
-  // Documents write `SCHEDULE 13D`. Until December 2024, the SEC's list of filings wrote `SC 13D`.
+  // Documents have the form `SCHEDULE 13D`. In the SEC's list of filings, it was `SC 13D` until December 2024.
   if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
   return rows.length === 0 ? "has no holders" : undefined
@@ -101,7 +101,7 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptance([filing])
-    // A company's list of filings also has those that it made as an owner of other companies.
+    // A company's list of filings also contains those that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return []
     return holders.rows.map((owner, index) => ({
       ticker: issuer.ticker,

@@ -7,7 +7,7 @@ interface FilingDate {
   readonly filingDate: string
 }
 
-/** A filing may appear in the list up to this many days after its date. */
+/** A filing may appear in the SEC's list up to this many days after its filing date. */
 const lateFilingDays = 7
 
 export const subtractDays = (day: string, days: number) =>
@@ -18,8 +18,8 @@ export const coversFilingsSince = (progress: DatasetProgress | undefined, since:
   progress !== undefined && progress.since <= since
 
 /**
- * Returns the filings of `since` and later that were not ingested: newer ones, late ones, and those whose document
- * could not be downloaded. `filings` are sorted, newest first.
+ * Returns the filings from `since` on that are not ingested yet: new filings, filings that appeared late, and filings
+ * whose document could not be downloaded. `filings` must be sorted, newest first.
  */
 export const findPendingFilings = <F extends FilingDate>(
   filings: ReadonlyArray<F>,
@@ -38,7 +38,7 @@ export const findPendingFilings = <F extends FilingDate>(
   )
 }
 
-/** Returns the progress after a visit. The next run requests the documents of `failed` filings again. */
+/** Returns the progress after a visit. The next run requests the documents of the filings in `failed` again. */
 export const makeDatasetProgress = (
   cik: string,
   dataset: string,

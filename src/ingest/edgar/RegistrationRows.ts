@@ -1,4 +1,4 @@
-/** The registrations among a company's filings, joined by file number, and the rows of `registrations`. */
+/** Groups a company's filings into registrations by file number, and makes rows of `registrations`. */
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptance } from "./AcceptanceTime.ts"
 import { documentUrl } from "./EdgarUrls.ts"
@@ -14,7 +14,7 @@ const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
 /** Whether the registration is effective upon filing, without a notice (Rule 462). */
 const isEffectiveUponFiling = ({ form }: Filing) => /(ASR|MEF)$/.test(form)
 
-/** Whether the filing is a prospectus under Rule 424(b), which follows after the registration became effective. */
+/** Whether the filing is a prospectus under Rule 424(b), which is filed after the registration became effective. */
 const isProspectus = ({ form }: Filing) => /^424B\d$/.test(form)
 
 const isPostEffective = (filing: Filing) => isProspectus(filing) || filing.form.startsWith("POS")
@@ -28,9 +28,9 @@ export interface RegistrationStatement {
   /** All filings with the file number, oldest first. */
   readonly filings: readonly [Filing, ...ReadonlyArray<Filing>]
   readonly status: "effective" | "pending" | "withdrawn"
-  /** Null: not yet effective, or effective since an unknown day. */
+  /** Null if not yet effective, or effective since an unknown day. */
   readonly effectiveDate: string | null
-  /** The filing that decides the status, unless it is the statement itself. */
+  /** The filing that determines the status; undefined if that is the statement itself. */
   readonly evidence: Filing | undefined
 }
 
@@ -42,8 +42,8 @@ const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) =>
   const notice = filings.find(({ form }) => form === "EFFECT")
   const first = filings.find(isPostEffective)
   if (notice === undefined && first === undefined) return undefined
-  // A prospectus before the first known notice shows that this notice is for an amendment, and that the date on which
-  // the registration became effective is unknown.
+  // If a prospectus is older than the first listed notice, that notice is for an amendment, and the date on which the
+  // registration became effective is unknown.
   const isFirstNotice = notice !== undefined && (first === undefined || first.filingDate >= notice.filingDate)
   return isFirstNotice
     ? { effectiveDate: notice.filingDate, evidence: notice }
@@ -64,14 +64,14 @@ const makeRegistration = (
     return { ...registration, status: "withdrawn", effectiveDate, evidence: last }
   }
   if (effectiveness !== undefined) return { ...registration, status: "effective", ...effectiveness }
-  // EDGAR has no notices from that time, so the registration may be pending or effective.
+  // EDGAR has no notices from before `firstNoticeDate`, so the registration may be pending or effective.
   if (statement.filingDate < firstNoticeDate) return undefined
   return { ...registration, status: "pending", effectiveDate: null, evidence: undefined }
 }
 
 /**
  * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status follows from the filings. The filings of
- * one registration may be years apart, so the list must be complete.
+ * one registration may be years apart, so `filings` must be complete.
  */
 export const findRegistrations = (filings: ReadonlyArray<Filing>): ReadonlyArray<RegistrationStatement> =>
   Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
@@ -89,8 +89,8 @@ const formatStatus = ({ effectiveDate, evidence, status }: RegistrationStatement
 
 const countOf = (count: number, singular: string, plural: string) => `${count} ${count === 1 ? singular : plural}`
 
-/** Decides the type, as far as the forms show it. Returns it with its evidence and the reason. */
-const decideType = (statement: Filing, prospectuses: ReadonlyArray<Filing>) => {
+/** Determines the type from the forms. Returns the type, the filings that prove it, and a sentence with the reason. */
+const determineType = (statement: Filing, prospectuses: ReadonlyArray<Filing>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
   const isSoldByCompany = prospectuses.some(({ form }) => /^424B[1245]$/.test(form))
   if (resale !== undefined && !isSoldByCompany) {
@@ -121,7 +121,7 @@ const formatDetails = (filings: ReadonlyArray<Filing>, prospectuses: ReadonlyArr
 const makeRow = (issuer: Issuer, registration: RegistrationStatement): RowCells => {
   const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
   const prospectuses = filings.filter(isProspectus)
-  const { evidence: evidenceOfType, reason, type } = decideType(statement, prospectuses)
+  const { evidence: evidenceOfType, reason, type } = determineType(statement, prospectuses)
   const used = [statement, ...(evidence === undefined ? [] : [evidence]), ...evidenceOfType, ...prospectuses.slice(-1)]
   return {
     id: `${issuer.cik}-${fileNumber}`,

@@ -8,13 +8,13 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 /** Rows by the name of their table. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
-/** Returns the URL of the document that a row comes from. */
+/** Returns the URL of the document that a row comes from, without its fragment. */
 const getSource = ({ source, source_links }: RowCells) => {
   const [link] = [source, source_links].find(Array.isArray) ?? []
   return String(link ?? "").split("#")[0] ?? ""
 }
 
-/** Returns a function that validates rows as `load` does: the first row decides which columns the file has. */
+/** Returns a function that validates rows as `load` does: the first row determines which columns the file has. */
 const makeValidate = (table: string) => {
   const dataset = findDataset(table)
   return dataset === undefined ? undefined : makeRowValidator(dataset, { mayOmitColumns: true }).validateRow

@@ -22,7 +22,7 @@ interface ReportingPerson {
   readonly cik: string | null
   readonly type: "ten_percent_owner" | "five_percent_owner" | null
   readonly shares: string | null
-  /** A fraction of the class. */
+  /** The person's part of the class as a fraction, such as `0.0995`. */
   readonly percentOfClass: string | null
   readonly soleVotes: string | null
   readonly sharedVotes: string | null
@@ -35,12 +35,12 @@ interface Schedule13 {
   /** The kind of shares that `ReportingPerson.shares` counts. */
   readonly sharesKind: "common" | "preferred" | undefined
   readonly eventDate: string | null
-  /** The name of the elements that hold the persons. */
+  /** Name of the XML element that describes a person. */
   readonly personElement: string
   readonly persons: ReadonlyArray<ReportingPerson>
 }
 
-/** The names of elements that differ between the two schedules. */
+/** Names of the XML elements that Schedules 13D and 13G name differently. */
 interface ElementNames {
   readonly issuerCik: string
   readonly eventDate: string
@@ -74,7 +74,7 @@ const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result
     const name = yield* readName(findChild(element, "reportingPersonName"))
     if (name === null) return yield* Result.fail("has a reporting person without a name")
     const hasNoCik = readText(findChild(element, "reportingPersonNoCIK")) === "Y"
-    // A 13G has the votes one level deeper.
+    // A 13G has the votes one level deeper than a 13D.
     const votes = findChild(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
     const percentage = yield* readPercentage(findChild(element, names.percentage))
     return {
@@ -99,7 +99,7 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, st
     if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
     const formData = findChild(root, "formData")
     const cover = findChild(formData, "coverPageHeader")
-    // A 13G lists the persons directly in the form's data.
+    // A 13G lists the persons directly in `formData`, without `reportingPersons`.
     const persons = findChild(formData, "reportingPersons") ?? formData
     return {
       form: readText(findChild(findChild(root, "headerData"), "submissionType")),

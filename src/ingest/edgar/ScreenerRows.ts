@@ -6,8 +6,8 @@ import { findRegistrations } from "./RegistrationRows.ts"
 import type { Submissions } from "./Submissions.ts"
 
 /**
- * Finds the latest registration of depositary receipts, if the issuer's symbol is that of a receipt. On the OTC market,
- * the fifth letter tells receipts (Y) from ordinary shares (F).
+ * Finds the latest registration of depositary receipts, unless the issuer's symbol is that of ordinary shares. On the
+ * OTC market, the fifth letter distinguishes receipts (Y) from ordinary shares (F).
  */
 export const findDepositaryReceipts = (issuer: Issuer, { filings }: Submissions) =>
   issuer.exchange === "OTC" && !/^[A-Z]{4}Y$/.test(issuer.ticker)

@@ -3,7 +3,10 @@
  * amount is in no column (docs/decisions/0100-ownership-from-filings.md).
  */
 
-/** Returns the title in lower case, without parentheses: `Common Stock (restricted stock units)` is common stock. */
+/**
+ * Returns the title in lower case, without text in parentheses: `Common Stock (restricted stock units)` is common
+ * stock.
+ */
 const getMainTitle = (title: string) => title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\s+/g, " ")
 
 /** Words in the titles of securities other than shares, such as `Common Stock Purchase Warrants`. */
@@ -18,7 +21,7 @@ const isPreferredTitle = (title: string) => /\b(preferred|preference)\b/.test(ti
 
 const commonPattern = /\b(common|ordinary shares?|subordinate voting shares?)\b/
 
-/** Returns the kind of the shares that a title names, such as `Class A Common Stock`. Undefined: no shares. */
+/** Returns the kind of shares that a title such as `Class A Common Stock` names. Undefined if it names no shares. */
 export const classifyShares = (title: string): "common" | "preferred" | undefined => {
   const main = getMainTitle(title)
   if (isPreferredTitle(main)) {

@@ -12,7 +12,7 @@ import { AccessionNumber, checkCikMatchesUrl, Cik, FormType, makeJsonDecoder, to
 
 const OptionalText = Schema.NullOr(Schema.String)
 
-/** Parallel arrays, newest filing first. */
+/** Parallel arrays with one element per filing, newest filing first. */
 const FilingArrays = Schema.Struct({
   accessionNumber: Schema.Array(AccessionNumber),
   filingDate: Schema.Array(CalendarDate),
@@ -41,20 +41,20 @@ const SubmissionsDocument = Schema.Struct({
 export interface Filing {
   readonly accession: string
   readonly form: string
-  /** The SEC's official date. A filing of the evening has the date of the next business day. */
+  /** The SEC's official date. A filing made in the evening has the date of the next business day. */
   readonly filingDate: string
   readonly reportDate: string | null
-  /** Null if the document does not show it (see `AcceptanceTime.ts`). */
+  /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
-  /** Joins the filings of one registration, such as `333-287699`. */
+  /** The same for all filings of one registration, such as `333-287699`. */
   readonly fileNumber: string | null
   readonly items: ReadonlyArray<string>
-  /** Empty for many old filings. */
+  /** File name of the main document. Empty for many old filings. */
   readonly primaryDocument: string
   readonly description: string | null
-  /** Bytes of all documents. */
+  /** Size of all documents of the filing, in bytes. */
   readonly size: number
-  /** URL of the document that lists the filing, with the accession number as its fragment. */
+  /** URL of the document that lists the filing, with the accession number as the fragment. */
   readonly source: string
 }
 
@@ -76,7 +76,7 @@ export interface Submissions {
   readonly url: string
 }
 
-/** Items of Forms 8-K, D and others. EFFECT and CT ORDER have dates instead, which are left out. */
+/** Matches items of Forms 8-K, D and others, such as `5.02`. The items of EFFECT and CT ORDER do not match. */
 const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
 
 const makeFilings = (
@@ -93,13 +93,13 @@ const makeFilings = (
     form: arrays.form[index] ?? "",
     stamp: arrays.acceptanceDateTime[index] ?? "",
   }))
-  const clock = decideClock(stamped, known)
+  const timeZone = decideClock(stamped, known)
   return Result.succeed(stamped.map(({ accession, form, stamp }, index) => ({
     accession,
     form,
     filingDate: arrays.filingDate[index] ?? "",
     reportDate: toCell(arrays.reportDate[index] ?? ""),
-    acceptedAt: known.get(accession) ?? readAcceptanceTime(stamp, clock),
+    acceptedAt: known.get(accession) ?? readAcceptanceTime(stamp, timeZone),
     fileNumber: toCell(arrays.fileNumber[index] ?? ""),
     items: (arrays.items[index] ?? "").split(",").filter((item) => itemPattern.test(item)),
     primaryDocument: toCell(arrays.primaryDocument[index] ?? "") ?? "",
@@ -126,7 +126,7 @@ const decodeArrays = makeJsonDecoder(FilingArrays)
  * Decodes the first page of a company's filings.
  *
  * @param url the SEC's address, even if another server sent the text, because rows link to it
- * @param known acceptance times from the Atom feed or from headers, which decide the clock of the whole document
+ * @param known acceptance times from the Atom feed or from headers, which determine the time zone of the whole document
  */
 export const decodeSubmissions = (
   text: string,
@@ -150,7 +150,10 @@ export const decodeSubmissions = (
     }
   })
 
-/** Decodes an older page, which has the arrays at its top level. Its clock is decided without the other pages. */
+/**
+ * Decodes an older page, whose top level is the arrays of filings. This page alone (and `known`) determines whether its
+ * stamps are UTC or Eastern.
+ */
 export const decodeSubmissionsPage = (
   text: string,
   url: string,

@@ -1,4 +1,7 @@
-/** The SEC's list of symbols (`company_tickers_exchange.json`), and the `ticker_changes` that its copies suggest. */
+/**
+ * Decodes the SEC's list of symbols (`company_tickers_exchange.json`), and finds the `ticker_changes` that copies of
+ * the list suggest.
+ */
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
@@ -56,7 +59,7 @@ export const decodeTickerList = (
     ),
   )
 
-/** Groups the list by CIK. The first symbol of a CIK becomes its primary one. */
+/** Groups the list by CIK. The first symbol of a CIK becomes the primary symbol. */
 export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
     Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {
@@ -65,7 +68,7 @@ export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<str
     }),
   )
 
-/** Whether the new list is more than 1 % shorter, so that it is probably incomplete. */
+/** Whether the new list is more than 1% shorter than the previous one, and thus probably incomplete. */
 export const isShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
   next.length < previous.length * 0.99
 
@@ -76,8 +79,8 @@ const getRoot = (ticker: string) => {
 }
 
 /**
- * Whether the symbol is not that of an ordinary security: preferred shares, rights, units, warrants and when-issued
- * shares (`-P`, `-R`, `-U`, `-W`; as a fifth letter M to P, R, U, V and W), and D after a reverse split.
+ * Whether the symbol denotes preferred shares, rights, units, warrants or when-issued shares (`-P`, `-R`, `-U`, `-W`;
+ * or M to P, R, U, V or W as the fifth letter), or is temporary after a reverse split (D as the fifth letter).
  */
 const isDerived = (ticker: string) => /[-.^][PRUW]/.test(ticker) || /^[A-Z]{4}[DM-PRU-W]$/.test(ticker)
 
@@ -85,13 +88,19 @@ const isRename = (oldTicker: string, newTicker: string) =>
   !isDerived(oldTicker) && !isDerived(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
-/** How long a new symbol must stay. For days, the SEC's list may alternate between an older and a newer state. */
+/**
+ * Days and copies for which a new symbol must stay, because the SEC's list may alternate between an older and a newer
+ * state for days.
+ */
 const [minDays, minCopies] = [7, 3]
 
 /** The symbols of one CIK in each copy, oldest copy first. `tickers` is empty if the copy lacks the CIK. */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
-/** Finds the first unbroken run of copies with the symbol that lasts a week. Later copies of the run are ignored. */
+/**
+ * Finds the first series of successive copies with the symbol that spans `minDays` and has `minCopies`.
+ * The series ends as soon as it is long enough.
+ */
 const findLastingRun = (history: TickerHistory, ticker: string) => {
   let days: ReadonlyArray<string> = []
   for (const { day, tickers } of history) {
@@ -104,7 +113,7 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
   return undefined
 }
 
-/** Pairs a symbol that a company lost with one that it gained in the next copy that lists the company. */
+/** Compares each copy that lists the company with the next such copy, and pairs the lost symbol with the gained one. */
 const findReplacements = (history: TickerHistory) => {
   const listed = history.filter(({ tickers }) => tickers.size > 0)
   return listed.slice(1).flatMap(({ tickers }, index) => {
@@ -113,7 +122,7 @@ const findReplacements = (history: TickerHistory) => {
     const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerived(ticker))
     const [oldTicker] = lost
     const [newTicker] = gained
-    // With several symbols, nothing shows which one replaced which.
+    // If several symbols were lost or gained, nothing shows which one replaced which.
     return lost.length === 1 && gained.length === 1 && oldTicker !== undefined && newTicker !== undefined
       ? [{ oldTicker, newTicker }]
       : []

@@ -47,7 +47,7 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
   return { list: list.success, rejections: [] }
 })
 
-/** Rows of `ticker_changes` for changes that the table does not contain yet. */
+/** Returns rows of `ticker_changes` for the suggested changes that the table does not contain yet. */
 export const findNewTickerChanges = Effect.gen(function* () {
   const copies = yield* Effect.forEach(yield* State.readTickerListCopies, decodeCopy)
   return yield* State.findUnknownTickerChanges(findTickerChanges(copies))

@@ -3,7 +3,7 @@ import { Result } from "effect"
 import { SaxesParser } from "saxes"
 
 export interface XmlElement {
-  /** Without its prefix. */
+  /** The element's name, without the namespace prefix. */
   readonly name: string
   /** Empty if the element has no namespace. */
   readonly namespace: string
@@ -26,7 +26,7 @@ interface OpenElement extends XmlElement {
 
 /**
  * Parses a document and returns its root element. Fails with a reason that contains no text of the document.
- * A DTD is refused, so no entities exist except the five of XML and characters by number.
+ * A DTD is refused, so a document can use only XML's five entities and numeric character references.
  */
 export const parseXml = (text: string): Result.Result<XmlElement, string> => {
   if (text.length > xmlLimits.characters) return Result.fail(`has more than ${xmlLimits.characters} characters`)
@@ -77,13 +77,13 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
 export const findChildren = (parent: XmlElement, name: string) =>
   parent.children.filter((child) => child.name === name && child.namespace === parent.namespace)
 
-/** Returns the only child element with this name. Undefined: there are none or several. */
+/** Returns the only child element with this name. Undefined if there is none, or more than one. */
 export const findChild = (parent: XmlElement | undefined, name: string): XmlElement | undefined => {
   const children = parent === undefined ? [] : findChildren(parent, name)
   return children.length === 1 ? children[0] : undefined
 }
 
-/** Returns the text of an element on one line. Null: it is empty, or holds elements. */
+/** Returns the text of an element on one line. Null if it is empty or contains elements. */
 export const readText = (element: XmlElement | undefined): string | null => {
   if (element === undefined || element.children.length > 0) return null
   const text = element.text.replace(/\s+/g, " ").trim()

@@ -1,4 +1,4 @@
-/** The recorded filings of owners, and how a test reads them. */
+/** Recorded filings of owners, and functions that read them. */
 import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
 import { makeOwnershipRows } from "../../../src/ingest/edgar/OwnershipRows.ts"
 import { listRecordings, readRecording } from "./Recordings.ts"
@@ -11,7 +11,7 @@ export interface OwnershipRecording {
   readonly xml: string
 }
 
-/** All recorded filings of owners. Two Forms 4 are inside full submissions in `archives/`. */
+/** All recorded filings of owners. Two Forms 4 are parts of full submissions in `archives/`. */
 export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
   ...listRecordings("{ownership,schedule13}/*.xml").map((path) => ({ path, xml: readRecording(path) })),
   ...["archives/0000320193-22-000061.txt", "archives/0001127602-25-001055.txt"].map((path) => ({
@@ -20,7 +20,7 @@ export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
   })),
 ]
 
-/** The only malformed recording. The SEC published it nevertheless. */
+/** The only malformed recording: the SEC published a document that is not well-formed XML. */
 export const malformedRecording = "schedule13/schedule13da-zivo-not-well-formed.xml"
 
 export const documentUrl = "https://www.sec.gov/Archives/edgar/data/1/000000000026000001/primary_doc.xml"
@@ -33,7 +33,7 @@ const makeIssuer = (cik: string): Issuer => ({
   exchange: null,
 })
 
-/** Reads a document as the filing of one issuer. */
+/** Makes the rows of a document with the code under test. `issuerCik` is the CIK of the ingested company. */
 export const readFiling = (xml: string, form: string, issuerCik: string) =>
   makeOwnershipRows({
     issuer: makeIssuer(issuerCik),
@@ -41,7 +41,7 @@ export const readFiling = (xml: string, form: string, issuerCik: string) =>
     xml,
   })
 
-/** Returns the text of an element, which a regular expression finds, independently of the parser. */
+/** Returns the text of an element. Uses a regular expression, to be independent of the parser under test. */
 export const findXmlText = (xml: string, element: string) =>
   new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]?.trim() ?? ""
 

@@ -1,4 +1,4 @@
-/** The recorded answers of the SEC, decoded with the code under test. */
+/** Recorded responses of the SEC, decoded with the code under test. */
 import { Result } from "effect"
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -77,7 +77,7 @@ export const submissionsOf = memoize((cik) =>
   Result.getOrThrow(decodeSubmissions(submissionsText(cik), submissionsUrl(cik)))
 )
 
-/** Returns the filings of a company, with those of its older page if one was recorded. */
+/** Returns the filings of a company, including those on its older page if that page was recorded. */
 export const filingsOf = memoize((cik) =>
   cik !== ciks.imunon ? submissionsOf(cik).filings : [
     ...submissionsOf(cik).filings,
@@ -89,7 +89,7 @@ export const filingsOf = memoize((cik) =>
 
 export const factsOf = memoize((cik) => Result.getOrThrow(decodeCompanyFacts(factsText(cik), companyFactsUrl(cik))))
 
-/** Returns the issuer in the submissions. Companies without a symbol get one, so that their filings become rows too. */
+/** Returns the issuer in the submissions. Companies without a symbol get one, so that their filings become rows, too. */
 export const issuerOf = (cik: string): Issuer =>
   submissionsOf(cik).issuer ??
     { cik, ticker: "NONE", tickers: ["NONE"], name: submissionsOf(cik).name, exchange: null }

@@ -1,4 +1,4 @@
-/** Times of acceptance (pitfall 1 of the SEC's data: one field, two clocks). */
+/** Acceptance times (pitfall 1 of the SEC's data: one field is in UTC in some files and in Eastern time in others). */
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
@@ -43,7 +43,7 @@ describe("The acceptance time in submissions", () => {
     assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
   })
 
-  it("is unknown if the hours do not decide the clock (pitfall 1)", () => {
+  it("is unknown if the hours do not show the time zone (pitfall 1)", () => {
     const { filings } = submissionsOf(ciks.siemensEnergy)
     assert.strictEqual(filings.length, 6)
     assert.deepStrictEqual(filings.map(({ acceptedAt }) => acceptedAt), filings.map(() => null))
@@ -59,48 +59,60 @@ describe("The acceptance time in submissions", () => {
     assert.deepStrictEqual(old.filter(({ filingDate }) => filingDate > "2002-05-31"), [])
   })
 
-  it("is decided for the whole file by one exact time (pitfall 1)", () => {
+  it("is known for the whole file if the exact time of one filing is known (pitfall 1)", () => {
     const url = submissionsUrl(ciks.siemensEnergy)
     const exact = readFeedTime("2026-01-16T16:19:42-05:00")
     assert.isNotNull(exact)
     const known = new Map([["0001193805-26-000032", exact]])
     const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
     assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
-    // The stamp of the filing with a known time is 16:19:42, so the clock is Eastern.
+    // The stamp of the filing whose exact time is known is 16:19:42, so the file is in Eastern time.
     // The next filing's stamp, 18:55:38 in February, is thus 23:55:38 UTC.
     assert.strictEqual(isoOf(filings[2]?.acceptedAt), "2021-02-04T23:55:38.000Z")
   })
 })
 
-describe("The clock of a submissions file (UTC or Eastern)", () => {
+describe("The time zone of a submissions file", () => {
   const cases: ReadonlyArray<
     [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, AcceptanceClock | null]
   > = [
     [
-      "is Eastern with hours from 6 to 9",
+      "is Eastern if an hour is between 6 and 9",
       stamped("8-K", "2026-03-02T06:00:01.000Z", "2026-03-02T16:05:00.000Z"),
       "eastern",
     ],
-    ["is UTC with hours from 23 to 3", stamped("8-K", "2026-03-02T23:10:00.000Z", "2026-03-02T16:05:00.000Z"), "utc"],
-    ["is unknown with other hours", stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T21:05:00.000Z"), null],
-    ["is unknown if the hours conflict", stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-02T01:05:00.000Z"), null],
-    ["is not decided by EFFECT", stamped("EFFECT", "2026-03-02T00:30:00.000Z"), null],
-    ["is not decided by midnight", stamped("8-K", "2001-03-02T00:00:00.000Z", "2001-07-02T04:00:00.000Z"), null],
-    ["is not decided by 00:15", stamped("8-K", "2026-03-02T00:15:22.000Z"), null],
-    ["is not decided by text that is not a time", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
+    [
+      "is UTC if an hour is between 23 and 3",
+      stamped("8-K", "2026-03-02T23:10:00.000Z", "2026-03-02T16:05:00.000Z"),
+      "utc",
+    ],
+    [
+      "is unknown if every hour is possible in both time zones",
+      stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T21:05:00.000Z"),
+      null,
+    ],
+    [
+      "is unknown if the hours contradict each other",
+      stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-02T01:05:00.000Z"),
+      null,
+    ],
+    ["does not depend on the hour of an EFFECT filing", stamped("EFFECT", "2026-03-02T00:30:00.000Z"), null],
+    ["does not depend on midnight", stamped("8-K", "2001-03-02T00:00:00.000Z", "2001-07-02T04:00:00.000Z"), null],
+    ["does not depend on 00:15", stamped("8-K", "2026-03-02T00:15:22.000Z"), null],
+    ["does not depend on text that is not a time", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
   ]
   for (const [name, filings, clock] of cases) {
     it(`${name} (pitfall 1)`, () => assert.strictEqual(decideClock(filings), clock))
   }
 
-  it("follows an exact time rather than the hours (pitfall 1)", () => {
+  it("follows from a known exact time even if the hours suggest the other time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T07:05:00.000Z")
     const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T16:05:00Z")]])
     assert.strictEqual(decideClock(filings), "eastern")
     assert.strictEqual(decideClock(filings, known), "utc")
   })
 
-  it("does not follow an exact time that fits neither clock (pitfall 1)", () => {
+  it("does not follow from an exact time that fits the stamp in neither time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z")
     const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T17:05:00Z")]])
     assert.strictEqual(decideClock(filings, known), null)
@@ -108,12 +120,12 @@ describe("The clock of a submissions file (UTC or Eastern)", () => {
 })
 
 describe("Exact times", () => {
-  it("come from an index page, in Eastern time", () => {
+  it("are read from an index page as Eastern time", () => {
     const page = `<div class="infoHead">Accepted</div>\n         <div class="info">2022-11-04 21:03:43</div>`
     assert.strictEqual(isoOf(readIndexPageTime(page)), "2022-11-05T01:03:43.000Z")
   })
 
-  it("come from the Atom feed, with any offset", () => {
+  it("are read from the Atom feed with any UTC offset", () => {
     assert.strictEqual(isoOf(readFeedTime("2025-12-12T18:02:10-05:00")), "2025-12-12T23:02:10.000Z")
     assert.strictEqual(isoOf(readFeedTime("2026-07-01T18:02:10-04:00")), "2026-07-01T22:02:10.000Z")
   })
@@ -131,7 +143,7 @@ describe("Exact times", () => {
   })
 })
 
-// The wall clock of New York according to the runtime's own calendar, independently of the service.
+// Formats the time in New York with the JavaScript runtime, independently of the code under test.
 const newYorkClock = new Intl.DateTimeFormat("en-CA", {
   timeZone: "America/New_York",
   hourCycle: "h23",
@@ -145,7 +157,7 @@ const second = (from: number, until: number) =>
   Schema.Int.check(Schema.isBetween({ minimum: from / 1000, maximum: until / 1000 }))
 
 const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
-/** The days of 2026, in UTC, on which the clocks in New York change. */
+/** The days of 2026, in UTC, on which daylight saving time begins and ends in New York. */
 const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
 const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
 
@@ -173,7 +185,7 @@ describe("Times in rows", () => {
 
         const fromEastern = readAcceptanceTime(`${digits.replace(" ", "T")}.000Z`, "eastern")
         if (isMidnight(digits)) return assert.isNull(fromEastern)
-        // A repeated hour means its second occurrence (D15).
+        // A time in the hour that occurs twice is interpreted as its second occurrence (D15).
         const isRepeated = newYorkDigits(millis + 3_600_000) === digits
         assert.strictEqual(isoOf(fromEastern), new Date(millis + (isRepeated ? 3_600_000 : 0)).toISOString())
       },
@@ -181,14 +193,14 @@ describe("Times in rows", () => {
     )
   }
 
-  it("are midnight if the acceptance time is unknown, and filed_at_time is null (D15)", () => {
+  it("are null in New York time, and midnight at the fixed offset, if the acceptance time is unknown (D15)", () => {
     assert.deepStrictEqual(formatAcceptance({ acceptedAt: null, filingDate: "1996-08-07" }), {
       newYorkTime: null,
       fixedOffsetTime: "1996-08-07 00:00:00",
     })
   })
 
-  it("are unknown without a clock (pitfall 1)", () => {
+  it("are unknown if the time zone of the stamp is unknown (pitfall 1)", () => {
     assert.isNull(readAcceptanceTime("2026-03-02T16:05:00.000Z", null))
   })
 })

@@ -23,7 +23,7 @@ describe("A daily index", () => {
     assert.deepStrictEqual(quarters, ["1", "2", "3", "4"])
   })
 
-  it("lists every row, with old dates of filings that were released later", () => {
+  it("lists every filing, including older ones that were released later", () => {
     const filings = Result.getOrThrow(decodeDailyIndex(text, url))
     assert.strictEqual(filings.length, 298)
     assert.deepStrictEqual(filings[0], {
@@ -37,7 +37,7 @@ describe("A daily index", () => {
     assert.includeMembers(old.map(({ form }) => form), ["CORRESP", "UPLOAD", "REVOKED", "DRS"])
   })
 
-  it("has the same filings as an independent regular expression finds", () => {
+  it("has exactly the filings that an independent regular expression finds", () => {
     const expected = Array.from(
       text.matchAll(/^(\d+)\|.*\|([^|\n]+)\|(\d{4})(\d\d)(\d\d)\|.*?([\d-]{20})\.txt\s*$/gm),
       ([, cik = "", form = "", year, month, day, accession = ""]) => ({
@@ -50,7 +50,7 @@ describe("A daily index", () => {
     assert.deepStrictEqual(Result.getOrThrow(decodeDailyIndex(text, url)), expected)
   })
 
-  it("may cover a quarter, with another format of dates and headings", () => {
+  it("may also be a quarterly index, whose dates and headings have another format", () => {
     const row = "1000045|NICHOLAS FINANCIAL INC|8-K|2021-02-03|edgar/data/1000045/0001193125-21-027041.txt\n"
     const filings = decodeDailyIndex(heading("CIK|Company Name|Form Type|Date Filed|Filename") + row, url)
     assert.deepStrictEqual(Result.getOrThrow(filings), [
@@ -58,7 +58,7 @@ describe("A daily index", () => {
     ])
   })
 
-  it("is read from the right, because names may contain the separator", () => {
+  it("is read correctly if a company's name contains the separator", () => {
     const row = "1|A | B|C|10-K|20210203|edgar/data/1/0001193125-21-027041.txt\r\n\r\n"
     const filings = decodeDailyIndex(heading("CIK|Company Name|Form Type|Date Filed|File Name") + row, url)
     assert.deepStrictEqual(Result.getOrThrow(filings)[0]?.form, "10-K")

@@ -1,4 +1,4 @@
-/** Requests to the SEC: identified, limited across all processes, conditional, and with retries (decision 0104). */
+/** Requests to the SEC: User-Agent, rate limit of all processes, conditional requests and retries (decision 0104). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Logger } from "effect"
@@ -12,7 +12,7 @@ const userAgent = "Acme Inc ops@acme.example"
 
 const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, { www: url, data: url })
 
-/** Makes a rate limiter that never waits, and counts requests and pauses. */
+/** Makes a rate limiter that never waits, but counts requests and pauses. */
 const makeOpenAccess = () => {
   const counts = { pauses: 0, requests: 0 }
   const access = Layer.succeed(FairAccess, {
@@ -25,7 +25,7 @@ const makeOpenAccess = () => {
 const requestPath = (stub: Stub.EdgarStub, path: string) =>
   Effect.flatMap(EdgarClient, ({ request }) => request({ url: stub.url + path })).pipe(Effect.provide(connect(stub)))
 
-/** Advances the test clock in small steps until the effect ends. */
+/** Advances the test clock in small steps until the effect completes. */
 const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)
@@ -35,7 +35,7 @@ const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 describe("The client for the SEC", () => {
-  it("accepts a User-Agent only with an email address (decision 0104)", () => {
+  it("accepts a User-Agent only if it is a valid header value with an email address (decision 0104)", () => {
     const accepted = ["Acme Inc ops@acme.example", "Acme (ops@acme.example)", "Acme <ops@acme.example>"]
     assert.deepStrictEqual(accepted.filter((text) => !isUserAgent(text)), [])
     const refused = [
@@ -49,7 +49,7 @@ describe("The client for the SEC", () => {
     assert.deepStrictEqual(refused.filter(isUserAgent), [])
   })
 
-  it.effect("sends its User-Agent, and reads compressed answers (decision 0104)", () =>
+  it.effect("sends its User-Agent, and reads compressed responses (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const answer = yield* requestPath(stub, "/submissions/CIK0001830056.json")
@@ -72,7 +72,7 @@ describe("The client for the SEC", () => {
       assert.deepStrictEqual(counts, { pauses: 0, requests: 2 })
     }))
 
-  it.effect("sends the validators of the last answer, and understands 304 (decision 0104)", () =>
+  it.effect("sends the validators of the last response, and understands 304 (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([]))
@@ -99,7 +99,7 @@ describe("The client for the SEC", () => {
       assert.strictEqual(stub.requests.length, 6)
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
-  it.effect("waits 1, 2, 4, 8 and 16 seconds before the retries, each with a jitter of 20 % (decision 0104)", () =>
+  it.effect("waits 1, 2, 4, 8 and 16 seconds before the retries, each varied by up to 20% (decision 0104)", () =>
     Effect.gen(function* () {
       const times: Array<number> = []
       const attempt = Effect.flatMap(Clock.currentTimeMillis, (time) => {
@@ -109,7 +109,7 @@ describe("The client for the SEC", () => {
       yield* advanceUntilDone(Effect.flip(Effect.retry(attempt, serverErrorRetries)))
       assert.strictEqual(times.length, 6)
       const delays = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1000)
-      // The clock advances in steps of half a second.
+      // The test clock advances in steps of half a second, so a measured delay may be off by as much.
       for (const [index, delay] of delays.entries()) {
         assert.isAtLeast(delay, 2 ** index * 0.8 - 0.5)
         assert.isAtMost(delay, 2 ** index * 1.2 + 0.5)
@@ -125,7 +125,7 @@ describe("The client for the SEC", () => {
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
   it.effect.each([403, 429, 200])(
-    "pauses after the refusal page with status %i, repeats the request once, and then gives up (decision 0104)",
+    "pauses if the SEC refuses a request with status %i, repeats it once, and then gives up (decision 0104)",
     (status) =>
       Effect.gen(function* () {
         const stub = yield* Stub.startEdgarStub
@@ -150,7 +150,7 @@ describe("The client for the SEC", () => {
       assert.strictEqual(stub.requests.length, 1)
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
-  it.effect("refuses a body of more than 64 MB while it reads it (decision 0104)", () =>
+  it.effect("refuses a body of more than 64 MB (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.answers.set("/submissions/CIK0000000001.json", Stub.makeXmlAnswer("x".repeat(64_000_001)))
@@ -162,7 +162,7 @@ describe("The client for the SEC", () => {
 layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
   excludeTestServices: true,
 })("The rate limit of the SEC", (it) => {
-  it.effect("gives two processes at most 10 slots in any second together (decision 0104)", () =>
+  it.effect("gives two processes together at most 10 slots in any second (decision 0104)", () =>
     Effect.gen(function* () {
       yield* Stub.recordRequestSlots
       const takeSlots = Effect.flatMap(

@@ -1,4 +1,4 @@
-/** Runs of `ingest edgar` against a server that replays the SEC's answers (decision 0105). */
+/** Runs of `ingest edgar` against a server that replays the SEC's responses (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
@@ -31,7 +31,7 @@ const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       )))),
   )
 
-/** Starts a stub of the SEC with several stubCompanies. `ingest` runs the command and returns the requested paths. */
+/** Starts a stub of the SEC with several companies. `ingest` runs the command, and also returns the requested paths. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   Stub.addCompaniesAndFilings(stub)
@@ -114,7 +114,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.match(out, new RegExp(`5 companies, ${run?.documents} documents, ${run?.rejections} set aside, in`))
     })))
 
-  it.effect("adds nothing if it is repeated, and requests no known document (decision 0105)", () =>
+  it.effect("adds nothing if it is repeated, and then requests only lists (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       assertSuccess(yield* ingest("--tickers", "SMEGF,SNOW,ZIVO", "--since", "2026-01-01"))
@@ -140,7 +140,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.include(paths, Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml"))
     })))
 
-  it.effect("finds a filing that appears late, and requests nothing else (decision 0105)", () =>
+  it.effect("downloads a filing that appears late in the list, and no other filing (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const options = ["--tickers", "SNOW", "--since", "2026-01-01", "--only", "news,ownership"]
@@ -165,7 +165,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.match(out, /ownership: \d rows? merged: [1-9]/)
     })))
 
-  it.effect("requests a missing document again, until it is there (decision 0105)", () =>
+  it.effect("requests a missing document again until it is available (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml")
@@ -210,7 +210,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         `/submissions/CIK${stubCompanies.snowflake.cik}.json`,
         "/submissions/CIK0000000042.json",
       ])
-      // The index has not changed since, so no company is visited.
+      // The index has not changed since the second run, so no company is visited.
       const third = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(third.paths.filter((path) => path.startsWith("/submissions/")), [])
     })))
@@ -238,7 +238,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.strictEqual(assertSuccess(yield* ingest(...options)).err, "")
     })))
 
-  it.effect("proposes a symbol change on which the copies of a week agree, once (decision 0105)", () =>
+  it.effect("proposes a symbol change only once, if the copies of a week agree on it (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket
@@ -264,7 +264,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.notInclude(out, "ticker_changes")
     })))
 
-  it.effect("with --out, writes only files, which load accepts (decision 0105)", () =>
+  it.effect("writes only files if --out is given, and load accepts these files (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { environment, ingest } = yield* startMarket
@@ -287,13 +287,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.isAbove(loaded["ownership"]?.length ?? 0, 0)
       assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(yield* readTables, loaded)
-      // Files of an earlier run in the folder are replaced.
+      // Another run with the same folder replaces the files of the earlier run.
       const size = (yield* fs.stat(`${folder}/news.ndjson`)).size
       assertSuccess(yield* ingest(...options, "--out", folder))
       assert.strictEqual((yield* fs.stat(`${folder}/news.ndjson`)).size, size)
     })))
 
-  it.effect("requests only the lists of filings with --dry-run, and changes nothing (decision 0105)", () =>
+  it.effect("requests only lists if --dry-run is given, and changes nothing (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       const empty = yield* readTables
@@ -306,7 +306,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.deepStrictEqual(yield* readRuns, [])
     })))
 
-  it.effect("explains mistakes before it requests anything but the ticker list (decision 0105)", () =>
+  it.effect("explains mistakes in its options before it requests documents of companies (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { environment, ingest, stub } = yield* startMarket
       const refused = yield* ingest("--tickers", "SNOW,AAPX")
@@ -340,7 +340,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.strictEqual(stub.requests.length, 1)
     })))
 
-  it.effect("ends after three documents in a row that cannot be downloaded, and says so to doctor (decision 0105)", () =>
+  it.effect("ends after three consecutive downloads fail, and doctor reports the failure (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { environment, stub } = yield* startMarket
       const list = stub.answers.get(Stub.tickerListPath)?.body ?? ""
@@ -372,7 +372,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.match(out, /tickerline ingest edgar --resume/)
     })))
 
-  it.effect("shows the age of its last success in doctor (operations/ingest-edgar)", () =>
+  it.effect("is reported by doctor with the age of its last success (operations/ingest-edgar)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }

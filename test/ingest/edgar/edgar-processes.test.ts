@@ -1,4 +1,4 @@
-/** Several processes that ingest: rate limit, pause and interruption (decisions 0104 and 0105). */
+/** Processes that ingest: their common rate limit and pause, and their interruption (decisions 0104 and 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
@@ -33,8 +33,8 @@ const waitUntil = (expectation: string, condition: () => boolean) =>
 
 const ingest = (...args: ReadonlyArray<string>) => ["ingest", "edgar", ...args]
 
-layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ingest", (it) => {
-  it.effect("send at most 10 requests in any second together (decision 0104)", () =>
+layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest", (it) => {
+  it.effect("together send at most 10 requests in any second (decision 0104)", () =>
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
       yield* withDatabase(url, Stub.recordRequestSlots)
@@ -49,7 +49,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       assert.isAtMost(busiestSecond, 10)
     }))
 
-  it.effect("both wait after the SEC refuses one of them (decision 0104)", () =>
+  it.effect("all wait after the SEC refuses one of them (decision 0104)", () =>
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
       const only = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
@@ -70,7 +70,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       assert.deepStrictEqual(ended.map(({ code }) => code), [0, 0], ended.map(({ err }) => err).join("\n"))
     }))
 
-  it.effect("continue with the missing companies if --resume follows Ctrl-C or a kill (decision 0105)", () =>
+  it.effect("continue with the remaining companies if they resume a run after Ctrl-C or a kill (decision 0105)", () =>
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
       const isLast = (path: string) => path.startsWith(`/submissions/CIK${stubCompanies.snowflake.cik}`)
@@ -89,7 +89,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
         ),
       )
 
-      // The news of Imunon exceed a batch, so they are loaded before the next company.
+      // Imunon has more rows of news than fit into a batch, so they are loaded before the next company is visited.
       const args = ingest("--tickers", "IMNN,SNOW", "--since", "2000-01-01", "--only", "news")
       const interrupted = yield* startCommandProcess(args, environment)
       yield* waitUntil("the last company is requested", isHanging)

@@ -9,7 +9,7 @@ import type { Submissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
-/** Apple's submissions are used for all companies with recorded facts. Those of the others were not recorded. */
+/** Apple's submissions, used for every company with recorded facts, because those of the others were not recorded. */
 const submissions: Submissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })
@@ -57,7 +57,7 @@ const currentOf = (...counts: ReadonlyArray<MadeFact>) =>
   rowsOfText(makeText(counts)).float_outstanding[0]?.["outstanding"]
 
 describe("A share count", () => {
-  it("comes from the cover page, with the date before filing and the public float in dollars", () => {
+  it("comes from the cover page, in a row with the date of the count and the public float in dollars", () => {
     assert.deepStrictEqual(reportOf(ciks.apple, "0000320193-25-000079"), {
       ticker: "ZYXA",
       filed_at: "2025-10-31",
@@ -77,7 +77,7 @@ describe("A share count", () => {
     })
   })
 
-  it("is current if the newest filing has it", () => {
+  it("is in float_outstanding if the newest filing states it", () => {
     assert.deepStrictEqual(rowsOf(ciks.nvidia).float_outstanding, [{
       ticker: "ZYXA",
       company: "Company",
@@ -106,7 +106,7 @@ describe("A share count", () => {
     )
   })
 
-  it("is unknown if counts ended years before the newest report (pitfall 6)", () => {
+  it("is unknown if the last count was filed years before the newest report (pitfall 6)", () => {
     const text = makeText([{ end: "2010-10-15", val: 900_000_000 }])
     assert.isNull(rowsOfText(text).float_outstanding[0]?.["outstanding"])
     const old = { ...submissions, filings: submissions.filings.filter(({ filingDate }) => filingDate < "2011") }
@@ -115,7 +115,7 @@ describe("A share count", () => {
     assert.strictEqual(rowsOfText(recent).float_outstanding[0]?.["outstanding"], "900000000")
   })
 
-  it("is accepted from a foreign filer, even though its facts have the CIK as text", () => {
+  it("is accepted from a foreign filer, whose facts have the CIK as text", () => {
     assert.deepStrictEqual(
       historyOf(ciks.logisticProperties).map((
         row,
@@ -124,7 +124,7 @@ describe("A share count", () => {
     )
   })
 
-  it("counts as unknown if it is 0, not whole or dated after its filing (pitfall 7)", () => {
+  it("counts as unknown if it is not a positive safe integer, or is dated after its filing (pitfall 7)", () => {
     const unusable = [
       { end: "2025-10-15", val: 0 },
       { end: "2025-10-16", val: 1.5 },
@@ -142,7 +142,7 @@ describe("A share count", () => {
     assert.strictEqual(currentOf({ end: "2025-10-15", val: 5, accn }, { end: "2025-10-15", val: 5, accn }), "5")
   })
 
-  it("needs a second filing after it changed more than tenfold (pitfall 7)", () => {
+  it("must be confirmed by a second filing after it changed more than tenfold (pitfall 7)", () => {
     const before = { end: "2025-05-15", val: 1_000_000 }
     assert.strictEqual(currentOf(before, { end: "2025-08-15", val: 10_000_000 }), "10000000")
     const jump = { end: "2025-08-15", val: 1_000_000_000 }
@@ -156,13 +156,13 @@ describe("A share count", () => {
     )
   })
 
-  it("of Apple never needs confirmation, because its splits were 7-for-1 and 4-for-1", () => {
+  it("of Apple never needs confirmation, because Apple's splits were only 7-for-1 and 4-for-1", () => {
     assert.deepStrictEqual(historyOf(ciks.apple).filter((row) => /Unconfirmed/.test(String(row["details"]))), [])
   })
 })
 
 describe("A public float", () => {
-  it("is never a count of shares, because it is in dollars", () => {
+  it("is never in the columns float, tradable_float and market_cap", () => {
     for (const cik of companiesWithFacts) {
       const { float_outstanding, historical_float_pro } = rowsOf(cik)
       const columns = new Set([...float_outstanding, ...historical_float_pro].flatMap((row) => Object.keys(row)))
@@ -241,9 +241,9 @@ const shuffle = <A>(elements: ReadonlyArray<A>, seeds: ReadonlyArray<number>) =>
     .map(({ element }) => element)
 }
 
-describe("The order of facts", () => {
+describe("Reordered and repeated facts", () => {
   for (const cik of [ciks.nvidia, ciks.apple, ciks.logisticProperties]) {
-    it.prop(`and repetitions do not change the rows of ${cik} (pitfall 8)`, [seeds], ([numbers]) => {
+    it.prop(`do not change the rows of ${cik} (pitfall 8)`, [seeds], ([numbers]) => {
       const changed: unknown = JSON.parse(
         factsText(cik),
         (_, value: unknown) => Array.isArray(value) ? shuffle(value, numbers) : value,

@@ -30,7 +30,7 @@ describe("INGEST_EDGAR", () => {
       assert.deepStrictEqual(autumn, ["2026-11-01T02:15", "2026-11-02T03:15", "2026-11-03T03:15"])
     }))
 
-  it.effect("runs once on the days of a clock change, even at a skipped or repeated time (operations/ingest-edgar)", () =>
+  it.effect("sets one run per day even if a change of daylight saving time skips or repeats its time (operations/ingest-edgar)", () =>
     Effect.gen(function* () {
       const skipped = yield* listRuns("daily 02:30 America/New_York", "2026-03-07T12:00Z", 2)
       assert.deepStrictEqual(skipped, ["2026-03-08T07:30", "2026-03-09T06:30"])
@@ -38,7 +38,7 @@ describe("INGEST_EDGAR", () => {
       assert.deepStrictEqual(repeated, ["2026-11-01T05:30", "2026-11-02T06:30"])
     }))
 
-  it.effect("refuses a schedule that is not daily at a time in a time zone (operations/settings)", () =>
+  it.effect("must be a daily time in a time zone (operations/settings)", () =>
     Effect.gen(function* () {
       const refused = ["22:15", "daily 24:00 UTC", "daily 22:60 UTC", "daily 22:15", "daily 22:15 New_York", "hourly"]
       for (const text of refused) {
@@ -47,7 +47,7 @@ describe("INGEST_EDGAR", () => {
     }))
 })
 
-/** A clock whose time the test sets. Its sleeps last their real time, because those of the database do, too. */
+/** A clock whose time the test sets. Sleeps last as long as with the real clock, because PostgreSQL uses the real time. */
 const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   let offset = 0
   const now = () => live.currentTimeMillisUnsafe() + offset
@@ -67,7 +67,7 @@ const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   return { clock, setTime }
 })
 
-/** Prepares the job. Returns an effect that runs it once, and counts its requests. */
+/** Prepares the job. The result is an effect that runs the job once, and counts the requests to the SEC. */
 const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
   const job = yield* ingestJob.prepare().pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
@@ -95,7 +95,7 @@ const readMetric = (name: string) =>
 layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
   excludeTestServices: true,
 })("The scheduled ingest", (it) => {
-  it.effect("runs at its time, continues a failed run after half an hour, and reports both (operations/ingest-edgar)", () =>
+  it.effect("runs at its time, continues a failed run after half an hour, and updates its metrics (operations/ingest-edgar)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const countNews = Effect.map(

@@ -52,9 +52,12 @@ const rawFilingsOf = (cik: string) => [
   ...(cik === ciks.imunon ? toFilings(parse(readRecording(`submissions/${imunonPage}`))) : []),
 ]
 
-/** Documents with Eastern times, and those whose clock is unknown. The others are in UTC (`recordings/README.md`). */
+/**
+ * Companies whose documents are in Eastern time. Documents of companies in neither set are in UTC
+ * (`recordings/README.md`).
+ */
 const easternFiles = new Set<string>([ciks.apple, ciks.vincerx, ciks.trFinance, ciks.fannieMae])
-const undecidedFiles = new Set<string>([ciks.siemensEnergy])
+const unknownZoneFiles = new Set<string>([ciks.siemensEnergy])
 
 const clock = new Intl.DateTimeFormat("en-CA", {
   timeZone: "America/New_York",
@@ -65,13 +68,13 @@ const clock = new Intl.DateTimeFormat("en-CA", {
 
 const newYorkTimeOf = (cik: string, filing: RawFiling) => {
   const stamp = String(filing["acceptanceDateTime"])
-  if (undecidedFiles.has(cik) || /T0[045]:00:00/.test(stamp)) return null
+  if (unknownZoneFiles.has(cik) || /T0[045]:00:00/.test(stamp)) return null
   return easternFiles.has(cik)
     ? stamp.slice(0, 19).replace("T", " ")
     : clock.format(Date.parse(stamp)).replace(", ", " ")
 }
 
-/** Converts a wall-clock time in New York to -05:00, which is an hour earlier in daylight saving time. */
+/** Converts a New York time to the offset -05:00. During daylight saving time, the result is an hour earlier. */
 const toFixedOffset = (newYorkTime: string) => {
   const asUtc = Date.parse(`${newYorkTime.replace(" ", "T")}Z`)
   const isDaylight =
@@ -92,7 +95,7 @@ const sourceOf = (cik: string, filing: RawFiling) => {
 
 describe("News rows", () => {
   for (const cik of companiesWithSubmissions) {
-    it(`equal the filings of ${cik}, all of them and nothing else`, () => {
+    it(`correspond one to one to the filings of ${cik}`, () => {
       const issuer = issuerOf(cik)
       const rows = makeNewsRows(issuer, filingsOf(cik))
       const raw = rawFilingsOf(cik)
@@ -138,7 +141,7 @@ const statementForms = new Set(["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", 
 
 describe("Registration rows", () => {
   for (const cik of companiesWithSubmissions) {
-    it(`equal the filings of ${cik} with the same file number`, () => {
+    it(`have the values of the filings of ${cik} with the same file number`, () => {
       const rows = makeRegistrationRows(issuerOf(cik), filingsOf(cik))
       const raw = rawFilingsOf(cik)
       for (const row of rows) {
@@ -200,7 +203,7 @@ describe("Registration rows", () => {
 
 describe("Screener rows", () => {
   for (const cik of companiesWithSubmissions) {
-    it(`equal the identity of ${cik}`, () => {
+    it(`have the identity of ${cik} as in its submissions`, () => {
       const { exchanges, filings, name, sicDescription, tickers } = parse(submissionsText(cik))
       const [row] = makeScreenerRows(issuerOf(cik), submissionsOf(cik))
       const times = toFilings(filings.recent)
@@ -231,7 +234,7 @@ describe("Float rows", () => {
     parse(factsText(cik)).facts.dei?.[concept]?.units?.[unit] ?? []
 
   for (const cik of companiesWithFacts) {
-    it(`equal the facts of ${cik}, all of them and nothing else`, () => {
+    it(`have the values of all facts of ${cik}, and no others`, () => {
       const counts = rawFactsOf(cik, "EntityCommonStockSharesOutstanding", "shares")
       const floats = rawFactsOf(cik, "EntityPublicFloat", "USD").filter(({ end, filed, val }) =>
         val > 0 && end <= filed
@@ -262,7 +265,7 @@ describe("Float rows", () => {
       assert.strictEqual(rows.length, new Set([...counts, ...floats].map(({ accn }) => accn)).size)
     })
 
-    it(`have the newest count of ${cik}`, () => {
+    it(`have the newest share count of ${cik}`, () => {
       const newest = rawFactsOf(cik, "EntityCommonStockSharesOutstanding", "shares")
         .toSorted((a, b) => a.filed.localeCompare(b.filed)).at(-1)
       const [row] = rowsOf(cik).float_outstanding

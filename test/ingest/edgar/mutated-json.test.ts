@@ -1,4 +1,4 @@
-/** Damaged documents: each one is decoded into rows that `load` accepts, or rejected. Nothing throws. */
+/** Damaged documents: each is rejected, or decoded into rows that `load` accepts. No function throws. */
 import { assert, describe, it } from "@effect/vitest"
 import { Predicate, Result, Schema } from "effect"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
@@ -82,7 +82,7 @@ const documents: ReadonlyArray<Document> = [
   },
 ]
 
-/** Cells that were found valid, which are not checked again: most cells of damaged documents are undamaged. */
+/** Cells known to be valid. They are not checked again, because most cells of damaged documents are undamaged. */
 const acceptedCells = new Set<string>()
 
 /** Returns the first cell that `load` would refuse. */
@@ -145,7 +145,7 @@ const strangeValues: ReadonlyArray<unknown> = [
   "__proto__",
 ]
 
-/** Replaces or removes one value. */
+/** Replaces or removes one value of a JSON document. `place` selects the value, and `change` the replacement. */
 const mutate = (text: string, place: number, change: number) => {
   const value: unknown = JSON.parse(text)
   const spots: Array<() => void> = []
@@ -206,7 +206,7 @@ describe("A damaged document", () => {
       )
     })
 
-    it(`is rejected if it is JSON of another form: ${document.name}`, () => {
+    it(`is rejected if it is JSON with another structure: ${document.name}`, () => {
       for (const text of ["null", "[]", "{}", "1", `"text"`, `{"cik":"0000320193"}`]) {
         assert.isTrue(Result.isFailure(document.decode(text)), text)
         check(document, text)
@@ -217,7 +217,7 @@ describe("A damaged document", () => {
   const index = readRecording("index/daily-index.master.20200103.excerpt.idx")
 
   it.prop(
-    "is decoded into filings or rejected: a daily index",
+    "is decoded into well-formed filings or rejected: a daily index",
     [number, number, Schema.String],
     ([from, length, inserted]) => {
       const start = from % index.length

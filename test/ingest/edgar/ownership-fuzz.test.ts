@@ -1,4 +1,4 @@
-/** Mutated filings: each has rows that `load` accepts, or is rejected; an address never reaches a row or a reason. */
+/** Mutated filings: each is rejected or has rows that `load` accepts. No row and no reason contains an address. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import { parseXml, xmlLimits } from "../../../src/ingest/edgar/XmlDocument.ts"
@@ -7,7 +7,7 @@ import { makeRowValidator } from "../../../src/load/RowValidation.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { findForm, findIssuerCik, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 
-/** An address that no recording contains. */
+/** An invented address that no recording contains. */
 const address = "77 Fictional Boulevard, Nowhere 00777"
 
 const addresses = {
@@ -16,7 +16,7 @@ const addresses = {
     `<personPhoneNum>${address}</personPhoneNum>`,
 }
 
-/** Inserts addresses where the SEC's documents have them. They were removed from the recordings. */
+/** Inserts addresses where the SEC's documents have them. Real addresses were removed from the recordings. */
 const addAddresses = (xml: string) =>
   xml.replaceAll("</reportingOwnerId>", `</reportingOwnerId>${addresses.form}`)
     .replaceAll("</issuerName>", `</issuerName>${addresses.schedule}`)
@@ -39,7 +39,7 @@ const billionLaughs = dtd(
     Array.from({ length: 12 }, (_, index) => `<!ENTITY a${index + 1} "${`&a${index};`.repeat(10)}">`).join(""),
 )
 
-/** Texts to insert at a random place. */
+/** Strings to insert at a random place. */
 const fragments = [
   "<",
   "</value>",
@@ -67,7 +67,7 @@ const fragments = [
   "e",
 ]
 
-/** Texts to insert at the beginning of a document. */
+/** Strings to insert at the beginning of a document. */
 const beginnings = [
   billionLaughs,
   dtd(`<!ENTITY a12 SYSTEM "file:///etc/passwd">`),
@@ -75,7 +75,7 @@ const beginnings = [
   `<!DOCTYPE html>`,
 ]
 
-/** Mutations of a document at a random place. `choice` is another random number. */
+/** Ways to mutate a document. `place` is a random position, and `choice` selects what to change or insert there. */
 const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) => Buffer> = [
   (bytes, place, choice) => {
     const flipped = Buffer.from(bytes)
@@ -89,11 +89,12 @@ const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) =>
     return Buffer.concat([bytes.subarray(0, place), bytes.subarray(start, start + 300), bytes.subarray(place)])
   },
   (bytes, place, choice) => insert(bytes, place, fragments[choice % fragments.length] ?? ""),
-  // Removes the next tag, its text, or both, so that the rest is often well-formed.
+  // Removes the tag after `place`, if `place` is outside a tag.
   (bytes, place) => {
     const [start, end] = [bytes.indexOf("<", place), bytes.indexOf(">", place)]
     return start === -1 || end < start ? bytes : Buffer.concat([bytes.subarray(0, start), bytes.subarray(end + 1)])
   },
+  // Replaces what is between the next `>` and the next `</`, so that the rest is often well-formed.
   (bytes, place, choice) => {
     const [start, end] = [bytes.indexOf(">", place) + 1, bytes.indexOf("</", place)]
     const text = fragments[choice % fragments.length] ?? ""
@@ -107,7 +108,7 @@ const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) =>
 
 const Choice = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))
 
-/** A mutation, its place and its choice. */
+/** The index of a mutation, and the two random arguments for it: `place` and `choice`. */
 const Step = Schema.Tuple([Choice, Choice, Choice])
 
 const seen = { rows: 0, rejections: 0 }
@@ -195,7 +196,7 @@ describe("Hostile documents", () => {
     rejects(`<r>${"x".repeat(characters)}</r>`, `has more than ${characters} characters`)
   })
 
-  it("may have a large text that no row contains, but not a large name", () => {
+  it("may contain long text outside the values of rows, but no long name", () => {
     const [document] = documents
     const text = "x&amp;".repeat(100_000)
     const xml = document?.bytes.toString().replace("</footnotes>", `<footnote>${text}</footnote></footnotes>`) ?? ""

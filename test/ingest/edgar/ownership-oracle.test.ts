@@ -1,4 +1,7 @@
-/** Compares every value of every row with its document, which regular expressions and floating-point numbers read. */
+/**
+ * Compares every value of every row with its document, which is read here with regular expressions and floating-point
+ * numbers, independently of the code under test.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import {
@@ -23,7 +26,7 @@ const textOrNull = (text: string) => text === "" ? null : decodeEntities(text)
 /** Returns the content of `<value>` inside an element. */
 const findValue = (xml: string, element: string) => findXmlText(findAll(xml, element)[0] ?? "", "value")
 
-/** The kinds of all securities in the recordings, as a person reads their titles. */
+/** The kind of each security in the recordings, assigned by hand from its title. */
 const kinds: { readonly [title: string]: string } = {
   "Class A Common Stock": "common",
   "Common Stock": "common",
@@ -46,7 +49,7 @@ const kindOf = (title: string) => {
   return kind
 }
 
-/** Adds the last amount of each position. `element` is the element of a line that holds the amount. */
+/** Adds up the last amount of each position. `element` is the element of a line that contains the amount. */
 const sumLast = (lines: ReadonlyArray<string>, element: string) => {
   const last = new Map<string, number>()
   for (const line of lines) {
@@ -152,13 +155,13 @@ const readScheduleRows = (xml: string) => {
 describe("Values of ownership rows", () => {
   const wellFormed = ownershipRecordings.filter(({ path }) => path !== malformedRecording)
 
-  it("are those of recorded filings that all have owners", () => {
+  it("come from recordings that all have owners or reporting persons", () => {
     assert.strictEqual(wellFormed.length, 18)
     wellFormed.forEach(({ path, xml }) => assert.match(xml, /rptOwnerName|reportingPersonName/, path))
   })
 
   for (const { path, xml } of wellFormed) {
-    it(`all equal their document: ${path}`, () => {
+    it(`are equal to those in the document: ${path}`, () => {
       const rows = Result.getOrThrow(readFiling(xml, findForm(xml), findIssuerCik(xml)))
       assert.deepStrictEqual<unknown>(rows, findForm(xml).startsWith("S") ? readScheduleRows(xml) : readFormRows(xml))
     })

@@ -13,7 +13,7 @@ interface ExpectedFiling {
   readonly reported_date: string | null
   readonly event_date: string | null
   readonly element: string
-  /** The owner's columns in each row. Those that are left out are null. */
+  /** The columns about the owner in each row. Columns that are left out are expected to be null. */
   readonly owners: ReadonlyArray<RowCells>
 }
 
@@ -253,7 +253,7 @@ const makeExpectedRows = ({ element, event_date, form, owners, reported_date }: 
   }))
 
 describe("The rows of ownership from recorded filings", () => {
-  it("are expected for each recording but the malformed one", () => {
+  it("have expected values for each recording but the malformed one", () => {
     const paths = ownershipRecordings.map(({ path }) => path)
     assert.sameMembers([...Object.keys(expected), malformedRecording], paths)
   })

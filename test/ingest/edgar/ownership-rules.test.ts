@@ -1,4 +1,4 @@
-/** The rules for ownership rows that the recordings do not show (decision 0100). */
+/** Rules for ownership rows of which the recordings contain no example (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/OwnershipRows.ts"
@@ -102,7 +102,7 @@ const reasonOf = (xml: string, form = "4", issuer = cik) => {
 }
 
 describe("The number of common shares in Forms 3, 4 and 5", () => {
-  it("is the sum of the last lines of all positions", () => {
+  it("is the sum of the last line of each position", () => {
     const amount = commonShares(
       trade({ held: "100" }),
       trade({ held: "80", nature: "By Trust" }),
@@ -113,23 +113,23 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     assert.strictEqual(amount, "135")
   })
 
-  it("distinguishes direct from indirect ownership, even if the nature of the latter is empty", () => {
+  it("includes direct and indirect ownership as two positions, even if the nature of the ownership is empty", () => {
     assert.strictEqual(commonShares(trade({ held: "80" }), trade({ held: "70", nature: "" })), "150")
   })
 
-  it("distinguishes trusts by their footnotes alone", () => {
+  it("includes two trusts as two positions even if only their footnotes differ", () => {
     const [first, second] = [["F1", "F9"], ["F2", "F9"]]
     const trusts = [{ held: "80", footnotes: first }, { held: "70", footnotes: second }]
     const lines = trusts.map(({ footnotes = [], held }) => trade({ held, nature: "By Trust", footnotes }))
     assert.strictEqual(commonShares(...lines), "150")
   })
 
-  it("is unknown if one line's footnotes include those of another, so that they may be one position or two", () => {
+  it("is unknown if the footnotes of one line include those of another, because the lines may be one position or two", () => {
     const lines = [[], ["F1"]].map((footnotes) => trade({ held: "80", nature: "By Trust", footnotes }))
     assert.isNull(commonShares(...lines))
   })
 
-  it("is unknown if a holding looks like the position of another line", () => {
+  it("is unknown if a holding may be the same position as another line", () => {
     assert.isNull(commonShares(trade({ held: "80" }), holding({ held: "70" })))
     assert.isNull(commonShares(holding({ held: "80" }), holding({ held: "70" })))
   })
@@ -147,7 +147,7 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     assert.strictEqual(commonShares(trade({ held: "1.5" }), trade({ held: "2.7501", nature: "401(k)" })), "4")
   })
 
-  it("may be the largest integer that a column can hold, but not the next one", () => {
+  it("may be at most the largest integer that a column accepts", () => {
     assert.strictEqual(commonShares(trade({ held: "9007199254740991" })), "9007199254740991")
     const shares = [trade({ held: "9007199254740991" }), trade({ held: "1", nature: "By Trust" })]
     assert.strictEqual(reasonOf(writeForm({ shares })), "has more than 9007199254740991 shares")
@@ -162,7 +162,7 @@ describe("The amount of other securities in Forms 3, 4 and 5", () => {
     assert.strictEqual(options(...grants), "100")
   })
 
-  it("distinguishes grants by footnotes in place of their dates", () => {
+  it("counts grants separately if the footnotes in place of their dates differ", () => {
     const grants = ["F1", "F2"].map((exercise) =>
       derivativeTrade({ title: "Stock Option", exercise, held: "50", traded: "10", underlying: "10" })
     )
@@ -204,7 +204,7 @@ describe("The amount of other securities in Forms 3, 4 and 5", () => {
 })
 
 describe("Titles of securities", () => {
-  it("decide the kind of shares", () => {
+  it("determine the kind of shares", () => {
     const titles = {
       "Common Stock, par value $0.001 per share": "common",
       "COMMON": "common",
@@ -230,7 +230,7 @@ describe("Titles of securities", () => {
     )
   })
 
-  it("decide the kind of derivatives", () => {
+  it("determine the kind of derivatives", () => {
     const titles = {
       "Employee Stock Option (rights to buy)": "option",
       "Call Option (right to buy)": "option",
@@ -280,7 +280,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
     )
   })
 
-  it("have holdings of the date of the last transaction, even if dates have an offset", () => {
+  it("have the last transaction's date as the date of their holdings, even if dates have an offset", () => {
     const shares = [trade({ held: "1", date: "2026-02-23" }), trade({ held: "1", date: "2026-02-20-05:00" })]
     const row = firstRow({ period: "2026-02-19-05:00", shares })
     assert.deepInclude(row, { event_date: "2026-02-19", reported_date: "2026-02-23" })
@@ -288,7 +288,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
 })
 
 describe("Reporting persons in Schedules 13D and 13G", () => {
-  it("have a type only above five and ten percent", () => {
+  it("have a type only if they hold more than five or more than ten percent", () => {
     const percentages = ["10.01", "10.0", "5.1", "5", "0"]
     const rows = schedule("Common Stock", ...percentages.map((percent) => ({ percent })))
     assert.deepStrictEqual(rows.map(({ owner_type }) => owner_type), [
@@ -300,12 +300,12 @@ describe("Reporting persons in Schedules 13D and 13G", () => {
     ])
   })
 
-  it("have percentages as fractions of four decimals, rounded half up", () => {
+  it("have percentages as fractions with four decimals, rounded half up", () => {
     const rows = schedule("Common Stock", ...["6.125", "6.1249", "100", "0.004"].map((percent) => ({ percent })))
     assert.deepStrictEqual(rows.map((row) => row["percent_of_class"]), ["0.0613", "0.0612", "1.0000", "0.0000"])
   })
 
-  it("have the amount in the column of its class, or in none", () => {
+  it("have their amount in the column for the kind of shares, or in none", () => {
     const amountsOf = (title: string) =>
       schedule(title, { amount: "5.9" }).map((row) => [row["common_shares_amount"], row["preferred_shares_amount"]])
     assert.deepStrictEqual(amountsOf("Ordinary Shares"), [["5", null]])
@@ -325,7 +325,7 @@ describe("Misplaced elements", () => {
     assert.strictEqual(reasonWith(`<rptOwnerName xmlns="urn:other">Doe Jane</rptOwnerName>`), reason)
   })
 
-  it("never give a CIK to a person who has none, even if the element has zeros", () => {
+  it("never give a CIK to a person who is marked as having none, even if there is a CIK of zeros", () => {
     const xml = writeSchedule("Common Stock", { cik: "0000000000" })
     const marked = xml.replace("<reportingPersonCIK>", "<reportingPersonNoCIK>Y</reportingPersonNoCIK>$&")
     const [row] = Result.getOrThrow(readFiling(marked, "SCHEDULE 13D", cik))
@@ -371,7 +371,7 @@ describe("Rejected ownership documents", () => {
     )
   })
 
-  it("do not include filings about another issuer, which just have no rows", () => {
+  it("do not include filings about another issuer, which simply have no rows", () => {
     assert.deepStrictEqual(rowsOf({ issuer: "43" }), [])
   })
 

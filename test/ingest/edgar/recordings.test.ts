@@ -1,4 +1,4 @@
-/** The recorded answers of the SEC contain no addresses, telephone numbers or tax numbers. */
+/** The recorded responses of the SEC contain no addresses, telephone numbers or tax numbers. */
 import { assert, describe, it } from "@effect/vitest"
 import { listRecordings, readRecording } from "./Recordings.ts"
 

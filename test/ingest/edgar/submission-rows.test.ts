@@ -89,7 +89,7 @@ describe("News of a filing", () => {
     assert.strictEqual(issuerOf(ciks.fannieMae).tickers.length, 16)
   })
 
-  it("has one row for each company that a filing names", () => {
+  it("has one row for each company that the filing names", () => {
     const accession = "0000320193-22-000061"
     assert.strictEqual(newsOf(ciks.apple, accession)?.["id"], `0000320193-${accession}`)
     assert.strictEqual(newsOf(ciks.appleOfficer, accession)?.["id"], `0001462356-${accession}`)
@@ -128,7 +128,7 @@ describe("A registration", () => {
       "1 prospectus (424B3), latest 2025-06-13. The type follows from the form; the text may show a resale or an " +
         "equity line.",
     )
-    // The notice is stamped with 00:15 of a later day, so it is the last change.
+    // The notice is stamped with 00:15 of a later day, so it is the last update of the registration.
     assert.strictEqual(row?.["last_updated"], "2025-06-16 00:15:23")
   })
 
@@ -150,7 +150,7 @@ describe("A registration", () => {
     assert.strictEqual(mef?.["type"], "offering")
   })
 
-  it("has been effective since an unknown day if only a prospectus from before EFFECT shows it", () => {
+  it("has been effective since an unknown day if only a prospectus from before the first EFFECT notices shows it", () => {
     const row = registrationOf(ciks.imunon, "333-115890")
     assert.strictEqual(row?.["filed_at"], "2004-05-26")
     assert.strictEqual(row?.["effective_status"], "true")
@@ -181,7 +181,7 @@ describe("A registration", () => {
     )
   })
 
-  it("leaves out S-8, F-6 and prospectuses whose statement is not listed", () => {
+  it("is never made from an S-8, an F-6 or prospectuses whose statement is not listed", () => {
     const forms = [ciks.apple, ciks.imunon, ciks.vincerx, ciks.siemensEnergy].flatMap((cik) =>
       registrationsOf(cik).map((row) => row["form_type"])
     )
@@ -218,7 +218,7 @@ describe("A registration", () => {
   })
   const makeRow = (...filings: ReadonlyArray<Filing>) => registrationsOf(ciks.imunon, filings)[0]
 
-  it("is pending without a notice, and again after a withdrawal was withdrawn (RW WD)", () => {
+  it("is pending without a notice, and pending again after its withdrawal was withdrawn (RW WD)", () => {
     assert.strictEqual(makeRow(base)?.["headline"], "S-1 of Imunon, Inc.: pending")
     const row = makeRow(later("RW WD", "2026-01-09"), later("RW", "2026-01-07"), base)
     assert.strictEqual(row?.["headline"], "S-1 of Imunon, Inc.: pending")
@@ -230,7 +230,7 @@ describe("A registration", () => {
     assert.strictEqual(makeRow(s3, later("424B7", "2026-01-09"), later("424B5", "2026-01-10"))?.["type"], "shelf")
   })
 
-  it("does not take the notice of an amendment for the first one", () => {
+  it("does not mistake the notice of an amendment for the first notice", () => {
     const row = makeRow(
       base,
       later("424B3", "2026-01-09"),
@@ -297,7 +297,7 @@ describe("Submissions", () => {
     assert.isNull(submissionsOf(ciks.appleOfficer).issuer)
   })
 
-  it("list their older pages, which have the arrays at the top level", () => {
+  it("list their older pages, whose arrays are at the top level", () => {
     assert.deepStrictEqual(submissionsOf(ciks.imunon).pages, [
       { name: imunonPage, filingFrom: "1996-08-07", filingTo: "2010-07-24" },
     ])
@@ -308,7 +308,7 @@ describe("Submissions", () => {
     assert.strictEqual(page.filter(({ primaryDocument }) => primaryDocument === "").length, 47)
   })
 
-  it("lead to the XML behind a rendering", () => {
+  it("name a rendering, from which the URL of the XML follows", () => {
     const filing = filingsOf(ciks.imunon).find(({ form }) => form === "3")
     assert.strictEqual(filing?.primaryDocument, "xslF345X02/rdgdoc.xml")
     assert.strictEqual(
@@ -343,7 +343,7 @@ describe("Submissions", () => {
     assert.strictEqual(reject("[]"), "does not have the expected form")
   })
 
-  it("may contain elements that are not known yet", () => {
+  it("may contain properties that are not known yet", () => {
     const extended = text.replace(`"cik"`, `"newElement":{"a":1},"cik"`).replace(`"form":[`, `"newArray":[],"form":[`)
     assert.deepStrictEqual(decodeSubmissions(extended, url), decodeSubmissions(text, url))
   })

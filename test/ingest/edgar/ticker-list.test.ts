@@ -19,7 +19,7 @@ const dayOf = (number: number) => new Date(Date.UTC(2026, 0, 1 + number)).toISOS
 
 const makeRow = (ticker: string): ListedTicker => ({ cik, name: "Company", ticker, exchange: "Nasdaq" })
 
-/** Makes a copy for each pair of a day's number and the company's symbols, separated by spaces. */
+/** Makes one copy per argument: the number of the day, and the company's symbols, separated by spaces. */
 const makeCopies = (...copies: ReadonlyArray<readonly [number, string]>): ReadonlyArray<TickerListCopy> =>
   copies.map(([day, tickers]) => ({
     day: dayOf(day),
@@ -57,7 +57,7 @@ describe("A ticker list", () => {
     ])
   })
 
-  it("is rejected in another format", () => {
+  it("is rejected if it has another format", () => {
     const reject = (text: string) =>
       Result.match(decodeTickerList(text, tickerListUrl()), {
         onSuccess: () => "accepted",
@@ -76,7 +76,7 @@ describe("A ticker list", () => {
     assert.strictEqual(reject("<html>"), "is a page of HTML or XML instead of JSON")
   })
 
-  it("groups the symbols of a company, the first one being the primary symbol (pitfall 5)", () => {
+  it("groups the symbols of a company, with the first as the primary symbol (pitfall 5)", () => {
     const rows = [makeRow("TWO"), { ...makeRow("XYZ"), cik: "0000000002" }, makeRow("TWO-PC")]
     assert.deepStrictEqual(groupIssuers(rows).get(cik), {
       cik,
@@ -87,7 +87,7 @@ describe("A ticker list", () => {
     })
   })
 
-  it("has shrunk if it lacks more than 1 % of the rows (pitfall 2)", () => {
+  it("has shrunk if it lacks more than 1% of the rows (pitfall 2)", () => {
     assert.isTrue(isShrunk({ length: 10_418 }, { length: 9_304 }))
     assert.isFalse(isShrunk({ length: 10_000 }, { length: 9_900 }))
     assert.isTrue(isShrunk({ length: 10_000 }, { length: 9_899 }))
@@ -107,7 +107,7 @@ describe("Copies of the ticker list", () => {
     assert.deepStrictEqual(findTickerChanges(tickerListCopies()), [])
   })
 
-  it("suggest only the rename once the new state has lasted for a week (pitfalls 2 and 3)", () => {
+  it("suggest the rename, and nothing else, once the new state has lasted for a week (pitfalls 2 and 3)", () => {
     const copies = tickerListCopies()
     const { rows = [] } = copies.at(-1) ?? {}
     const later = ["2026-06-19", "2026-06-24", "2026-06-30"].map((day) => ({ day, rows }))
@@ -133,7 +133,7 @@ describe("Copies of the ticker list", () => {
   const standing = (oldTickers: string, newTickers: string) =>
     findPairs(makeCopies([0, oldTickers], [1, newTickers], [4, newTickers], [8, newTickers]))
 
-  it("suggest a change that lasts for a week in three copies", () => {
+  it("suggest a change that has lasted for a week and in three copies", () => {
     assert.deepStrictEqual(standing("FB", "META"), [["FB", "META", "2026-01-02"]])
     assert.deepStrictEqual(findPairs(makeCopies([0, "FB"], [1, "META"], [4, "META"], [7, "META"])), [])
     assert.deepStrictEqual(findPairs(makeCopies([0, "FB"], [1, "META"], [8, "META"])), [])
@@ -179,7 +179,7 @@ describe("Copies of the ticker list", () => {
     )
   })
 
-  it("date the change from the first day of the unbroken run (pitfall 2)", () => {
+  it("date the change from the first day since which the new symbol was in every copy (pitfall 2)", () => {
     const copies = makeCopies([0, "FB"], [1, "META"], [2, ""], [4, "META"], [6, "META"], [12, "META"])
     assert.deepStrictEqual(findPairs(copies), [["FB", "META", "2026-01-05"]])
   })
@@ -192,12 +192,12 @@ describe("Copies of the ticker list", () => {
 })
 
 // ----------------------------------------------------------------------------------------------------------------
-// A model that follows the definition instead of scanning
+// A model that follows the definition literally instead of scanning the copies
 // ----------------------------------------------------------------------------------------------------------------
 
 const symbols = ["FB", "META", "TWO", "XY"] as const
 
-/** For each copy: the number of days since the previous copy, and the symbols that it has. */
+/** For each copy: the number of days since the previous copy, and the company's symbols in the copy. */
 const Histories = Schema.Array(Schema.Tuple([
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })),
   Schema.Array(Schema.Literals(symbols)).check(Schema.isMaxLength(2)),
@@ -235,7 +235,7 @@ const findByDefinition = (copies: ReadonlyArray<TickerListCopy>) => {
 }
 
 describe("Random copies", () => {
-  it.prop("suggest exactly the changes of the definition (pitfall 2)", [Histories], ([history]) => {
+  it.prop("suggest exactly the changes that follow from the definition (pitfall 2)", [Histories], ([history]) => {
     let day = 0
     const copies = history.map(([step, tickers]) => {
       day += step
@@ -244,7 +244,7 @@ describe("Random copies", () => {
     assert.sameDeepMembers(findPairs(copies), findByDefinition(copies))
   }, { arbitrary: { runs: getInputCount(3000) } })
 
-  it("are not all without a change, so that the comparison means something", () => {
+  it("may suggest a change, so that the comparison means something", () => {
     const copies = makeCopies([0, "FB"], [2, "META"], [6, "META TWO"], [9, "META"])
     assert.deepStrictEqual(findByDefinition(copies), [["FB", "META", "2026-01-03"]])
     assert.deepStrictEqual(findPairs(copies), [["FB", "META", "2026-01-03"]])
