@@ -17,7 +17,7 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 
 type Comparison = ">=" | "<=" | "="
 
-/** Rounds a decimal bound outward to a `bigint` bound, so that it excludes no row within the decimal bound. */
+/** Rounds a decimal bound outward to a `bigint`. No row that meets the decimal bound is outside the rounded bound. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
   const exact = BigDecimal.fromStringUnsafe(bound)

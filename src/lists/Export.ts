@@ -188,7 +188,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
     trailers: {},
     endListeners: [],
   }
-  /** Calls each listener once, however the stream ends. */
+  /** Calls each listener once, no matter how the stream ends. */
   const end = (status: number) => {
     for (const notify of streamedExport.endListeners.splice(0)) notify(status)
   }

@@ -52,7 +52,7 @@ export interface ListClauses extends PageClauses {
    * offset. If the query follows lineages, the SQL reads each period separately.
    */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
-  /** Set if the query follows lineages. Without `fromPage`, `select` must join it and select `lineage_ticker`. */
+  /** Set if the query follows lineages. Without `fromPage`, `select` must use `period.from` and add `lineage_ticker`. */
   readonly period: SymbolPeriodClauses | undefined
 }
 
@@ -84,7 +84,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of SQL's `count` if a result is a group of rows. `select` returns its columns after the record. */
+  /** The argument of SQL's `count` if results are groups of rows. `select` must return the columns in this argument. */
   readonly countedExpression?: Statement.Fragment
   /** Returns the `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
@@ -138,7 +138,7 @@ const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
- * natural limit. A statement with hundreds of parameters is compiled for each request.
+ * natural limit. A statement with hundreds of parameters is not stored, but compiled for each request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536

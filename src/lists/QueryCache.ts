@@ -141,7 +141,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             }))
         }
 
-        /** Waits for a pending read of the same result, or starts a read. Starts one if the other is interrupted. */
+        /** Waits for a pending read of the same result. Starts a read if there is none, or if it is interrupted. */
         const readOnce = (key: string, query: Query, version: string): Effect.Effect<CachedResult, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`

@@ -10,7 +10,7 @@ export const csvNewline = "\r\n"
 /** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/** Matches text that a spreadsheet may run as a formula. Some of them skip white space or accept full-width signs. */
+/** Matches text that a spreadsheet may run as a formula. Some spreadsheets skip white space, or accept `＝`. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
