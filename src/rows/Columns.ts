@@ -94,7 +94,7 @@ export const booleanColumn = (description: string) =>
 export const textArrayColumn = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder }),
-    insert: Schema.Array(TrimmedText).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] })
+    insert: Schema.Array(TrimmedText).annotate({ title: "list of strings", description, examples: [["8-K", "S-3"]] })
       .pipe(
         Schema.withDecodingDefaultKey(Effect.succeed([])),
       ),

@@ -105,7 +105,7 @@ const wrongValues = ["", "x", "-1", "1e400", "2025-02-30", "@@", "a\0b", "2999-0
 
 type Chooser = ReturnType<typeof makeRandomChooser>
 
-/** A list with some of its results. Requests take the values of their filters from these. */
+/** A list and some of its results, from which requests take the values of their filters. */
 interface SampledList {
   readonly list: ReferenceList
   readonly samples: ReadonlyArray<object>

@@ -112,7 +112,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
             yield* Effect.sleep("100 millis")
             yield* writer(second)
           }))
-        // The writers update the tables in opposite orders, which would be a deadlock if they blocked each other.
+        // The writers update the tables in opposite orders, which would cause a deadlock if they blocked each other.
         yield* Effect.all(
           Array.from(
             { length: 4 },

@@ -45,7 +45,7 @@ const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | und
   "/v1/split-status": "filed_at",
 }
 
-/** Lists that are not in this test: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
+/** Lists that this test omits: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
 const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1/timeline"])
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
@@ -218,7 +218,7 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
 const makeCase = (seed: number, path: string) => {
   const choose = makeRandomChooser(seed)
   const first = makeCompany(choose, "0000000001", symbols)
-  // The second company either may share symbols with the first, so that both match a symbol, or has other symbols.
+  // The second company may use symbols of the first, so that both companies match a symbol, or uses only others.
   const isRecycled = choose([true, false]) && first.periods.length > 1
   const firstSymbols = new Set(first.periods.map(({ symbol }) => symbol))
   const others = isRecycled ? symbols : symbols.filter((symbol) => !firstSymbols.has(symbol))

@@ -75,7 +75,7 @@ const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
 const isTyped = ({ kind }: DocumentedParameter) =>
   kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
 
-/** Parameters without a type, which are tested one by one. */
+/** Parameters without a type. Each is tested on its own. */
 const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
     endpoint,

@@ -28,7 +28,7 @@ const omitChangingHeaders = (headers: Readonly<Record<string, string>>) =>
 /** Waits until every instance must have noticed a commit (D17). */
 const waitForVersions = Effect.sleep("1 second")
 
-/** Sends a request five times. The database answers two, the query cache one, and the response cache two. */
+/** Sends a request five times. The database responds twice, then the query cache once, then the response cache. */
 const requestFiveTimes = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
     const ask = requestOverWire(port, path, key, options)

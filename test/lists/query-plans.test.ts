@@ -17,7 +17,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 /** Rows per table: enough that PostgreSQL prefers an index to a sequential scan. */
 const rows = 4_000
 
-/** Two chains of twelve links, from T1 to T13 and from T601 to T613, and one of one link, from T701 to T702. */
+/** Stores two chains of twelve links, T1 to T13 and T601 to T613, and a chain of a single link, T701 to T702. */
 const storeChains = Effect.forEach(
   [...[1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))), { first: 701, link: 0 }],
   ({ first, link }) =>
