@@ -52,7 +52,7 @@ export interface ListClauses extends PageClauses {
    * offset. If the query follows lineages, the SQL reads each period separately.
    */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
-  /** Set if the query follows lineages. Without `fromPage`, `select` must use `period.from` and add `lineage_ticker`. */
+  /** Set if the query follows lineages. Without `fromPage`, `select` must use its `from` and add `lineage_ticker`. */
   readonly period: SymbolPeriodClauses | undefined
 }
 
