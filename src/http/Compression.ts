@@ -5,7 +5,7 @@ import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
 import { addEncodingToVary } from "./ConditionalRequests.ts"
 
-/** Uses low compression levels, which save the most bytes per millisecond on JSON rows. */
+/** Compresses at low levels, because these save the most bytes of JSON rows per millisecond. */
 const compress = HttpMiddleware.compression({
   algorithms: ["zstd", "br", "gzip"],
   minSize: 1024,

@@ -13,7 +13,7 @@ export const addEncodingToVary = (vary = "") =>
 
 /**
  * Adds the content encoding to `ETag`, and `Accept-Encoding` to `Vary`.
- * A 304 needs the same `Vary`, but Effect's compression skips responses without a body.
+ * Effect's compression does not add `Vary` to a 304, which has no body but needs the same `Vary` as its 200.
  */
 export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
   const { "content-encoding": encoding, etag, vary } = response.headers
@@ -27,8 +27,8 @@ const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
 
 /**
- * Returns the tag in `If-None-Match` that matches the ETag, without `W/`; for `*`, the ETag itself. Undefined if none
- * matches. A tag may be weak or have the suffix of a content encoding.
+ * Returns the tag in `If-None-Match` that matches the ETag, regardless of `W/` and the suffix of a content encoding.
+ * The returned tag lacks `W/`. Returns the ETag itself for `*`, and undefined if no tag matches.
  */
 export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
   if (ifNoneMatch === undefined) return undefined

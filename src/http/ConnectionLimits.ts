@@ -21,7 +21,7 @@ export interface ConnectionTimeouts {
   readonly request: Duration.Duration
   /**
    * Maximum time until the client has received the response; more than twice as long as the slowest query takes.
-   * The time starts again if the client has read at least `minProgressBytes` of an unfinished response.
+   * When the time is up, it starts again if the client has meanwhile received `minProgressBytes` of the response.
    */
   readonly response: Duration.Duration
   /** Time from the beginning of a shutdown until the remaining connections are closed. */
@@ -39,12 +39,12 @@ const minProgressBytes = 65_536
 
 const endlessResponses = new WeakSet<object>()
 
-/** Exempts a response from the time limit as long as the client keeps reading what is written, however little. */
+/** Lets a response take any time, as long as the client keeps reading what the service writes, even if it is little. */
 export const exemptFromResponseTimeout = (response: object) => {
   endlessResponses.add(response)
 }
 
-/** Maximum number of pipelined requests per connection. Above it, the service stops reading until it has responded. */
+/** Maximum number of queued requests per connection. With more, the service pauses reading until some are done. */
 const maxQueuedRequests = 32
 
 /**
@@ -99,10 +99,10 @@ interface QueueEntry {
 }
 
 interface Connection {
-  /** Requests in order of arrival; the first one is in progress. */
+  /** Requests and protocol errors in order of arrival; the first one is in progress. */
   readonly queue: Array<QueueEntry>
   readonly timer: NodeJS.Timeout
-  /** The response being sent. */
+  /** The current or last response; undefined before the first request. */
   response: ServerResponse | undefined
 }
 
@@ -160,7 +160,7 @@ export const makeHttpServer = (
         connection.response = response
         if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
         if (isAmbiguous(request) || !normalizeRequestTarget(request)) return rejectAndClose(400)
-        // After an upgrade request, Node ignores any further bytes on the connection, so it must be closed.
+        // After an upgrade request, Node ignores any further bytes, so the connection must be closed.
         if (isShuttingDown || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
         return discardBody(request, response, proceed, () => rejectAndClose(413))
@@ -180,7 +180,7 @@ export const makeHttpServer = (
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
     connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
   }, handleInOrder)
-  // 0 means no limit. `handleInOrder` counts the headers instead, because Deno would drop those above the limit.
+  // 0 means no limit. Deno would drop the headers above a limit, so `handleInOrder` rejects such a request instead.
   server.maxHeadersCount = 0
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
@@ -218,7 +218,10 @@ export const makeHttpServer = (
     })
   })
 
-  /** Closes each connection after its current response, because Node's `server.close` only closes idle ones. */
+  /**
+   * Closes each connection after its current response, and the remaining ones after `timeouts.shutdown`.
+   * Node's `server.close` closes only idle connections.
+   */
   const closeConnections = () => {
     isShuttingDown = true
     for (const { response } of connections.values()) {

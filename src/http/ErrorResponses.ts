@@ -46,7 +46,7 @@ const responders = Object.fromEntries(
 export const respondWithError = (error: ApiError) =>
   responders[error._tag]?.(error) ?? Effect.die(new Error(`There is no response for ${error._tag}`))
 
-/** Responds to errors; defects become a 500 and a log entry. */
+/** Turns failures into error responses. A defect becomes a 500 and a log entry. */
 export const respondToFailures = <R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError, R>) =>
   effect.pipe(
     Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),

@@ -4,7 +4,7 @@ import { HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "e
 import { RequestContext } from "./RequestContext.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 
-/** Returns a function that runs a request in the given context, and returns the response. */
+/** Makes a function that runs a request with the given `RequestContext`. It succeeds with the response. */
 export const makeInternalRequester = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
   const { dispatch } = yield* RequestPipeline

@@ -29,7 +29,7 @@ const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> 
 
 const longTextBytes = 65_536
 
-/** Encodes a long text once, because Node would encode it for each client and hold each copy until it is sent. */
+/** Encodes a long text body once. Node would encode it again for each client, and hold each copy until it is sent. */
 const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longTextBytes
@@ -92,7 +92,7 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
         const isInternal = provided.purpose === "estimate" || provided.via !== null
         const context = isInternal ? provided : makeContext(request)
         return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
-          // These steps run from the last to the first: add the headers, compress the body, store the response.
+          // The handlers below run in reverse order: first `complete`, then the compression, then the response cache.
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() => responseCache.store(request, addEncodingToValidators(response), context))
           ),

@@ -10,7 +10,7 @@ export const maxRequestHeadBytes = 16_384
 export const maxRequestBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
-/** Time for the client to read the error, ms. If the socket were destroyed at once, the error could be lost. */
+/** Time that the client has to read the error. If the socket were destroyed at once, the error could be lost. */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`

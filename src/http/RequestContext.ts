@@ -1,8 +1,8 @@
-/** The state of one request, shared by all steps that process it. `Middleware.ts` turns it into headers. */
+/** The state of one request, shared by all steps that process the request. `Middleware.ts` makes headers from it. */
 import { Context, Effect } from "effect"
 import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 
-/** An export (`limit=all`), streamed from the database. `ResponseBuilder.bytes` and `records` count what was sent. */
+/** An export (`limit=all`), streamed from the database. `ResponseBuilder` counts the bytes and records sent so far. */
 export interface StreamedExport {
   /** Estimated size, extrapolated from the first chunk. */
   readonly expectedBytes: number
@@ -21,7 +21,7 @@ export interface StreamedAmount {
   readonly records: number
 }
 
-/** A stream without an end. Its usage is recorded in installments, so that a crash loses little of it. */
+/** A stream without an end. Its usage is recorded in installments, so that a crash loses little usage. */
 export interface EndlessStream {
   /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
   recordUsage: (
@@ -50,7 +50,7 @@ export interface ResponseBuilder {
   account_id: number | undefined
   /** The declared path and required tier of a priced endpoint, once the account has been authorized. */
   endpoint: EndpointAccess | undefined
-  /** Endpoints besides `endpoint` whose rows are in the response. Only accounts that may use all may receive it. */
+  /** Further endpoints whose rows are in the response. Only an account that may use them all may get the response. */
   sources: ReadonlyArray<EndpointAccess>
   /** Undefined if the response is not an export. */
   streamedExport: StreamedExport | undefined
@@ -68,7 +68,7 @@ export interface RequestContext {
   readonly target: string
   /** Time at which the request arrived, ms since 1970. */
   readonly startedAt: number
-  /** An `estimate` runs the request whose cost it predicts, without counting or charging it (D28, estimates). */
+  /** With `estimate`, the request is run to predict its cost, but is neither counted nor charged (D28, estimates). */
   readonly purpose: "answer" | "estimate"
   /** `mcp` if a tool of `/mcp` sent the request; null if it arrived over HTTP. */
   readonly via: "mcp" | null

@@ -32,7 +32,7 @@ type Responder = (account: typeof CurrentAccount.Service) => HttpApp<ApiError>
 export interface PipelineEndpoint {
   /** The path after `/v1`, with a leading slash. */
   readonly path: string
-  /** Decodes the parameters of a request. Succeeds with the function that responds to it. */
+  /** Decodes the parameters of a request. Succeeds with the function that responds to the request. */
   readonly decode: (parameters: SearchParameters) => Effect.Effect<Responder, Schema.SchemaError>
 }
 
@@ -70,7 +70,7 @@ const listDeclaredEndpoints = () => {
   return found
 }
 
-/** Pairs each endpoint with its declaration in the contract. Throws at startup if one of them has no counterpart. */
+/** Pairs each endpoint with its declaration in the contract. Throws if either has no counterpart. */
 export const matchEndpointsWithContract = (endpoints: ReadonlyArray<PipelineEndpoint>) => {
   const unmatched = new Map(endpoints.map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
   const matched = listDeclaredEndpoints().map((declared) => {
@@ -114,7 +114,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               decode(parameters),
               (error) => makeQueryValidationError(error, parameters, endpoint),
             )
-            // Dates in the parameters are also compared with the requested time instead of today.
+            // With `as_of`, the dates in the parameters are validated against the requested time instead of today.
             const respondTo = yield* moment === undefined ? decoding : Effect.provideService(decoding, AsOfTime, moment)
             const responding = respondTo(account)
             const response = yield* moment === undefined ? responding : readAt(moment, tables, responding)

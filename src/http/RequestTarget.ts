@@ -6,7 +6,7 @@ import { findEndpoint } from "../catalogue/Endpoints.ts"
 
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** Whether the text is a host with an optional port. A user name is invalid (RFC 9110, 4.2.4). */
+/** Whether the text is a host with an optional port. A user name before the host is invalid (RFC 9110, 4.2.4). */
 const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.canParse(`http://${text}`)
 
 /**
@@ -55,7 +55,7 @@ export const decodePath = (target: string) => {
 /** The path of the MCP server, the only one that reads a request body. */
 export const mcpPath = "/mcp"
 
-/** The old prefix of all paths. Paths with it redirect to `/v1/` (§9.1, redirects). */
+/** The former prefix of all endpoint paths. Requests to such paths are redirected to `/v1/` (§9.1, redirects). */
 export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyTarget = (target: string) => target.startsWith(legacyPathPrefix)
 

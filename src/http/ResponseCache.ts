@@ -1,6 +1,6 @@
 /**
- * The fast path: responds to a repeated request before it reaches Effect (D17, caching).
- * It applies the same checks as the regular middleware: docs/decisions/0032-response-cache-before-effect.md.
+ * The fast path: responds to repeated requests before they reach Effect, after the same checks as in the regular
+ * middleware (D17, caching): docs/decisions/0032-response-cache-before-effect.md.
  */
 import { Clock, Context, Effect, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -68,12 +68,12 @@ const makeKey = (target: string, acceptEncoding: string | undefined, accept: str
 const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
   1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
 
-/** Whether the cache may respond to the request. With `Origin`, `Expect` or a body, it always goes to the router. */
+/** Whether the cache may respond. A request with `Origin`, `Expect` or a body always goes to the router. */
 const isCacheable = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
-/** Stores responses by raw request. An entry is valid while its query result is current, but at most until midnight. */
+/** Makes a store of responses. Each is valid while its query result is current, but at most until midnight. */
 export const makeResponseStore = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   // The fast path creates no spans, so nothing is stored while tracing is on.
@@ -96,7 +96,7 @@ export const makeResponseStore = Effect.gen(function* () {
     return date.ends
   }
 
-  /** Stores a response that came from the query cache. Returns the response unchanged. */
+  /** Stores the response if its result came from the query cache. Returns the response unchanged. */
   const store = (
     request: HttpServerRequest.HttpServerRequest,
     response: HttpServerResponse.HttpServerResponse,
@@ -127,7 +127,7 @@ export const makeResponseStore = Effect.gen(function* () {
     return response
   }
 
-  /** Returns a valid stored response. Undefined if there is none, or if it cannot answer the `If-None-Match`. */
+  /** Returns the valid stored response, if it can be sent: with `If-None-Match` as a 304, otherwise with its body. */
   const find = (request: IncomingMessage): CachedResponse | undefined => {
     if (!isCacheable(request)) return undefined
     const { headers, url = "" } = request
@@ -145,7 +145,7 @@ export const makeResponseStore = Effect.gen(function* () {
 })
 
 export class ResponseCache extends Context.Service<ResponseCache, {
-  /** Stores a response that came from the query cache. Returns the response unchanged. */
+  /** Stores the response if its result came from the query cache. Returns the response unchanged. */
   readonly store: Effect.Success<typeof makeResponseStore>["store"]
   /** Sends a stored response, or calls `next`. */
   readonly respond: (request: IncomingMessage, response: ServerResponse, next: () => void) => void
@@ -163,7 +163,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
       const now = () => clock.currentTimeMillisUnsafe()
       const monotonicNow = () => getMonotonicMillis(clock)
 
-      /** Returns the account that may get the response; undefined if a check fails, so the router sends an error. */
+      /** Returns the account of the key, if it is cached and may get the response. If not, the router responds. */
       const authorize = (request: IncomingMessage, cached: CachedResponse) => {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)

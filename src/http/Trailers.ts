@@ -7,7 +7,7 @@ import type { RequestContext } from "./RequestContext.ts"
 
 const trailerNames = `${digestHeaderName}, X-Cost-Microdollars`
 
-/** Whether the response may have trailers, which need a body with chunked encoding. HTTP/1.0 does not support it. */
+/** Whether the response may have trailers. They need a body in chunked encoding, which HEAD and HTTP/1.0 lack. */
 const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
   method !== "HEAD" && !(Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.0")
 

@@ -41,7 +41,7 @@ const refuseRequest = (message: string) => Option.some(respondWithError(new BadR
 const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
 
-/** Returns the response to a request that must not be routed, if any. `pages` contains the documentation paths. */
+/** Returns the response to a request that must not be routed; none for all others. `pages`: the documentation paths. */
 const respondBeforeRouting = (
   request: HttpServerRequest.HttpServerRequest,
   path: string,
@@ -55,7 +55,7 @@ const respondBeforeRouting = (
   // The MCP server responds to every method itself.
   if (path === mcpPath) return Option.none()
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
-  // No known path contains `;` or `#`, but the router would treat the text after them as the query.
+  // No known path contains `;` or `#`. The router would treat the text after them as the query, and find an endpoint.
   if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))
   return method === "GET" || method === "HEAD" ? Option.none() : Option.some(refuseMethod(method, url, path, pages))
 }
@@ -91,7 +91,7 @@ export const respondOrRoute = <E, R>(
     )
   })
 
-/** Permanently redirects a legacy path, keeping the rest of the URL (§9.1, redirects). `BASE_URL` may have a path. */
+/** Permanently redirects a legacy path to `/v1/` below the path of `BASE_URL`. Keeps the query (§9.1, redirects). */
 const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
   const basePath = getBasePath(base)
   return HttpRouter.add(

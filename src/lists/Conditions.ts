@@ -17,7 +17,7 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 
 type Comparison = ">=" | "<=" | "="
 
-/** Returns the tightest `bigint` bound that follows from a decimal bound. */
+/** Rounds a decimal bound outward to a `bigint`. No row that meets the decimal bound is outside the rounded bound. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
   const exact = BigDecimal.fromStringUnsafe(bound)
@@ -49,8 +49,8 @@ export type DecodedListQuery = DecodedQuery & PageQuery & Partial<WithFollowedLi
 export type QueryParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
 
 /**
- * Returns the number of SQL parameters for a list: a power of two, so that lists of 1 to 128 values need only eight
- * statements. The last value fills the rest. PostgreSQL could not plan for the number of values in a single array.
+ * Returns the number of SQL parameters for a list of values: the next power of two, so that 1 to 128 values need only
+ * eight statements. The last value is repeated. A single array parameter would hide the number from the planner.
  */
 export const padParameterCount = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
@@ -72,19 +72,19 @@ const listElements = (list: QueryParameter, { listParameters = 1 }: ConditionOpt
   )
 }
 
-/** Returns the condition builders by operator. Statements with their own `where` clause also use them. */
+/** Makes the condition builder of each filter operator. Lists that write their own `where` clause also use them. */
 export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
-   * Hides the value from the planner in a subquery, so that PostgreSQL reuses one generic plan, which uses the index
-   * on the ticker. Planning each execution would take longer than the execution itself.
+   * Hides the value from the planner in a subquery. PostgreSQL then reuses one generic plan with the index on the
+   * ticker. Planning each execution would take longer than the execution itself.
    */
   const compareUnplanned = (column: string, comparison: Comparison, exact: Statement.Fragment) => [
     sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`,
   ]
 
-  /** Compares as exact `numeric`. The additional integer bound can use an index on a `bigint` column. */
+  /** Compares as exact `numeric`. The additional integer bound lets PostgreSQL use an index on a `bigint` column. */
   const compareNumber = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) => {
     const bound = parameter.map(assertText)
     const exact = sql`${bound}::text::numeric`
@@ -176,7 +176,7 @@ export const compileFilterConditions = (
   }
 }
 
-/** Returns a function that lists the literal conditions of a request as a text, for the key of its statement. */
+/** Makes a function that returns the literal conditions of a request as text, for the key of its compiled statement. */
 export const makeLiteralConditionDescriber = (
   { fields }: Pick<QuerySchema, "fields">,
 ): (query: DecodedQuery) => string => {

@@ -31,7 +31,7 @@ const failedPolls = Metric.counter("tickerline_cache_versions_unknown_total", {
 
 /** The combined version of several tables. */
 export interface CombinedTableVersion {
-  /** Returns a text that changes with every committed write to one of the tables; undefined while it is unknown. */
+  /** Returns text that changes with every committed write to one of the tables; undefined while no version is known. */
   readonly current: () => string | undefined
 }
 
@@ -42,9 +42,9 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   readonly watchTables: (tables: ReadonlyArray<string>) => CombinedTableVersion
   /** Returns the time of the last change to one of the tables, Unix seconds; undefined if none has ever changed. */
   readonly getLastChange: (tables: ReadonlyArray<string>) => number | undefined
-  /** Returns the last polled state of the ledger; undefined before the first successful poll. */
+  /** Returns the last polled state of the ledger of changes; undefined before the first successful poll. */
   readonly getLedger: () => LedgerState | undefined
-  /** Returns the id of the primary's timeline, which changes with every failover; undefined while it is unknown. */
+  /** Returns the id of PostgreSQL's timeline, which changes with every failover; undefined while it is unknown. */
   readonly getTimeline: () => string | undefined
   /** Completes after the next successful poll. */
   readonly nextPoll: Effect.Effect<void>
@@ -85,7 +85,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       }, Scope.provide(scope))
 
       const poll = Effect.gen(function* () {
-        // The ledger is read first, so that a replica with these versions also has all changes up to its settled time.
+        // The ledger is read first: a replica with these versions has all changes up to the ledger's settled time.
         const polledLedger = yield* readLedger(ledger)
         const polledState = yield* readState
         if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })

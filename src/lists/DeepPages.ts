@@ -13,9 +13,9 @@ export const minDeepOffset = 1_000
 export interface PageClauses {
   /** Builds `order by … limit … offset …`. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
-  /** Builds `order by … limit …` for one of several sources of a page. The limit includes the rows before the page. */
+  /** Builds `order by … limit …` for one of several subqueries to be merged. The limit includes all earlier pages. */
   readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
-  /** Builds `order by …`, for a statement with its limit in a subquery. */
+  /** Builds `order by …`, for a statement whose limit is in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
   readonly limit: number
   readonly offset: QueryParameter<number>
@@ -25,7 +25,7 @@ export interface PageClauses {
 
 export interface DeepPageOptions {
   readonly table: string
-  /** Columns that identify a row, all in the index that provides the order. Without a key, no page is read as deep. */
+  /** Columns that identify a row, all in the index that provides the order. Without a key, deep pages are slow. */
   readonly key?: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment

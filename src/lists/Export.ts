@@ -28,11 +28,11 @@ const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 const targetChunkBytes = 131_072
 const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
-/** Estimates how many rows the next chunk needs to reach its target size, up to four times as many as the last one. */
+/** Estimates how many rows the next chunk needs for the target size; at most four times as many as the last chunk. */
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
-/** Counts results that are groups of rows. It must read the complete list for this, and then returns to its start. */
+/** Counts the results of a list whose results are groups of rows. Reads all rows, then moves back to the first. */
 const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
   const countNext = makeResultCounter(results)
   let count = 0
@@ -64,7 +64,7 @@ const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { resp
   }
 }
 
-/** Number of fetched rows, and their size in the file. For Parquet, it is the size of their database records. */
+/** Number of fetched rows, and their size in the file. For Parquet, `bytes` is the size of the database records. */
 interface FetchedRows {
   readonly rows: number
   readonly bytes: number
@@ -75,7 +75,7 @@ interface FileChunk extends ExportChunk {
   readonly fetched: FetchedRows
 }
 
-/** Returns an effect that reads the next chunk, which is not empty. It succeeds with undefined after the last one. */
+/** Returns an effect that reads the next chunk that is not empty. After the last chunk, it succeeds with undefined. */
 const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: RequestContext) => {
   const { format, results } = options
   const writeRows = makeExportWriter(results, format, describeExport(options, cursor, context))
@@ -84,7 +84,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: 
   let chunkRows = firstChunkRows
   let chunks: Iterator<ExportChunk> | undefined
 
-  /** Adds to the size of the fetched rows. Parquet rows are encoded later, so their records are added instead. */
+  /** Adds to the size of the fetched rows: their encoded size or, for Parquet, the size of their database records. */
   const addBytes = (bytes: number) => {
     fetched = { ...fetched, bytes: fetched.bytes + bytes }
   }
@@ -105,7 +105,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: 
 
   return Effect.gen(function* () {
     for (;;) {
-      // Encoding a column of a row group takes milliseconds, so other requests must run in between.
+      // Encoding a column of a row group takes milliseconds, so let other requests run before each column.
       if (format === "parquet") yield* Effect.yieldNow
       const next = chunks?.next()
       if (next === undefined || next.done === true) {
@@ -133,8 +133,8 @@ const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: Exp
   return total
 })
 
-/** Turns database errors into error responses, which is possible only before the export begins. */
-const failWithoutResponse = <A, R>(read: Effect.Effect<A, SqlError.SqlError | ExportAborted, R>) =>
+/** Turns database errors into API errors, which can be sent only before the export begins. */
+const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | ExportAborted, R>) =>
   Effect.catch(read, (error) => error._tag === "ExportAborted" ? Effect.die(error) : toApiError(error))
 
 /** Splits a chunk that is larger than the target size, so that the socket can signal backpressure between its parts. */
@@ -166,7 +166,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
   const { format, results } = options
   const context = yield* RequestContext
   if (context.purpose === "estimate") {
-    const total = yield* failWithoutResponse(measure(options, cursor, context))
+    const total = yield* failWithApiError(measure(options, cursor, context))
     context.response.bytes = total.bytes
     context.response.records = total.results
     context.response.totalRecords = total.results
@@ -174,9 +174,9 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
   }
   const startedAt = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
-  const rowCount = isGrouped ? yield* failWithoutResponse(countResults(results, cursor)) : cursor.rows
+  const rowCount = isGrouped ? yield* failWithApiError(countResults(results, cursor)) : cursor.rows
   const readChunk = makeChunkReader(options, cursor, context)
-  const firstChunk = yield* failWithoutResponse(readChunk)
+  const firstChunk = yield* failWithApiError(readChunk)
   const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
   const streamedExport: StreamedExport = {
     expectedBytes: Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
@@ -188,7 +188,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
     trailers: {},
     endListeners: [],
   }
-  /** Calls each listener once, however the stream ends. */
+  /** Calls each listener once, no matter how the stream ends. */
   const end = (status: number) => {
     for (const notify of streamedExport.endListeners.splice(0)) notify(status)
   }

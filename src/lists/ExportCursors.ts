@@ -75,7 +75,7 @@ const unresponsiveError = new SqlError.SqlError({
 const MoveResult = Schema.Struct({ rowCount: Schema.Int })
 
 export class ExportCursors extends Context.Service<ExportCursors, {
-  /** Opens a cursor for all rows of the statement. It is closed with its scope. */
+  /** Opens a cursor for all rows of the statement. Closing the scope closes the cursor. */
   readonly open: (
     options: CursorOptions,
   ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
@@ -118,7 +118,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
-        // Not `withTransaction`, whose commit cannot be interrupted. Closing the connection ends an open transaction.
+        // The commit of `withTransaction` cannot be interrupted. Closing the connection rolls back an open transaction.
         yield* sql`begin`
         // PostgreSQL must plan for reading all rows. By default it optimizes a cursor for the first rows.
         yield* sql`set local cursor_tuple_fraction = 1`
@@ -142,8 +142,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Opens the cursor on a replica if possible; with a pooler, on the primary, because a cursor needs a session. If
-       * the replica's recovery cancels the query, the primary repeats it.
+       * Opens the cursor on a replica if possible. With a pooler, opens it on the primary over a direct connection,
+       * because a cursor needs a session. If the replica's recovery cancels the query, the primary repeats the query.
        */
       const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
         const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }

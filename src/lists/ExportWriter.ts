@@ -11,7 +11,7 @@ export interface ExportChunk {
   readonly results: number
 }
 
-/** Encodes the next rows. Each chunk is encoded when the iterator reaches it, so other requests can run in between. */
+/** Encodes the next rows. Each step of the iterator encodes one chunk, so other requests can run between the steps. */
 export type WriteExportRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Iterable<ExportChunk>
 
 const makeParquetExportWriter = (

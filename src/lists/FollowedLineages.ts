@@ -1,8 +1,8 @@
-/** The companies whose rows a list returns with `follow_lineage`, as periods of symbols; and the header `X-Lineage`. */
+/** The periods in which companies used their symbols, for lists with `follow_lineage`, and the header `X-Lineage`. */
 import { Data, Function } from "effect"
 import { type CompanyLineage, formatLineage } from "../lineage/Lineage.ts"
 
-/** The days from `from` up to, but not including, `until`: dates, `-infinity` or `infinity`, which sort as text. */
+/** The days from `from` until the day before `until`. Both are dates, `-infinity` or `infinity`, which sort as text. */
 interface Interval {
   readonly ticker: string
   readonly from: string
@@ -16,25 +16,25 @@ interface OwnedInterval extends Interval {
 }
 
 export interface FollowedInterval extends OwnedInterval {
-  /** 0 for the newest periods. All days of the periods of one rank are later than all days of the next rank. */
+  /** 0 for the newest periods. All periods of one rank are later than all periods of the next rank. */
   readonly rank: number
 }
 
 export class FollowedLineages extends Data.Class<{
   /** The entry of `X-Lineage` for each company. */
   readonly names: ReadonlyArray<string>
-  /** In the order of their ranks. No day of a symbol is in two periods. */
+  /** Sorted by rank. The periods of one symbol do not overlap. */
   readonly periods: ReadonlyArray<FollowedInterval>
-  /** The days of the companies' symbols that are in no period. */
+  /** The days on which none of the companies used the symbol. Rows of these days are omitted, but counted. */
   readonly gaps: ReadonlyArray<FollowedInterval>
 }> {
-  /** Returns the names for the keys of the query cache. They are short, and determine the periods and the gaps. */
+  /** Keys of the query cache contain only the names, because they are short and determine the periods and the gaps. */
   toJSON() {
     return this.names
   }
 }
 
-/** What is added to a query when its lineages are resolved. */
+/** The property that a query gets when its lineages are resolved. */
 export interface WithFollowedLineages {
   readonly followed: FollowedLineages
 }
@@ -42,8 +42,8 @@ export interface WithFollowedLineages {
 const [firstDay, lastDay] = ["-infinity", "infinity"]
 
 /**
- * Cuts the periods of one symbol so that they do not overlap, which happens if CIKs select two companies with the same
- * symbol. Where two periods overlap, the one that began later wins: a company that takes a symbol is its new user.
+ * Cuts overlapping periods of one symbol, which occur if CIKs select two companies that used the same symbol. The
+ * period that began later wins, because a company that takes a symbol is its new user.
  */
 const separatePeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<OwnedInterval> => {
   if (periods.length === 1) return periods
@@ -73,7 +73,7 @@ const findGaps = (ticker: string, periods: ReadonlyArray<Interval>): ReadonlyArr
   })
 }
 
-/** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin has the next rank. */
+/** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin gets the next rank. */
 const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedInterval> => {
   let rank = 0
   let earliest: string | undefined
@@ -102,13 +102,13 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
 
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
 
-/** Follows the lineages in a list whose rows have a date. */
+/** Returns the periods for a list whose rows have a date. */
 export const followPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
   const [first, ...others] = lineages
   return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
 
-/** Follows the lineages in a list whose rows describe the present: only the current symbols have rows. */
+/** Returns the periods for a list whose rows have no date: all days of each company's current symbol. */
 export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
   new FollowedLineages({
     names: lineages.map(formatLineage),
@@ -119,7 +119,7 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
     gaps: [],
   })
 
-/** The omitted rows of a company are counted up to this number, and shown as `100+` beyond. */
+/** The omitted rows of each company are counted up to this number. `X-Lineage` reports more as `100+`. */
 export const maxOutsideRows = 100
 
 /** Formats `X-Lineage`. `outside` has the number of omitted rows of each company, or is empty. */

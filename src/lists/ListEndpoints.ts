@@ -42,7 +42,7 @@ export type WithAccountId<Query> = Query & { readonly account_id: number }
 const makeFormatError = (field: "limit" | "format", reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** Returns the value of the parameter `format`. Without it, negotiates the format, and adds `Vary: Accept`. */
+/** Returns the value of the parameter `format`. If it is missing, negotiates the format and adds `Vary: Accept`. */
 const resolveFormat = <Name extends ListFormat>(
   { format }: PageQuery,
   negotiate: (accept: string | undefined) => Name,
@@ -74,7 +74,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
-  /** Like `makeEndpoint`, for a list whose statement needs values besides the parameters, which `resolve` adds. */
+  /** Like `makeEndpoint`, for a list whose statement needs further values. `resolve` adds them to the parameters. */
   readonly makeResolvedEndpoint: <
     Sent extends PageQuery,
     Query extends PageQuery & LineageQuery,
@@ -135,7 +135,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         }
       }
 
-      /** Lets the response cache use a response only while the lineages of its query are current, too. */
+      /** Lets the response cache use a response only while its tables and the lineages of its query are unchanged. */
       const cacheWhile = Effect.fnUntraced(function* (response: Response, isCurrent: () => boolean) {
         const responded = yield* response
         const context = yield* RequestContext
@@ -144,7 +144,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return responded
       })
 
-      /** Returns the responder of a list whose queries may follow lineages. `added` are columns to add to its rows. */
+      /** Makes the responder of a list whose queries may follow lineages. `added` contains further columns of rows. */
       const makeFollowingResponder = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy>,

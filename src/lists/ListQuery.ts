@@ -41,18 +41,18 @@ import { type DeepPageOptions, makeDeepPageBuilder, minDeepOffset, type PageClau
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
-  /** The selected record, with the columns of the JSON. */
+  /** The select list: one record with the columns of the JSON. */
   readonly columns: Statement.Fragment
-  /** The conditions of the filters that were sent. */
+  /** The conditions of the filters in the request. */
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
   /**
-   * Builds the SQL after `from` for a page of a table, whose alias is its name. With a key it is fast at any offset.
-   * If the query follows lineages, it reads each period separately.
+   * Builds the SQL after `from` for a page of a table; the table keeps its name. With a key, pages are fast at any
+   * offset. If the query follows lineages, the SQL reads each period separately.
    */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
-  /** Set if the query follows lineages. A statement without `fromPage` must join it and select `lineage_ticker`. */
+  /** Set if the query follows lineages. Without `fromPage`, `select` must use its `from` and add `lineage_ticker`. */
   readonly period: SymbolPeriodClauses | undefined
 }
 
@@ -78,13 +78,13 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly Query?: Pick<QuerySchema, "fields">
   /** The model of a row, or of results that are groups of rows. */
   readonly Row: RowModels | RowGroupModel
-  /** Set if `select` itself compares its rows with the periods, because their dates are in several columns. */
+  /** Set if `select` itself compares the rows with the periods, because a row has its dates in several columns. */
   readonly comparesPeriods?: true
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of SQL's `count`, if a result is a group of rows. `select` adds its columns after the record. */
+  /** The argument of SQL's `count` if results are groups of rows. `select` must return the columns in this argument. */
   readonly countedExpression?: Statement.Fragment
   /** Returns the `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
@@ -125,8 +125,8 @@ const unfilteredParameters = new Set([
 ])
 
 /**
- * Whether PostgreSQL must plan the statement for its specific values: it has filters, but none on the ticker.
- * A prepared statement gets a generic plan after five executions, which may scan the table for a rare value.
+ * Whether PostgreSQL must plan each execution for its values: true for a query with filters, but none on the ticker.
+ * After five executions, a prepared statement gets a generic plan, which may scan the table for a rare value.
  */
 const needsCustomPlan = (query: PageQuery) => {
   const sent = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [name])
@@ -138,7 +138,7 @@ const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
- * natural limit. A statement with hundreds of parameters is compiled for each request.
+ * natural limit. A statement with hundreds of parameters is not stored, but compiled for each request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
@@ -172,7 +172,7 @@ const noOffset = new StatementParameter(() => 0)
 
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
-/** Properties of a query that are not parameters of its statement, or that are part of its page shape. */
+/** Properties of a query that are not parameters of its statement, or that `PageShape` represents. */
 const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
 
 const periods = new StatementParameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
@@ -350,7 +350,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     }
   }
 
-  /** Compiles the list, with additional columns other than `lineage_ticker`. */
+  /** Compiles the list for queries that follow no lineages. `added` contains further columns of its rows. */
   const makeListQuery = <Query extends PageQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<PlainColumn> = [],
@@ -375,7 +375,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     })
     const readHeaders = (query: Followed) =>
       Effect.map(hasGaps(query) ? list.countOutside(query) : noOutsideRows, (outside) => makeHeaders(query, outside))
-    /** Takes the counts from the first row. Only a page without rows needs a second statement for them. */
+    /** Takes the counts of omitted results from the first row. Only a page without rows needs a second statement. */
     const findHeaders = (query: Followed, [row]: Rows) =>
       row === undefined || !hasGaps(query)
         ? readHeaders(query)

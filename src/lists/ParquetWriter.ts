@@ -29,7 +29,7 @@ import {
 } from "../rows/RowEncoder.ts"
 import { readInt32, type RowRecord } from "../rows/RowRecord.ts"
 
-/** A row group ends with the fetched rows that reach one of these limits. */
+/** Limits of a row group. It ends after the first fetch that reaches one of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
 
 /** Encoded bytes are passed on in chunks of at least this size, except at the end of a row group or file. */
@@ -48,7 +48,7 @@ const compressors = { ZSTD: (bytes: Uint8Array) => zstdCompressSync(bytes) }
 // Columns
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the Parquet type of a column. The service's own tables have numbers and lists without an encoder. */
+/** Returns the Parquet type of a column. A column without an encoder has numbers or lists, which are read as JSON. */
 const findParquetField = ({ ast }: Schema.Top): ParquetField => {
   const encoder = findFieldEncoder(ast)
   if (encoder !== undefined) return encoder.parquet
@@ -60,7 +60,7 @@ const findParquetField = ({ ast }: Schema.Top): ParquetField => {
 interface Column {
   readonly name: string
   readonly field: ParquetField
-  /** Whether a row may lack the value. */
+  /** Whether the value may be null or missing. */
   readonly isOptional: boolean
 }
 
@@ -119,7 +119,7 @@ const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
       return false
     }
   }
-  /** Returns 0 for a row that matches no model. Encoding it then fails. */
+  /** Returns 0 for a record that matches no model. Encoding the record then fails. */
   return () => readers.length === 1 ? 0 : Math.max(0, readers.findIndex(matches))
 }
 
@@ -127,7 +127,7 @@ const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
 // Row groups
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns an array with room for `length` elements: the same one, or a copy of at least twice the size. */
+/** Returns an array with room for `length` elements: the given one, or a copy of at least twice its size. */
 const grow = <Elements extends Uint8Array | Int32Array>(
   elements: Elements,
   length: number,
@@ -157,7 +157,7 @@ class GroupBuffer {
     return this.rows >= maxGroupRows || this.length >= maxGroupBytes
   }
 
-  /** Adds the current record, of which `fields` has the positions. */
+  /** Adds the current record, whose field positions are in `fields`. */
   add({ bytes, decode, offset, size }: RowRecord, model: number) {
     const columns = this.fields.offsets.length
     this.bytes = grow(this.bytes, this.length + size, (length) => new Uint8Array(length))
@@ -196,7 +196,7 @@ class GroupBuffer {
   }
 }
 
-/** The result of one encoding step, which encodes a column or the footer. It may have no bytes. */
+/** The result of encoding one column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
 interface ParquetChunk {
   readonly bytes: Uint8Array
   /** Whether the bytes complete a row group, so that the file contains all rows that were added so far. */

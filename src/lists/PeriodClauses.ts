@@ -1,6 +1,6 @@
 /**
- * SQL for lists that follow lineages: a statement reads the rows of each period separately, with an index on symbol and
- * date, and at most as many as the page needs. docs/decisions/0091-followed-lineages.md
+ * SQL for lists that follow lineages. The statement reads each symbol's periods separately, through the index on symbol
+ * and date, and no more rows of each than the page needs: docs/decisions/0091-followed-lineages.md.
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -18,7 +18,7 @@ export interface SymbolPeriodClauses {
   readonly from: Statement.Fragment
   /** The condition that a row belongs to the period. */
   readonly where: Statement.Fragment
-  /** The same condition for rows in the given order, so that PostgreSQL uses the index on symbol and order. */
+  /** Builds `where` for a statement with this order, so that PostgreSQL uses the index on symbol and order. */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
   /** Order and limit of the rows of one period. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
@@ -37,7 +37,7 @@ export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, s
 
 /**
  * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the
- * date, because PostgreSQL would read and sort the whole range. Counts may, with the partial index of migration 44.
+ * date, because PostgreSQL would read and sort the whole range. Counts may use the partial index of migration 44.
  */
 export const buildUnsortedDateRangeCondition = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
@@ -46,7 +46,7 @@ export const buildUnsortedDateRangeCondition = (sql: SqlClient.SqlClient, range:
     : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
 }
 
-/** Returns the days of the period, to be compared with the date of a row. */
+/** Returns SQL for the date of a row, and for the start and the end of the period in the type of that date. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDate): DateRange => {
   const midnight = (day: string) =>
     sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
@@ -79,7 +79,7 @@ export const makeSymbolPeriodClauses = (
   intervals: QueryParameter<ReadonlyArray<FollowedInterval>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
-  // In subqueries, because PostgreSQL would otherwise plan each execution anew for the number of intervals.
+  // Each array is in a subquery. Otherwise PostgreSQL would plan every execution for the number of intervals.
   const array = (name: keyof FollowedInterval, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
   /** Whether the list has the newest rows first, so that the rows of a period precede those of the next rank. */

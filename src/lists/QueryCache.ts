@@ -17,7 +17,7 @@ import { encodeUnpagedResponse, type ResponseContent, setPageMetadata } from "..
 import { AsOfTime } from "../rules/Dates.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
-/** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
+/** Maximum size of the query cache and of the response cache, each half of `CACHE_MEGABYTES`. 0 turns both off. */
 export const CacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
@@ -99,7 +99,7 @@ export class QueryCache extends Context.Service<QueryCache, {
       const wasRequestedRecently = makeRepetitionDetector()
       let handlerCount = 0
 
-      /** Returns the version of all results of the past. Only a failover that lost transactions can change them. */
+      /** Returns the version of all results with `as_of`. Only a failover that loses transactions can change them. */
       const getPastVersion = () => {
         const timeline = versions.getTimeline()
         return timeline === undefined ? undefined : `past of ${timeline}`
@@ -141,7 +141,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             }))
         }
 
-        /** Waits for a pending read of the same result, or starts a read. Starts again if the read was interrupted. */
+        /** Waits for a pending read of the same result. Starts a read if there is none, or if it is interrupted. */
         const readOnce = (key: string, query: Query, version: string): Effect.Effect<CachedResult, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`

@@ -65,7 +65,7 @@ export const dateColumn = (description: string) =>
     json: Schema.String.annotate({ format: "date", description }),
   })
 
-/** A `bigint` column of at most 2^53-1. The driver returns a JavaScript `bigint`, which JSON does not support. */
+/** A `bigint` column with values up to 2^53-1. They become numbers, because JSON does not support a `bigint`. */
 export const integerColumn = (description: string) =>
   Model.Field({
     select: Schema.BigInt.pipe(Schema.decodeTo(
@@ -94,7 +94,7 @@ export const booleanColumn = (description: string) =>
 export const textArrayColumn = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder }),
-    insert: Schema.Array(TrimmedText).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] })
+    insert: Schema.Array(TrimmedText).annotate({ title: "list of strings", description, examples: [["8-K", "S-3"]] })
       .pipe(
         Schema.withDecodingDefaultKey(Effect.succeed([])),
       ),
@@ -186,10 +186,10 @@ export const priceInThousandthsColumn = makeDecimalColumn(15, 3)
 /** An amount in USD with two decimals: `numeric(20,2)`. */
 export const moneyColumn = makeDecimalColumn(18, 2)
 
-/** The product of a price and a number of shares, rounded to two decimals. No product has more digits. */
+/** The product of a price and a number of shares, rounded to two decimals: `numeric(38,2)` holds every product. */
 export const priceTimesSharesColumn = makeDecimalColumn(36, 2)
 
-/** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, with four decimals: `numeric(18,4)`. */
+/** A percentage (15 means 15%), a fraction (0.15 means 15%) or a ratio, with four decimals: `numeric(18,4)`. */
 export const ratioColumn = makeDecimalColumn(14, 4)
 
 declare module "effect/Schema" {
@@ -201,8 +201,8 @@ declare module "effect/Schema" {
 }
 
 /**
- * Marks the column with the row's own date, once per row type. `follow_lineage` returns a row if this date is in the
- * period of its symbol. An instant belongs to the day that the API prints, at -05:00 (§2.1, timestamps).
+ * Marks the one column with the date of the row. `follow_lineage` returns a row if this date is in the period of its
+ * symbol. The date of an instant is the day that the API prints, at -05:00 (§2.1, timestamps).
  */
 export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
@@ -231,17 +231,17 @@ interface JsonRow<Fields> {
 const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
 const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
 
-/** Like `getRowJsonSchema`, for rows of lists that can follow lineages. */
+/** Like `getRowJsonSchema`, with the optional field `lineage_ticker`. */
 export const getRowJsonSchemaWithLineage = <Fields extends Schema.Struct.Fields>(
   { identifier, json }: JsonRow<Fields>,
 ) => Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
 
-/** Like `getRowJsonSchema`, for rows that can have a source. */
+/** Like `getRowJsonSchema`, with the optional field `source`. */
 export const getRowJsonSchemaWithSource = <Fields extends Schema.Struct.Fields>(
   { identifier, json }: JsonRow<Fields>,
 ) => Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
 
-/** Like `getRowJsonSchema`, for rows that can have a source, of lists that can follow lineages. */
+/** Like `getRowJsonSchema`, with the optional fields `source` and `lineage_ticker`. */
 export const getRowJsonSchemaWithSourceAndLineage = <Fields extends Schema.Struct.Fields>(
   { identifier, json }: JsonRow<Fields>,
 ) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })

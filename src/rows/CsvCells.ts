@@ -10,7 +10,7 @@ export const csvNewline = "\r\n"
 /** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/** Matches text that a spreadsheet may run as a formula. Some skip white space, or accept full-width characters. */
+/** Matches text that a spreadsheet may run as a formula. Some spreadsheets skip white space, or accept `＝`. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -29,16 +29,16 @@ const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, le
   123,
 ]
 
-/** A fast check before `formula`: a text that begins with an ASCII letter or digit is not a formula. */
+/** A fast check before `formula`: text that begins with an ASCII letter or digit is not a formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
-/** Whether the UTF-8 text is a formula. */
+/** Whether a spreadsheet may run the UTF-8 text in the output as a formula. */
 const isFormula = (start: number, end: number) =>
   start < end && !isAsciiAlphanumeric(rowOutputBuffer.bytes[start] ?? 0) &&
   formula.test(textDecoder.decode(rowOutputBuffer.bytes.subarray(start, end)))
 
-/** Control characters by the letter of their JSON escape. After a backslash, others except `u` mean themselves. */
+/** Control characters by the letter of their JSON escape. Any other character except `u` stands for itself. */
 const escapedCharacters = new Map(
   [["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"]].map(([letter = "", character = ""]) => [
     letter.charCodeAt(0),
@@ -46,7 +46,7 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** Replaces a lone surrogate, which UTF-8 cannot encode. JSON has `\u` only for these and for control characters. */
+/** Replaces a lone surrogate, which UTF-8 cannot encode. Only lone surrogates and control characters have `\u` here. */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
 /** Replaces the JSON string in the output with its text. Returns the position after the text. */
@@ -70,7 +70,7 @@ const unescape = (start: number, end: number) => {
   return written
 }
 
-/** Puts the text in the output in quotes, in place. Returns the position after it. */
+/** Encloses text in the output in quotes, in place. Returns the position after the closing quote. */
 const quoteInPlace = (start: number, end: number) => {
   let quotes = 2
   for (let at = start; at < end; at += 1) if (rowOutputBuffer.bytes[at] === quote) quotes += 1
@@ -96,7 +96,7 @@ const needsQuotes = (start: number, end: number) => {
   return false
 }
 
-/** Replaces a JSON string with its cell. An apostrophe before a formula makes a spreadsheet show it as text. */
+/** Replaces a JSON string with its cell. A formula gets an apostrophe, so that a spreadsheet shows the cell as text. */
 const writeTextCell = (start: number, end: number) => {
   let textEnd = unescape(start, end)
   if (isFormula(start, textEnd)) {
@@ -108,7 +108,7 @@ const writeTextCell = (start: number, end: number) => {
 }
 
 /**
- * Replaces the JSON value from `start` to `end` of the output with its cell. Returns the position after the cell.
+ * Replaces the JSON value from `start` to `end` of the output with its CSV cell. Returns the position after the cell.
  * Numbers, `true` and `false` stay unchanged.
  */
 export const replaceJsonWithCsvCell = (start: number, end: number): number => {

@@ -36,12 +36,12 @@ export const postgresTypeIds = {
   numeric: 1700,
 } as const
 
-/** An encoder may write this many bytes without reserving them. */
+/** Room that the caller reserves for each field. An encoder that needs more must reserve it. */
 export const reservedFieldBytes = 64
 
 /**
- * Writes a field, which is not null, as JSON at the position in the output. Returns the position after it,
- * `unsupportedField` or `invalidField`.
+ * Writes a field that is not null as JSON at the position in the output.
+ * Returns the position after the JSON, `unsupportedField` or `invalidField`.
  */
 export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number
 
@@ -124,7 +124,10 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
   return { type: postgresTypeIds.text, write, parquet: makeLiteralParquetField(words) }
 }
 
-/** Writes an array as JSON. Its layout: dimensions, flags, element type, size and lower bound of each, elements. */
+/**
+ * Writes an array as JSON. PostgreSQL sends: number of dimensions, flags, element type, size and lower bound of each
+ * dimension, elements.
+ */
 const writeTextArray: WriteField = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
@@ -159,20 +162,21 @@ const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
   return readInt32(textEncoder.encode(digits), 0)
 })
-/** The number of digits of each group: without leading zeros, and without trailing zeros. */
+/** The number of digits of each group without leading zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
+/** The number of digits of each group without trailing zeros. */
 const trailingDigits = Uint8Array.from(
   { length: 10_000 },
   (_, group) => String(group).padStart(4, "0").replace(/0+$/, "").length,
 )
 
-/** Writes a group as four digits. */
+/** Writes a number from 0 to 9999 as four digits. */
 export const writeFourDigits = (group: number, position: number) => {
   rowOutputBuffer.view.setInt32(position, fourDigits[group] ?? 0)
   return position + 4
 }
 
-/** Writes the digits of a group without leading zeros. */
+/** Writes a number from 0 to 9999 without leading zeros. */
 const writeFirstGroup = (group: number, position: number) => {
   const digits = leadingDigits[group] ?? 0
   rowOutputBuffer.view.setInt32(position, (fourDigits[group] ?? 0) << (8 * (4 - digits)))
@@ -203,8 +207,8 @@ const maxGroups = 10
 const [positive, negative] = [0, 0x4000]
 
 /**
- * Writes a decimal without trailing zeros. Layout: number of groups, weight of the first group (0: before the point),
- * sign (also NaN and the infinities), number of decimals, groups.
+ * Writes a decimal without trailing zeros. PostgreSQL sends: number of groups, weight of the first group (0: the last
+ * before the point), sign (also NaN and the infinities), number of decimals, groups.
  */
 const writeDecimal: WriteField = (bytes, offset, _, position) => {
   const count = readInt16(bytes, offset)
@@ -232,7 +236,7 @@ const writeDecimal: WriteField = (bytes, offset, _, position) => {
   return position + (trailingDigits[group] ?? 0)
 }
 
-/** Makes the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) limit only Parquet. */
+/** Makes the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) apply only to Parquet. */
 export const makeDecimalFieldEncoder = (precision: number, scale: number): FieldEncoder => ({
   type: postgresTypeIds.numeric,
   write: writeDecimal,
@@ -332,13 +336,13 @@ const writeTime = (time: number, position: number) => {
   return rowOutputBuffer.writeWords(offsetSuffix, position)
 }
 
-/** Times that the encoders support: New York had local mean time before 1900, and 2^53 microseconds end in 2285. */
+/** Times that encoders support. Earlier, New York had local mean time; later, microseconds since 2000 exceed 2^53. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
 /** The difference between UTC and a time printed with -05:00, in milliseconds. */
 const printedOffset = 5 * 60 * 60 * 1000
 
-/** Makes the encoder of a time. `getShift` returns the milliseconds from the stored to the printed wall-clock time. */
+/** Makes the encoder of a time. `getShift` returns the printed minus the stored wall-clock time, in milliseconds. */
 export const makeTimeFieldEncoder = (
   type: typeof postgresTypeIds.timestamp | typeof postgresTypeIds.timestamptz,
   getShift: (time: number) => number,
@@ -346,7 +350,7 @@ export const makeTimeFieldEncoder = (
   /** Returns the printed wall-clock time in ms since 1970; undefined if the schemas must compute it. */
   const readPrinted = (bytes: Uint8Array, offset: number) => {
     const micros = readInt64(bytes, offset)
-    // Truncates toward 2000, like the driver.
+    // Truncates the microseconds toward 2000, like the driver.
     const time = (micros - micros % 1000) / 1000 + epochMillis
     return time >= fastSince && time < fastUntil ? time + getShift(time) : undefined
   }

@@ -79,12 +79,12 @@ const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedType
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept, acceptedTypes)
 
 /**
- * Returns the format of a page with the highest quality; in a tie, the more specific one, or the first of all formats.
+ * Returns the page format of the highest quality; in a tie, the one whose range is more specific, then the first one.
  * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
  */
 export const negotiatePageFormat = (accept: string | undefined): PageFormat => negotiate(accept, acceptedTypes)
 
-/** Like `negotiatePageFormat`, for an export. JSON means that the client prefers no format of an export. */
+/** Like `negotiatePageFormat`, for an export. Returns `json` if the client prefers JSON or accepts no export format. */
 export const negotiateExportFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedExportTypes)
 
 /** Returns the headers of a file: the number of rows, if known in advance, and the name of a CSV or Parquet file. */

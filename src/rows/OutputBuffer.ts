@@ -26,7 +26,7 @@ export const encodeAsWords = (text: string): EncodedWords => {
 }
 
 class OutputBuffer {
-  /** Replaced when it grows: read it again after each `reserve`. */
+  /** Replaced when the buffer grows, so read this property again after each `reserve`. */
   bytes = new Uint8Array(0)
   view = new DataView(this.bytes.buffer)
 
@@ -51,7 +51,7 @@ class OutputBuffer {
     return position + size
   }
 
-  /** Writes a short ASCII text. Returns the position after it. */
+  /** Writes short ASCII text. Returns the position after it. */
   writeAscii(text: string, position: number): number {
     this.reserve(position, text.length)
     for (let index = 0; index < text.length; index += 1) this.bytes[position + index] = text.charCodeAt(index)

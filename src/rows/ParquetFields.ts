@@ -3,7 +3,7 @@ import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
 import { readInt16, readInt32 } from "./RowRecord.ts"
 
-/** A value as hyparquet-writer takes it: text as UTF-8, decimals as unscaled integers. */
+/** A value as hyparquet-writer expects it: text as UTF-8, decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>
 
 /** A value does not fit the Parquet type of its column. */
@@ -82,7 +82,7 @@ export const textListParquetField: ParquetField = {
 export const readInt64 = (bytes: Uint8Array, offset: number) =>
   readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
 
-/** For integers of at most 2^53-1. A logical type is not needed, and hyparquet-writer 0.17 writes an invalid one. */
+/** For integers up to 2^53-1. INT64 needs no logical type, and hyparquet-writer 0.17 would write an invalid one. */
 export const integerParquetField: ParquetField = {
   element: { type: "INT64" },
   read: (bytes, offset) => {
@@ -113,11 +113,12 @@ const countBytes = (digits: number) => {
 
 const [positive, negative] = [0, 0x4000]
 
-/** Makes the type of a decimal with at most `precision` digits, `scale` of them after the point. Refuses others. */
+/** Makes the type of a decimal with at most `precision` digits, `scale` of them after the point. Longer ones fail. */
 export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
   const limit = 10n ** BigInt(precision)
-  /** Number of groups of four digits after the point, and the factor by which they exceed the scale. */
+  /** Number of PostgreSQL's groups of four digits that contain the `scale` digits after the point. */
   const fractionGroups = Math.ceil(scale / 4)
+  /** The groups may have more decimals than `scale`. Their digits, divided by this, are the unscaled integer. */
   const excess = 10 ** (fractionGroups * 4 - scale)
 
   const parse = (json: string) => {

@@ -1,4 +1,4 @@
-/** Encodes the rows of a list as results, and results as a page or file (D8, D16). */
+/** Groups the rows of a list into results, and encodes the results as a page or a file (D8, D16). */
 import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
 import { rowOutputBuffer } from "./OutputBuffer.ts"
@@ -26,7 +26,7 @@ export interface ResultEncoder {
   readonly selection: string
   /** Writes a result as JSON. */
   readonly writeJson: (rows: RowsOfResult, position: number) => number
-  /** Writes the CSV record of a row; each row of a group has one. */
+  /** Writes a row as a CSV record. A result that is a group of rows has one record per row. */
   readonly writeCsvRecord: WriteRow
   /** The column with the date of a row; undefined if the rows have no date. */
   readonly rowDate: RowDate | undefined

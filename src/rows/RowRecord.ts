@@ -10,7 +10,7 @@ export const readInt32 = (bytes: Uint8Array, offset: number) =>
 /** Decodes a field as the driver does. `type` is an OID. */
 export type DecodeField = (bytes: Uint8Array, type: number) => unknown
 
-/** Sizes of the headers that precede the first field and the bytes of each field. */
+/** Size of the header before the first field, and of the header before each field's bytes. */
 export const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
 
 /**
@@ -53,7 +53,7 @@ export class RowRecord {
     return true
   }
 
-  /** Returns a record that shares its bytes with no other: itself, if it is alone in its buffer. */
+  /** Returns a record that shares its buffer with no other record: this one, if it is alone, or a copy. */
   copy(): RowRecord {
     if (this.bytes.length === this.size) return this
     return new RowRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)

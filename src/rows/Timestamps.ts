@@ -40,7 +40,7 @@ const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
 
 /** Makes functions that parse and format the wall-clock times of data files, such as `2026-06-01 09:30:00`. */
 const makeWallClockFormat = (timeZone: DateTime.TimeZone) => ({
-  /** Parses a text that must be a valid time. */
+  /** Parses text, which must be a valid time. */
   parse: (text: string): DateTime.Utc =>
     makeWallClockConversion(timeZone).decode(new Date(`${text.replace(" ", "T")}Z`)),
   /** Formats an instant without milliseconds. */
@@ -83,7 +83,7 @@ const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   }
 }
 
-/** Makes the shift from New York's time to -05:00. It changes within a day only on the two days of clock changes. */
+/** Makes a function that returns the shift from New York's time to -05:00 in milliseconds. It is cached per day. */
 const makeNewYorkShift = () => {
   const { decode } = makeWallClockConversion(newYork)
   const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
@@ -168,7 +168,7 @@ export const InstantColumn = Model.Field({
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
 })
 
-/** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
+/** A `timestamp` column with New York's wall-clock time, printed at -05:00: 09:30 in June as 08:30 (`dtN`, §2.1). */
 export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
     fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamp, makeNewYorkShift()),

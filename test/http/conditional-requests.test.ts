@@ -52,7 +52,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       }
     }).pipe(Effect.scoped))
 
-  it.effect("gives HEAD the ETag, type and length of GET, whichever is sent first (D10, D17)", () =>
+  it.effect("gives HEAD and GET the same ETag, type and length, no matter which is sent first (D10, D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
@@ -88,7 +88,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       assert.strictEqual(stale.status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("gives a compressed response its own strong ETag and the same cost, and caches it (D17, D27)", () =>
+  it.effect("gives a compressed response its own strong ETag but the same cost, and caches it (D17, D27)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
@@ -131,13 +131,14 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       assert.isUndefined(small.headers["content-encoding"])
     }).pipe(Effect.scoped))
 
-  /** Headers that a 304 omits or that differ in every response. */
+  /** Headers that differ in every response. */
   const headersPerResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
-  const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
+  /** Headers that a 304 omits. */
+  const bodyHeaders = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
 
   const lasting = ({ headers }: ServiceInstances.WireResponse) =>
     Object.fromEntries(
-      Object.entries(headers).filter(([name]) => !headersPerResponse.test(name) && !ofBody.test(name)).toSorted(),
+      Object.entries(headers).filter(([name]) => !headersPerResponse.test(name) && !bodyHeaders.test(name)).toSorted(),
     )
 
   const small = [
@@ -158,12 +159,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   ]
 
   it.effect.each(["", "https://app.example"])(
-    "gives a 304 the same headers as its 200, except those about the body, with CORS_ORIGINS=%s (D17)",
+    "gives a 304 the same headers as the 200, except those about the body, with CORS_ORIGINS=%s (D17)",
     (origins) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const port = yield* startServiceInstance({ CORS_ORIGINS: origins })
-        // With each instance, the first response comes from the router, and later ones from the response cache.
+        // This instance gets only conditional requests: the router responds to the first, then the response cache.
         const late = yield* startServiceInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {

@@ -271,7 +271,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   ]
 
   it.effect.each(legacy)(
-    "redirects a legacy path and keeps path and query byte for byte: %s (§9.1.3, §4.5)",
+    "redirects a legacy path, and keeps the rest of the path and the query byte for byte: %s (§9.1.3, §4.5)",
     (rest) =>
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"]) {
@@ -291,7 +291,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("never redirects to a legacy path, however the request encodes it (§9.1.3)", () =>
+  it.effect("never redirects to a legacy path, no matter how the request encodes it (§9.1.3)", () =>
     Effect.gen(function* () {
       for (
         const path of [
@@ -397,7 +397,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }),
   )
 
-  it.effect("suggests the most similar endpoint for an unknown path, for every method (D10)", () =>
+  it.effect("suggests the most similar endpoint for an unknown path, for GET and POST (D10)", () =>
     Effect.gen(function* () {
       const meant = [
         ["/v1/nwes", "/v1/news"],
@@ -457,7 +457,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("adds the deprecation headers to a 405, however the path is encoded (§9.4, D14)", () =>
+  it.effect("adds the deprecation headers to a 405, no matter how the path is written (§9.4, D14)", () =>
     Effect.gen(function* () {
       for (
         const path of [
@@ -648,7 +648,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       assert.isBelow(long.text.length, 1000)
     }))
 
-  it.effect("answers requests with unusual headers (D14)", () =>
+  it.effect("responds normally to requests with unusual headers (D14)", () =>
     Effect.gen(function* () {
       const unusualHeaders: ReadonlyArray<Record<string, string>> = [
         { "Accept-Encoding": "br, gzip;q=0, *;q=0" },
@@ -681,7 +681,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("accepts a body on GET, HTTP/1.0 and absolute-form targets (D10)", () =>
+  it.effect("accepts a GET with a body, HTTP/1.0, and an absolute-form target (D10)", () =>
     Effect.gen(function* () {
       const listening = yield* servicePort
       const requests = [
@@ -982,7 +982,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
       assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
     }))
 
-  it.effect("answers an unsupported Expect with the common headers (D14)", () =>
+  it.effect("answers an unsupported Expect header with the common headers (D14)", () =>
     Effect.gen(function* () {
       const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
       assertCommonHeaders(parseResponse(yield* exchangeText(yield* ServePort, bytes)))

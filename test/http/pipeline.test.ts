@@ -19,7 +19,7 @@ import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
-/** Values that the encoders treat specially, by column type. */
+/** SQL values that the encoders treat specially, by column type. */
 const unusualValues: Readonly<Record<string, string>> = {
   text: `E'=SUM(A1),"é😀"\\\\\\n\\u0001 '`,
   bigint: "-9007199254740991",
@@ -30,7 +30,7 @@ const unusualValues: Readonly<Record<string, string>> = {
 const storeUnusualValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const { key, table } of loadableDatasets) {
-    // Disabled, because the history would record each update of a row, and a job would count each as a correction.
+    // With triggers, the history would record each update, and a job would count each update as a correction.
     yield* sql.unsafe(`alter table ${table} disable trigger user`)
     for (const { is_list, name, type } of yield* readTableColumns(table)) {
       if (key.includes(name) || is_list) continue
@@ -95,7 +95,7 @@ const conditions: readonly [Condition, ...ReadonlyArray<Condition>] = [
   { makeCondition: () => "*", matchedTag: (etag) => etag },
 ]
 
-/** Parameters that limit the usage lists to days before the test, because its own requests are recorded, too. */
+/** Parameters that limit the usage lists to days before the test, because requests of the test are recorded. */
 const past: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
   "/v1/usage/daily": "usage_date_to",
@@ -105,13 +105,13 @@ const wrongValues = ["", "x", "-1", "1e400", "2025-02-30", "@@", "a\0b", "2999-0
 
 type Chooser = ReturnType<typeof makeRandomChooser>
 
-/** Some results of a list, from which requests take the values of their filters. */
+/** A list and some of its results, from which requests take the values of their filters. */
 interface SampledList {
   readonly list: ReferenceList
   readonly samples: ReadonlyArray<object>
 }
 
-/** Takes the value of a filter from a result, so that some results lie exactly at the bound. */
+/** Takes the value of a filter from a result, so that some results lie exactly on the bound. */
 const chooseFromResults = ({ list, samples }: SampledList, name: string, isDate: boolean, choose: Chooser) => {
   const [first, ...rest] = samples
   const column = list.filteredColumns.get(name)
@@ -472,7 +472,7 @@ const countRequests = (text: string) => {
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The request pipeline", (it) => {
-  it.effect("responds to, records and counts each request for a list as a plain implementation does (D8, D16, D17, D27, D28, D29)", () =>
+  it.effect("gives each list request the response, usage and metrics of a plain implementation (D8, D16, D17, D27, D28, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key, key_id } = yield* CustomerUsage.createCustomer("difference", { tier: "ultimate" })

@@ -1,4 +1,4 @@
-/** The request pipeline serves exactly the endpoints of the contract. */
+/** The request pipeline must serve exactly the endpoints of the contract outside `PublicApi`. */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
 import { Api, PublicApi } from "../../src/Api.ts"

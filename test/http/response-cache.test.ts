@@ -1,4 +1,4 @@
-/** The response cache: which responses it stores (D14, D17). */
+/** Which responses and headers the response cache stores and sends (D14, D17). */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -43,8 +43,8 @@ const headerName = Arbitrary.map(
   (name) => `x${name.join("")}`,
 )
 
-layer(Layer.empty)("A stored response", (it) => {
-  it.effect("contains only the headers that are the same for every account (D17)", () =>
+layer(Layer.empty)("The response store", (it) => {
+  it.effect("stores only headers that are the same for every account (D17)", () =>
     Effect.gen(function* () {
       const found = yield* storeAndFind({
         "Cache-Control": "private, no-cache",
@@ -59,7 +59,7 @@ layer(Layer.empty)("A stored response", (it) => {
       }
     }).pipe(defaultSettings))
 
-  it.effect("is not stored if it has a header that is specific to an account (D17)", () =>
+  it.effect("does not store a response with a header that is specific to an account (D17)", () =>
     Effect.gen(function* () {
       for (const name of ["X-Account-Name", "Set-Cookie", "X-Balance", "WWW-Authenticate"]) {
         assert.isUndefined(yield* storeAndFind({ [name]: "secret of one account" }), name)
@@ -85,7 +85,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The response cache", (it) => {
-  it.effect("sends all headers of the original response, for every dataset, format and encoding (D14, D17)", () =>
+  it.effect("sends the body and headers of the original response, for every dataset and page format (D14, D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const metrics = yield* chooseFreePort

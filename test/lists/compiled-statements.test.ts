@@ -1,4 +1,4 @@
-/** Lists compile their SQL once per shape of a query. A request only fills in the parameters. */
+/** The SQL of a list is compiled once per query shape. A request only fills in the parameters. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,7 +19,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
 
-/** Parameters that limit the usage lists to days before the test, because its own requests are recorded, too. */
+/** Parameters that limit the usage lists to days before the test, because requests of the test are recorded. */
 const past: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
   "/v1/usage/daily": "usage_date_to",
@@ -70,7 +70,7 @@ const fillUsage = Effect.fnUntraced(function* (key: string) {
 })
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled statements", (it) => {
-  it.effect("return the same results for a known shape as when they are compiled anew (D8)", () =>
+  it.effect("return the same results when they are reused as when they are compiled anew (D8)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       yield* fillUsage(ultimate)
@@ -114,7 +114,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
   })
   const page = { page: 1, limit: 10, sort: "price" } as const
 
-  it.effect("are compiled once per shape, whatever the values (§8)", () =>
+  it.effect("are compiled once per query shape, regardless of the values (§8)", () =>
     Effect.gen(function* () {
       const { list, selected } = yield* makeScreener
       const compiled = [["A", "B", "C"], ["D", "E", "F", "G"]].map((sector, index) =>
@@ -151,7 +151,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       assert.isFalse(isPrepared({ min_price: "1" }))
     }))
 
-  it.effect("are evicted if there are too many, and are not stored if they are long (§8)", () =>
+  it.effect("are evicted if there are too many, and are not stored if they are too long (§8)", () =>
     Effect.gen(function* () {
       const { list, selected } = yield* makeScreener
       const compileFirst = () => list.compilePage(page)

@@ -10,14 +10,14 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Waits for a second, after which every earlier write must be known, and returns the version of the tables. */
-const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
-  const { watchTables: of } = yield* DatasetVersions
+/** Waits for a second, within which earlier writes must be noticed. Then returns the version of the tables. */
+const readVersion = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
+  const { watchTables } = yield* DatasetVersions
   yield* Effect.sleep("1 second")
-  // On a busy machine the last poll may be too old, so that no version is known.
-  const isKnown = Effect.sync(() => of(["daily_prices"]).current() !== undefined)
+  // On a busy machine, the last poll may be too old. Then no version is known until the next poll.
+  const isKnown = Effect.sync(() => watchTables(["daily_prices"]).current() !== undefined)
   yield* Effect.repeat(isKnown, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
-  return of(tables).current()
+  return watchTables(tables).current()
 })
 
 const event = {
@@ -35,12 +35,12 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
 })(
   "Dataset versions",
   (it) => {
-    it.effect("exist for every dataset, and for daily_prices, on which market caps depend (D17)", () =>
+    it.effect("exist for every dataset, but not for other tables (D17)", () =>
       Effect.gen(function* () {
-        const { watchTables: of } = yield* DatasetVersions
-        for (const { table } of loadableDatasets) assert.isDefined(of([table]).current(), table)
-        assert.isUndefined(of(["accounts"]).current())
-        assert.isUndefined(of(["ticker_changes", "nowhere"]).current())
+        const { watchTables } = yield* DatasetVersions
+        for (const { table } of loadableDatasets) assert.isDefined(watchTables([table]).current(), table)
+        assert.isUndefined(watchTables(["accounts"]).current())
+        assert.isUndefined(watchTables(["ticker_changes", "nowhere"]).current())
       }))
 
     it.effect("change with every type of statement, once it is committed (D17)", () =>
@@ -77,29 +77,29 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
             })),
           ],
         ]
-        let before = yield* version("ticker_changes")
-        const others = yield* version("news")
+        let before = yield* readVersion("ticker_changes")
+        const others = yield* readVersion("news")
         for (const [what, write] of writes) {
           yield* write
-          const after = yield* version("ticker_changes")
+          const after = yield* readVersion("ticker_changes")
           assert.isDefined(after, what)
           assert.notStrictEqual(after, before, what)
           before = after
         }
-        assert.strictEqual(yield* version("news"), others)
+        assert.strictEqual(yield* readVersion("news"), others)
       }))
 
     it.effect("stay the same after a rollback (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const before = yield* version("news")
+        const before = yield* readVersion("news")
         yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("no"))))
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`savepoint a`
           yield* sql`delete from news`
           yield* sql`rollback to a`
         }))
-        assert.strictEqual(yield* version("news"), before)
+        assert.strictEqual(yield* readVersion("news"), before)
       }))
 
     it.effect("count concurrent writes to a dataset without blocking them (D17)", () =>
@@ -112,7 +112,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
             yield* Effect.sleep("100 millis")
             yield* writer(second)
           }))
-        // The writers update the tables in opposite orders, which would be a deadlock if they blocked each other.
+        // The writers update the tables in opposite orders, which would cause a deadlock if they blocked each other.
         yield* Effect.all(
           Array.from(
             { length: 4 },
@@ -145,11 +145,11 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`alter table screener disable trigger note_change`
-        assert.isUndefined(yield* version("screener"))
+        assert.isUndefined(yield* readVersion("screener"))
         yield* sql`alter table screener enable always trigger note_change`
-        assert.isDefined(yield* version("screener"))
+        assert.isDefined(yield* readVersion("screener"))
         yield* sql`drop trigger note_change on screener`
-        assert.isUndefined(yield* version("screener"))
+        assert.isUndefined(yield* readVersion("screener"))
       }))
 
     it.effect("can be read but not changed by the role of the service (D17)", () =>
@@ -167,7 +167,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
   "Two instances",
   (it) => {
-    it.effect("return no result that is older than a second, even during random writes (D17)", () =>
+    it.effect("return no result that has been outdated for over a second, even during random writes (D17)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient

@@ -33,7 +33,7 @@ const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   ))
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
-  it.effect("keeps one chunk or row group of a 200 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
+  it.effect("of 200 MB keeps only one chunk or row group in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(makePoolableClientLayer({ url, applicationName: "tickerline-test" }))

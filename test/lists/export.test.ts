@@ -40,8 +40,8 @@ const path = "/v1/news?limit=all&format=csv"
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
 
-/** The number of database sessions that exports hold. Excludes sessions whose last statement was this query. */
-const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+/** Counts the database sessions that exports hold. Excludes sessions whose last statement was this query. */
+const countExportSessions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly pid: number }>`
       select pid from pg_stat_activity
@@ -89,7 +89,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       }
     }).pipe(Effect.scoped))
 
-  it.effect("fails with 503 if it takes too long to read, and stops reading (§8)", () =>
+  it.effect("fails with 503 and ends its query if the database takes too long to read the rows (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* CustomerUsage.createCustomer("long")
@@ -107,10 +107,10 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
       assert.include(text, "Reduce it with tickers")
       assert.isBelow(performance.now() - began, 30_000)
-      yield* until(cursors, (count) => count === 0)
+      yield* until(countExportSessions, (count) => count === 0)
     }).pipe(Effect.scoped))
 
-  it.effect("costs exactly its estimate, which is free (D28)", () =>
+  it.effect("costs exactly as much as estimated, and the estimate is free (D28)", () =>
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("estimated")
       const port = yield* SharedPort
@@ -141,7 +141,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
         String(valueAt(JSON.parse(text), "error", "message")),
       ) ?? []
       assert.isDefined(price, text)
-      yield* until(cursors, (count) => count === 0)
+      yield* until(countExportSessions, (count) => count === 0)
       const [usage] = yield* recorded(port, key, 1)
       assert.strictEqual(valueAt(usage, "status_code"), 402)
       assert.strictEqual(valueAt(usage, "cost_microdollars"), 0)
@@ -152,7 +152,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // The export begins first with shorter and then with longer rows than average, so its first chunk misleads.
+        // The export begins with rows shorter than average, or longer, so an estimate from its first chunk is wrong.
         for (const [name, length, day] of [["short", 1_500, "2026-03-03"], ["long", 9_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -255,9 +255,12 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const { key } = yield* CustomerUsage.createCustomer("gone")
         const port = yield* SharedPort
         yield* Effect.scoped(
-          Effect.andThen(Downloads.startPausedDownload(port, path, key), until(cursors, (count) => count > 0)),
+          Effect.andThen(
+            Downloads.startPausedDownload(port, path, key),
+            until(countExportSessions, (count) => count > 0),
+          ),
         )
-        yield* until(cursors, (count) => count === 0)
+        yield* until(countExportSessions, (count) => count === 0)
         const [usage, ...more] = yield* recorded(port, key, 1)
         assert.deepStrictEqual(more, [])
         assert.strictEqual(valueAt(usage, "status_code"), 499)
@@ -318,11 +321,11 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           )
           assert.isTrue(pages.every(({ status }) => status === 200))
         }))
-        yield* until(cursors, (count) => count === 0)
+        yield* until(countExportSessions, (count) => count === 0)
         assert.isTrue((yield* Downloads.download(port, path, three)).isComplete)
       }).pipe(Effect.scoped))
 
-    it.effect("holds no lock while it is sent, and shows the state at its beginning (D31)", () =>
+    it.effect("holds no lock while it is sent, and contains the state at its beginning (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ultimate } = yield* Service.TestKeys

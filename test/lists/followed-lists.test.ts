@@ -1,6 +1,6 @@
 /**
  * `follow_lineage` of every list, with random chains and rows on the days around both clock changes. The expected rows
- * come from requests without it, and the expected periods from the generator, so the test shares no code with `src`.
+ * come from requests without `follow_lineage`, the expected periods from the generator: no code is shared with `src`.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -45,12 +45,12 @@ const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | und
   "/v1/split-status": "filed_at",
 }
 
-/** Lists that are not in this test: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
+/** Lists that this test omits: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
 const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1/timeline"])
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
 
-/** SQL for the time of day at -05:00 of row `n`. From 23:00 on, New York's date differs during daylight time. */
+/** SQL for the time of row `n` at -05:00. In daylight time, from 23:00 on, New York has the next date. */
 const times = "(array['00:00:00', '23:59:59.999', '12:00:00', '23:30:00', '00:30:00'])[1 + n % 5]"
 
 /** Gives every symbol a row on every day in each table whose rows have a date, and one row in the other tables. */
@@ -130,7 +130,7 @@ interface Row {
   readonly [name: string]: unknown
 }
 
-/** Finds the company that used the symbol on the day. Of several, the one that took it last, and its period. */
+/** Finds the company that used the symbol on the day, and the period. Of several companies, the last to take it. */
 const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
   companies.flatMap((company) =>
     company.periods.filter(({ from, symbol, until }) => symbol === ticker && from <= day && day < until)
@@ -141,7 +141,7 @@ const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string
       : (left.period.from < right.period.from ? 1 : -1)
   )[0]
 
-/** Finds the first of `days` since which the symbol has been in the same period as on `day`. */
+/** Finds the first of `days` that is in the same period of the symbol as `day`. */
 const findFirstDay = (companies: ReadonlyArray<Company>, ticker: string, day: string) => {
   const period = findUser(companies, ticker, day)?.period
   const others = days.filter((other) => other < day && findUser(companies, ticker, other)?.period !== period)
@@ -182,7 +182,7 @@ const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
 
 const dayOf = (path: string, row: Row) => String(row[rowDates[path] ?? ""]).slice(0, 10)
 
-/** Lists of all symbols without lineages, by path and filters. Reusable: the tests change only `ticker_changes`. */
+/** Lists of all symbols without lineages, by URL. They stay valid, because the tests change only `ticker_changes`. */
 const plainLists = new Map<string, ReadonlyArray<Row>>()
 
 const readPlainList = Effect.fnUntraced(function* (path: string, filters: string) {
@@ -192,7 +192,7 @@ const readPlainList = Effect.fnUntraced(function* (path: string, filters: string
   return rows
 })
 
-/** Restricts the list of all symbols to the periods. Also returns the number of omitted rows of each company. */
+/** Returns the expected rows, which lie in the companies' periods, and the number of omitted rows of each company. */
 const expectRows = Effect.fnUntraced(function* (path: string, filters: string, companies: ReadonlyArray<Company>) {
   const rows = yield* readPlainList(path, filters)
   if (rowDates[path] === undefined) {
@@ -218,14 +218,15 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
 const makeCase = (seed: number, path: string) => {
   const choose = makeRandomChooser(seed)
   const first = makeCompany(choose, "0000000001", symbols)
-  // The second company either shares symbols with the first, so that both are candidates, or has other symbols.
+  // The second company may use symbols of the first, so that both companies match a symbol, or uses only others.
   const isRecycled = choose([true, false]) && first.periods.length > 1
-  const own = new Set(first.periods.map(({ symbol }) => symbol))
-  const others = isRecycled ? symbols : symbols.filter((symbol) => !own.has(symbol))
+  const firstSymbols = new Set(first.periods.map(({ symbol }) => symbol))
+  const others = isRecycled ? symbols : symbols.filter((symbol) => !firstSymbols.has(symbol))
   const second = makeCompany(choose, "0000000002", others)
-  const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => own.has(symbol))
-  // A company that never changed its symbol is not recorded, so it is left out if the first one used its symbol.
-  const companies = second.periods.length === 1 && own.has(second.current) ? [first] : [first, second]
+  const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => firstSymbols.has(symbol))
+  // A company with one symbol has no row in `ticker_changes`. If the first company also used this symbol, the service
+  // assigns it to the first company, so the case has only that one.
+  const companies = second.periods.length === 1 && firstSymbols.has(second.current) ? [first] : [first, second]
   const requested = choose([true, true, false]) ? companies : companies.slice(0, 1)
   const entries = requested.map(({ cik, periods: [head, ...tail] }) => {
     const { symbol } = choose([head ?? { symbol: "" }, ...tail])
@@ -241,13 +242,13 @@ const makeCase = (seed: number, path: string) => {
 const describeOutside = (count: number) => count === 0 ? "" : `;outside=${count > 100 ? "100+" : count}`
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list that follows lineages", (it) => {
-  it.effect("is covered by this test, for every path (D35)", () =>
+  it.effect("is tested for every path (D35)", () =>
     Effect.sync(() => {
       assert.sameMembers(paths, Object.keys(rowDates))
     }))
 
   it.effect.each(paths.filter((path) => path !== "/v1/ownership").map((path, index) => ({ path, index })))(
-    "returns the rows of its symbols that are in the periods, in order, across pages: $path (D35)",
+    "returns the rows of each symbol within its periods, in order, on all pages: $path (D35)",
     ({ index, path }) =>
       Effect.gen(function* () {
         let compared = 0
@@ -269,7 +270,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       }),
   )
 
-  it.effect("has the same pages, export, estimate and header for any symbol of a chain (D35)", () =>
+  it.effect("has the same page, export, estimate and X-Lineage header for every symbol of a chain (D35)", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= getInputCount(4); seed += 1) {
         const company = makeCompany(makeRandomChooser(seed), "0000000001", symbols)

@@ -20,36 +20,36 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 /** A marker in every hostile input. It may occur in the parameters of a statement, but never in its SQL. */
-const mark = "zq7"
+const marker = "zq7"
 
 /** Hostile inputs, which try to end a literal, a comment or a statement, or call `pg_sleep`. */
-const hostile = [
-  `${mark}'`,
-  `'${mark}`,
-  `"${mark}"`,
-  `${mark}\\`,
-  `${mark}\\'; drop table screener; --`,
-  `${mark}'; drop table screener; --`,
-  `${mark}'; update accounts set tier = 'ultimate'; --`,
-  `${mark}' or '1'='1`,
-  `${mark}' and 1 = (select count(*) from pg_sleep(10)) --`,
-  `${mark}'; select pg_sleep(10); --`,
-  `${mark}' union select key_hash::text from api_keys --`,
-  `E'\\''${mark} or true --`,
-  `$1${mark}`,
-  `$${mark}$ or true -- $${mark}$`,
-  `${mark}/*`,
-  `%${mark}%`,
-  `${mark}_`,
-  `${mark}\0' or true --`,
-  `${mark}ʼ or true`,
-  `${mark}＇ or ’1’=’1`,
-  `${mark}\r\n; drop table screener`,
-  `{"${mark}": {"$ne": null}}`,
+const hostileInputs = [
+  `${marker}'`,
+  `'${marker}`,
+  `"${marker}"`,
+  `${marker}\\`,
+  `${marker}\\'; drop table screener; --`,
+  `${marker}'; drop table screener; --`,
+  `${marker}'; update accounts set tier = 'ultimate'; --`,
+  `${marker}' or '1'='1`,
+  `${marker}' and 1 = (select count(*) from pg_sleep(10)) --`,
+  `${marker}'; select pg_sleep(10); --`,
+  `${marker}' union select key_hash::text from api_keys --`,
+  `E'\\''${marker} or true --`,
+  `$1${marker}`,
+  `$${marker}$ or true -- $${marker}$`,
+  `${marker}/*`,
+  `%${marker}%`,
+  `${marker}_`,
+  `${marker}\0' or true --`,
+  `${marker}ʼ or true`,
+  `${marker}＇ or ’1’=’1`,
+  `${marker}\r\n; drop table screener`,
+  `{"${marker}": {"$ne": null}}`,
 ]
 
-/** A valid value of each kind of parameter, with which some hostile inputs begin. */
-const likely: Readonly<Record<ParameterKind, string>> = {
+/** A valid value of each kind of parameter. Some hostile inputs begin with it. */
+const validPrefixes: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   integer: "1",
   date: "2025-01-01",
@@ -61,21 +61,21 @@ const likely: Readonly<Record<ParameterKind, string>> = {
   text: "text ",
 }
 
-const disguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
+const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
   [
-    `' or '${mark}'='${mark}`,
-    `::text, pg_sleep(10) /*${mark}*/`,
-    ` desc; select pg_sleep(10) --${mark}`,
-    `);${mark}`,
-    `,(select pg_sleep(10)/*${mark}*/)`,
-    `"${mark}`,
-  ].map((rest) => `${likely[kind]}${word}${rest}`)
+    `' or '${marker}'='${marker}`,
+    `::text, pg_sleep(10) /*${marker}*/`,
+    ` desc; select pg_sleep(10) --${marker}`,
+    `);${marker}`,
+    `,(select pg_sleep(10)/*${marker}*/)`,
+    `"${marker}`,
+  ].map((rest) => `${validPrefixes[kind]}${word}${rest}`)
 
 /** Whether the parameter refuses every hostile input, because none of them has its type. */
 const isTyped = ({ kind }: DocumentedParameter) =>
   kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
 
-/** Parameters without a type, which are tested one by one. */
+/** Parameters without a type. Each is tested on its own. */
 const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
     endpoint,
@@ -93,10 +93,10 @@ const typedCases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Returns hostile values for a parameter. Each text is for every second parameter, so each is sent to half of them. */
-const valuesFor = (parameter: DocumentedParameter, index: number) =>
+/** Returns hostile values for a parameter. Each of `hostileInputs` is used for every second parameter. */
+const getHostileValues = (parameter: DocumentedParameter, index: number) =>
   sampleUnlessThorough(
-    [...hostile.filter((_, at) => at % 2 === index % 2), ...disguised(parameter)],
+    [...hostileInputs.filter((_, at) => at % 2 === index % 2), ...makeDisguised(parameter)],
     6,
     index,
   )
@@ -105,15 +105,15 @@ const valuesFor = (parameter: DocumentedParameter, index: number) =>
 const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
   makeRequiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
 
-/** Returns the query of request number `at`: each parameter has its value with this index, starting over at the end. */
-const queryAt = (
+/** Makes the query of request number `at`. Each parameter has its value at this index, modulo the number of values. */
+const makeQueryAt = (
   parameters: ReadonlyArray<DocumentedParameter>,
   values: ReadonlyArray<ReadonlyArray<string>>,
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
 /** Reads digests of all data and of the schema, which requests must not change. */
-const everything = Effect.gen(function* () {
+const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
     sql<{ readonly digest: string }>`
@@ -137,24 +137,24 @@ const everything = Effect.gen(function* () {
   return { tables, columns: schema?.["columns"], functions: schema?.["functions"] }
 })
 
-type Everything = Effect.Success<typeof everything>
+type Digests = Effect.Success<typeof readDigests>
 
-class Before extends Context.Service<Before, Everything>()("test/lists/Before") {}
+class Before extends Context.Service<Before, Digests>()("test/lists/Before") {}
 
-const service = Layer.effect(Before, everything).pipe(
+const service = Layer.effect(Before, readDigests).pipe(
   Layer.provideMerge(Layer.effectDiscard(GeneratedRows.fillAllTables(60))),
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(StatementRecorder.layer),
 )
 
 /** Sends a request. The timeout is shorter than the ten seconds that injected SQL would sleep. */
-const ask = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
+const send = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...options }), "9 seconds")
 })
 
-/** Returns the documented statuses of the endpoint, without 5xx. */
-const documented = (path: string) =>
+/** Returns the documented statuses of the endpoint below 500. */
+const getDocumentedStatuses = (path: string) =>
   new Set(
     Object.keys(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).filter((status) =>
       status < "500"
@@ -163,20 +163,20 @@ const documented = (path: string) =>
 
 /** Sends all requests and returns the statements that the service sent to PostgreSQL. */
 const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
-  const allowed = documented(path)
+  const allowed = getDocumentedStatuses(path)
   const { sent } = yield* StatementRecorder.recordStatements(
     Effect.forEach(targets, (target) =>
-      Effect.map(ask(target), ({ status, text }) => {
+      Effect.map(send(target), ({ status, text }) => {
         assert.isTrue(allowed.has(String(status)), `${target} answers ${status}: ${text}`)
       }), { concurrency: 8, discard: true }),
   )
-  assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(mark)).map(({ text }) => text), [])
+  assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)).map(({ text }) => text), [])
   return sent
 })
 
 /** Whether a parameter contains the marker, ignoring case, because the service converts some values to capitals. */
 const isMarked = ({ parameters }: StatementRecorder.SentStatement) =>
-  parameters.some((parameter) => String(parameter).toLowerCase().includes(mark))
+  parameters.some((parameter) => String(parameter).toLowerCase().includes(marker))
 
 /** Returns all values of a property, at any depth. */
 const valuesOf = (body: unknown, name: string): ReadonlyArray<unknown> =>
@@ -191,16 +191,16 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     "does not interpret $name as SQL (SECURITY.md)",
     ({ endpoint, index, parameter }) =>
       Effect.gen(function* () {
-        const values = valuesFor(parameter, index)
+        const values = getHostileValues(parameter, index)
         const rest = makeRequiredQuery(endpoint, parameter.name)
         const sent = yield* sendAll(
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // The texts must have reached PostgreSQL as values, except for the changelog, which has no table.
-        const isOfTable = !endpoint.path.startsWith("/v1/changelog")
+        // The inputs must have reached PostgreSQL as values, except for the changelog, which has no table.
+        const readsTable = !endpoint.path.startsWith("/v1/changelog")
         if (
-          isOfTable && parameter.kind === "text" &&
+          readsTable && parameter.kind === "text" &&
           !["endpoint", "status_code", "cik", "after"].includes(parameter.name)
         ) {
           assert.isAbove(sent.filter(isMarked).length, values.length / 6)
@@ -212,15 +212,15 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     "does not interpret $name as SQL (SECURITY.md)",
     ({ endpoint, parameters }) =>
       Effect.gen(function* () {
-        const values = parameters.map(valuesFor)
+        const values = parameters.map(getHostileValues)
         const rest = requiredExcept(endpoint, parameters)
         for (let at = 0; at < Math.max(...values.map(({ length }) => length)); at += 1) {
-          const target = buildUrl(endpoint.path, [...rest, ...queryAt(parameters, values, at)])
-          const { answer, sent } = yield* StatementRecorder.recordStatements(ask(target))
+          const target = buildUrl(endpoint.path, [...rest, ...makeQueryAt(parameters, values, at)])
+          const { answer, sent } = yield* StatementRecorder.recordStatements(send(target))
           assert.strictEqual(answer.status, 422, `${target} ${answer.text}`)
           const refused = new Set(valuesOf(valueAt(answer.body, "error", "details", "fields"), "field"))
           assert.sameMembers(Array.from(refused), parameters.map(({ name }) => name), target)
-          assert.deepStrictEqual(sent.filter((one) => isMarked(one) || one.text.toLowerCase().includes(mark)), [])
+          assert.deepStrictEqual(sent.filter((one) => isMarked(one) || one.text.toLowerCase().includes(marker)), [])
         }
       }),
   )
@@ -230,7 +230,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     (endpoint) =>
       sendAll(
         endpoint,
-        sampleUnlessThorough(hostile, 5, endpoint.path.length).map((name) =>
+        sampleUnlessThorough(hostileInputs, 5, endpoint.path.length).map((name) =>
           buildUrl(endpoint.path, [...makeRequiredQuery(endpoint), [name, "1"]])
         ),
       ),
@@ -244,12 +244,12 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         const chunks = [...cases, ...typedCases].filter((one) => one.endpoint === endpoint)
           .map((one) => "parameter" in one ? [one.parameter] : one.parameters)
         const targets = chunks.flatMap((parameters) => {
-          const values = parameters.map((one) => [...hostile.slice(9, 11), ...disguised(one).slice(0, 2)])
+          const values = parameters.map((one) => [...hostileInputs.slice(9, 11), ...makeDisguised(one).slice(0, 2)])
           return sampleUnlessThorough([0, 1, 2, 3], 4, endpoint.path.length).map((at) =>
             buildUrl("/estimate", [
               ["endpoint", endpoint.path],
               ...requiredExcept(endpoint, parameters),
-              ...queryAt(parameters, values, at),
+              ...makeQueryAt(parameters, values, at),
             ])
           )
         })
@@ -261,20 +261,20 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   it.effect("does not interpret keys, request ids, ETags or paths as SQL (SECURITY.md)", () =>
     Effect.gen(function* () {
       const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.forEach(
-        hostile.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
+        hostileInputs.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
         Effect.fnUntraced(function* (text) {
-          const wrong = yield* ask("/v1/news", { key: text })
+          const wrong = yield* send("/v1/news", { key: text })
           assert.strictEqual(wrong.status, 401)
           const headers = { "X-Request-Id": text, "If-None-Match": `"${text}"`, traceparent: text, "User-Agent": text }
-          assert.strictEqual((yield* ask("/v1/news", { headers })).status, 200)
+          assert.strictEqual((yield* send("/v1/news", { headers })).status, 200)
           const paths = [`/v1/${encodeURIComponent(text)}`, `/v1/news/${encodeURIComponent(text)}`]
-          for (const path of paths) assert.strictEqual((yield* ask(path)).status, 404)
+          for (const path of paths) assert.strictEqual((yield* send(path)).status, 404)
           return text
         }),
       ))
       assert.isAbove(answer.length, 10)
       assert.isAtLeast(sent.length, answer.length)
-      assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(mark)), [])
+      assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)), [])
     }))
 
   it.effect("leaves the database unchanged, except for the recorded usage (SECURITY.md)", () =>
@@ -282,7 +282,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
       const before = yield* Before
       assert.isAbove(before.tables.length, 20)
       assert.notMatch(before.tables.slice(0, loadableDatasets.length).join(), /undefined|null/)
-      assert.deepStrictEqual(yield* everything, before)
+      assert.deepStrictEqual(yield* readDigests, before)
       const sql = yield* SqlClient.SqlClient
       const known = new Set(documentedEndpoints.map(({ path }) => path))
       const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage`
@@ -295,9 +295,9 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   // -------------------------------------------------------------------------------------------------------------------
 
   /** Hostile texts that can be an element of a list: without commas, NUL and trailing white space. */
-  const texts = hostile.filter((text) => !/[,\0]|\s$/.test(text))
+  const texts = hostileInputs.filter((text) => !/[,\0]|\s$/.test(text))
 
-  /** Finds the column that a parameter filters, and the type of its filter, in the parameter's description. */
+  /** Parses the parameter's description to find the column that it filters, and the type of the filter. */
   const columnOf = (path: string, name: string) => {
     const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -336,7 +336,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   })
 
   it.effect.each(sampleUnlessThorough(filters, 3, 0))(
-    "finds only the row with the hostile text, using $parameter of $path (SECURITY.md)",
+    "finds only the rows that match a hostile text, with $parameter of $path (SECURITY.md)",
     ({ column, isList, isPart, parameter, path, required, table }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -346,7 +346,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // All owners are put into one filing, because results are filings.
+        // Each result is a filing, so all owners are put into one filing.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
@@ -364,7 +364,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         `
         assert.lengthOf(changed, kept.length)
         for (const text of sampleUnlessThorough(kept, 5, parameter.length)) {
-          const { body, status } = yield* ask(buildUrl(path, [...required, [parameter, text], ["limit", "100"]]))
+          const { body, status } = yield* send(buildUrl(path, [...required, [parameter, text], ["limit", "100"]]))
           assert.strictEqual(status, 200)
           const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]
           const shown = valuesOf(valueAt(body, "results"), column)

@@ -84,7 +84,7 @@ const writeFile = (models: RowModels, records: ReadonlyArray<RowRecord>, size = 
 
 const read = (bytes: Uint8Array) => Effect.promise(() => readParquet(bytes))
 
-/** Parses the JSON of the rows with all its digits. Columns that a row's model lacks are null. */
+/** Parses the JSON of the rows, keeping all digits of numbers. Columns that a row's model lacks are null. */
 const toJsonRows = (models: RowModels, records: ReadonlyArray<RowRecord>) => {
   const writeJson = makeJsonRowWriter(models)
   const nulls = Object.fromEntries(getColumnNames(models).map((name) => [name, null]))
@@ -173,7 +173,7 @@ const invalid: Readonly<Record<string, ReadonlyArray<string>>> = {
 const isEveryType = (row: object) => getColumnNames(EveryType).every((name) => name in row)
 
 layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
-  it.effect("has the values of the JSON, for each type and at its limits (D16)", () =>
+  it.effect("has the same values as the JSON, for each type up to its limits (D16)", () =>
     Effect.gen(function* () {
       const records: Array<RowRecord> = []
       for (const [column, expressions] of Object.entries(valid)) {
@@ -241,7 +241,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     },
   )
   it.effect.prop(
-    "keeps each digit of decimals (D16)",
+    "keeps all digits of decimals (D16)",
     [Arbitrary.array(unscaled, { minLength: 4, maxLength: 40 })],
     ([values]) =>
       Effect.gen(function* () {
@@ -293,7 +293,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     }))
 
   class Line extends Model.Class<Line>("Line")({ number: integerColumn(""), text: textColumn("") }) {}
-  it.effect("has row groups of limited size, independently of the fetched chunks (D8)", () =>
+  it.effect("has row groups of limited size, no matter how many rows are fetched at once (D8)", () =>
     Effect.gen(function* () {
       const many = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")
       const file = yield* read(writeFile(Line, many, 1_000))

@@ -23,7 +23,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer
 const tooLong = "x".repeat(101)
 
 /** Invalid values by parameter type: of the wrong type, empty, or out of range. */
-const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
+const invalidValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
   integer: ["", "x", "0", "-1", "1.5", "99999999999"],
   date: ["", "yesterday", "2025-02-30", "2025-1-1", "20250101", "2025-01-01T00:00:00Z", "0000-01-01"],
@@ -35,9 +35,9 @@ const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["", "\0"],
 }
 
-/** Returns invalid values of a parameter. A filter by part of a text also has length limits. */
-const wrongFor = ({ kind, name }: DocumentedParameter) =>
-  kind === "text" && /part of/i.test(descriptionOf(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
+/** Returns invalid values of a parameter. Filters that search for part of a text also refuse too short or long ones. */
+const getInvalidValues = ({ kind, name }: DocumentedParameter) =>
+  kind === "text" && /part of/i.test(descriptionOf(name)) ? [...invalidValues.text, "ab", tooLong] : invalidValues[kind]
 
 const descriptionOf = (name: string) =>
   documentedDatasetEndpoints.flatMap(({ path }) => {
@@ -62,7 +62,7 @@ const validators = new Map(
 )
 
 /** Returns a function that makes reproducible random choices. */
-const chooser = (seed: number) => {
+const makeChooser = (seed: number) => {
   let state = seed >>> 0
   return <A>(options: ReadonlyArray<A>): A => {
     state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
@@ -73,7 +73,7 @@ const chooser = (seed: number) => {
   }
 }
 
-const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
+const validValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["0", "-5.5", "1e3", "9007199254740991", "99999999999999.9999", ".5", "+7"],
   integer: ["1", "2", "7"],
   date: ["2014-01-02", "2020-02-29", "2026-11-01"],
@@ -86,16 +86,16 @@ const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
 }
 
 /** Makes a random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
-const question = (seed: number) => {
-  const choose = chooser(seed)
+const makeRandomRequest = (seed: number) => {
+  const choose = makeChooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)
   const query = endpoint.parameters.flatMap((parameter) => {
     if (!parameter.required && choose([0, 0, 0, 1]) === 0) return []
     const values = choose([0, 0, 0, 0, 0, 1]) === 1
-      ? wrongFor(parameter)
+      ? getInvalidValues(parameter)
       : parameter.words.length > 0
       ? [...parameter.words, parameter.words.join(",")]
-      : right[parameter.kind]
+      : validValues[parameter.kind]
     const sent = [parameter.name, choose(values)] as const
     return choose(Array.from({ length: 40 }, (_, at) => at)) === 0 ? [sent, sent] : [sent]
   })
@@ -115,7 +115,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API",
         for (const chunk of Arr.chunksOf(endpoint.parameters, 10)) {
           const names = chunk.map(({ name }) => name)
           const others = makeRequiredQuery(endpoint).filter(([name]) => !names.includes(name))
-          const values = chunk.map((parameter) => sampleUnlessThorough(wrongFor(parameter), 4, parameter.name.length))
+          const values = chunk.map((parameter) =>
+            sampleUnlessThorough(getInvalidValues(parameter), 4, parameter.name.length)
+          )
           for (let at = 0; at < Math.max(...values.map(({ length }) => length)); at += 1) {
             const sent = names.map((name, index) =>
               [name, values[index]?.at(at % (values[index]?.length ?? 1)) ?? ""] as const
@@ -137,7 +139,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API",
     ([seed]) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
-        const { path, request } = question(seed)
+        const { path, request } = makeRandomRequest(seed)
         const { body, headers, status } = yield* Service.requestJson(request, { key: ultimate })
         const validate = validators.get(`${path} ${status}`)
         assert.isDefined(validate, `${request} answers ${status}, which is not documented`)

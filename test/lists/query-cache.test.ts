@@ -20,16 +20,16 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 const runners = "/v1/intraday-runners?ticker=T7"
 
 /** Headers with a new value in every response. */
-const own = new Set(["x-request-id", "date", "x-ratelimit-remaining", "x-ratelimit-reset"])
+const changingHeaders = new Set(["x-request-id", "date", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
-const shared = (headers: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)))
+const omitChangingHeaders = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !changingHeaders.has(name)))
 
-/** Waits until every instance has noticed a commit (D17). */
-const seen = Effect.sleep("1 second")
+/** Waits until every instance must have noticed a commit (D17). */
+const waitForVersions = Effect.sleep("1 second")
 
-/** Sends a request five times. The database answers two, the query cache one, and the response cache two. */
-const often = Effect.fnUntraced(
+/** Sends a request five times. The database responds twice, then the query cache once, then the response cache. */
+const requestFiveTimes = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
     const ask = requestOverWire(port, path, key, options)
     return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
@@ -51,14 +51,14 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         const url = path === "/v1/historical-tickers"
           ? `${path}?ticker=O7`
           : buildUrl(path, makeRequiredQuery(endpoint))
-        const answers = yield* often(port, url, ultimate)
+        const answers = yield* requestFiveTimes(port, url, ultimate)
         const [fresh] = answers
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
         assert.match(fresh.headers["etag"] ?? "", /^"[\w-]{27}"$/)
         assert.strictEqual(fresh.headers["cache-control"], "private, no-cache")
         for (const kept of answers.slice(1)) {
           assert.strictEqual(kept.text, fresh.text)
-          assert.deepStrictEqual(shared(kept.headers), shared(fresh.headers), path)
+          assert.deepStrictEqual(omitChangingHeaders(kept.headers), omitChangingHeaders(fresh.headers), path)
           assert.notStrictEqual(kept.headers["x-request-id"], fresh.headers["x-request-id"])
         }
       }
@@ -69,8 +69,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* CustomerUsage.createCustomer("memory")
       const port = yield* startServiceInstance()
-      const [{ headers: { etag = "" } }] = yield* often(port, runners, key)
-      yield* often(port, runners, key, { headers: { "If-None-Match": etag } })
+      const [{ headers: { etag = "" } }] = yield* requestFiveTimes(port, runners, key)
+      yield* requestFiveTimes(port, runners, key, { headers: { "If-None-Match": etag } })
       yield* CustomerUsage.waitForRecordedRequests(account_id, 10)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
@@ -115,8 +115,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)),
         { concurrency: "unbounded" },
       )
-      // The lock delays the first query until all requests wait for it. The API key is already cached, so that no
-      // request waits for its lookup instead.
+      // The lock delays the first query until all requests wait for its result. The API key is already cached, so no
+      // request waits for the lookup of the key instead.
       const begin = sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table screener`
         const fiber = yield* Effect.forkScoped(requests)
@@ -134,7 +134,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
-      const { sent } = yield* StatementRecorder.recordStatements(often(port, runners, basic))
+      const { sent } = yield* StatementRecorder.recordStatements(requestFiveTimes(port, runners, basic))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
@@ -143,7 +143,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance({ CACHE_MEGABYTES: "1" })
       for (let page = 1; page <= 30; page++) {
-        const [fresh, , , , kept] = yield* often(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
+        const [fresh, , , , kept] = yield* requestFiveTimes(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
         assert.strictEqual(fresh.status, 200)
         assert.strictEqual(kept.text, fresh.text)
       }
@@ -159,7 +159,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       const revoked = yield* CustomerUsage.createCustomer("revoked")
       const port = yield* startServiceInstance()
       for (const key of [basic, revoked.key]) {
-        assert.deepStrictEqual((yield* often(port, runners, key)).map(({ status }) => status), [
+        assert.deepStrictEqual((yield* requestFiveTimes(port, runners, key)).map(({ status }) => status), [
           200,
           200,
           200,
@@ -171,7 +171,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       assert.strictEqual((yield* requestOverWire(port, runners, "")).status, 401)
       assert.strictEqual((yield* requestOverWire(port, runners, `${basic}x`)).status, 401)
       yield* sql`update api_keys set revoked_at = now() where key_id = ${revoked.key_id}`
-      yield* seen
+      yield* waitForVersions
       assert.strictEqual((yield* requestOverWire(port, runners, revoked.key)).status, 401)
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
@@ -180,8 +180,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const port = yield* startServiceInstance()
-      yield* often(port, runners, basic)
-      yield* often(port, runners, pro)
+      yield* requestFiveTimes(port, runners, basic)
+      yield* requestFiveTimes(port, runners, pro)
       const lines = {
         bearer: (key: string) => `Authorization: Bearer ${key}\r\n`,
         apiKey: (key: string) => `X-API-Key: ${key}\r\n`,
@@ -205,7 +205,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       }
     }).pipe(Effect.scoped))
 
-  it.effect("refuses a cached result to a lower tier, for every endpoint that requires one (D3)", () =>
+  it.effect("refuses a cached result to an account of a lower tier, for every endpoint that requires a tier (D3)", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
       const port = yield* startServiceInstance()
@@ -215,12 +215,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       for (const { row } of higher) {
         const documented = documentedDatasetEndpoints.find(({ path }) => path === row.path)
         const path = buildUrl(row.path, documented === undefined ? [] : makeRequiredQuery(documented))
-        yield* often(port, path, ultimate)
+        yield* requestFiveTimes(port, path, ultimate)
         assert.strictEqual((yield* requestOverWire(port, path, basic)).status, 403, path)
       }
     }).pipe(Effect.scoped))
 
-  it.effect("charges a cached result, and refuses it without balance or above the rate limit (D13, D18)", () =>
+  it.effect("charges for a cached result, and refuses it without a balance or above the rate limit (D13, D18)", () =>
     Effect.gen(function* () {
       const limited = yield* CustomerUsage.createCustomer("limited")
       const prepaid = yield* CustomerUsage.createCustomer("prepaid", { balance: 150, tier: "pro" })
@@ -259,7 +259,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
-      yield* often(port, runners, basic)
+      yield* requestFiveTimes(port, runners, basic)
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table intraday_runners in access exclusive mode`
         assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
@@ -270,10 +270,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
-      const [before] = yield* often(port, runners, basic)
+      const [before] = yield* requestFiveTimes(port, runners, basic)
       yield* touch(4711)
-      yield* seen
-      const after = yield* often(port, runners, basic)
+      yield* waitForVersions
+      const after = yield* requestFiveTimes(port, runners, basic)
       for (const { headers, text } of after) {
         assert.include(text, `"volume":4711,`)
         assert.notStrictEqual(headers["etag"], before.headers["etag"])
@@ -284,12 +284,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
-      yield* often(port, runners, basic)
+      yield* requestFiveTimes(port, runners, basic)
       assert.strictEqual((yield* requestOverWire(port, runners, basic, { setHost: false })).status, 400)
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("discards results that depend on the date when it is midnight in Chicago (D17, D19)", () =>
+  it.effect("discards results that depend on the date at midnight in Chicago (D17, D19)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const live = yield* Clock.Clock
@@ -308,12 +308,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         currentTimeMillis: Effect.sync(() => now),
       })
       const port = yield* Effect.provideService(startServiceInstance(), Clock.Clock, moved)
-      for (const { status, text } of yield* often(port, "/v1/ticker-changes?ticker=EVE", basic)) {
+      for (const { status, text } of yield* requestFiveTimes(port, "/v1/ticker-changes?ticker=EVE", basic)) {
         assert.strictEqual(status, 200)
         assert.include(text, `"has_changes":false`)
       }
       now += 1000
-      for (const { text } of yield* often(port, "/v1/ticker-changes?ticker=EVE", basic)) {
+      for (const { text } of yield* requestFiveTimes(port, "/v1/ticker-changes?ticker=EVE", basic)) {
         assert.include(text, `"current_ticker":"MORN"`)
       }
     }).pipe(Effect.scoped))

@@ -14,10 +14,10 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 // @module-tag slow
 
-/** Rows per table: so many that PostgreSQL prefers an index to a sequential scan. */
+/** Rows per table: enough that PostgreSQL prefers an index to a sequential scan. */
 const rows = 4_000
 
-/** Two chains of twelve links, from T1 to T13 and from T601 to T613, and one of one link, from T701 to T702. */
+/** Stores two chains of twelve links, T1 to T13 and T601 to T613, and a chain of a single link, T701 to T702. */
 const storeChains = Effect.forEach(
   [...[1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))), { first: 701, link: 0 }],
   ({ first, link }) =>
@@ -38,7 +38,7 @@ const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(r
 const tables = new Set(loadableDatasets.map(({ table }) => table))
 
 /** Returns a value for a parameter that few rows match, as usual in real requests. */
-const rare = ({ kind, name, words }: DocumentedParameter): string => {
+const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
   if (kind === "date") return name.endsWith("_to") ? "2014-01-03" : "2024-11-01"
@@ -47,7 +47,7 @@ const rare = ({ kind, name, words }: DocumentedParameter): string => {
   return name === "tag" || name === "filing_type" ? "tag7" : kind === "sort" ? "-price" : "text"
 }
 
-/** Each endpoint without filters and with each of its filters alone; also with `follow_lineage` if it supports that. */
+/** Each endpoint without filters and with each single filter, and the same with `follow_lineage` if it is supported. */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const filters = endpoint.parameters.filter((parameter) =>
     !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)
@@ -57,18 +57,20 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const followed = [["ticker", takesTickers ? "T5,T602" : "T5"], ["follow_lineage", "true"]] as const
   return [
     buildUrl(endpoint.path, makeRequiredQuery(endpoint)),
-    ...filters.map((filter) => buildUrl(endpoint.path, [...makeRequiredQuery(endpoint), [filter.name, rare(filter)]])),
+    ...filters.map((filter) =>
+      buildUrl(endpoint.path, [...makeRequiredQuery(endpoint), [filter.name, getSelectiveValue(filter)]])
+    ),
     ...(!isFollowable ? [] : [
       buildUrl(endpoint.path, followed),
       buildUrl(endpoint.path, [...followed, ["page", "3"]]),
       buildUrl(endpoint.path, [...followed, ["format", "csv"], ["limit", "all"]]),
       ...filters.filter(({ name }) => name !== "ticker")
-        .map((filter) => buildUrl(endpoint.path, [...followed, [filter.name, rare(filter)]])),
+        .map((filter) => buildUrl(endpoint.path, [...followed, [filter.name, getSelectiveValue(filter)]])),
     ]),
   ].map((request) => ({ request }))
 })
 
-/** Lists that follow the lineage of a company with one, two or thirteen symbols. */
+/** Requests for each list that follow the lineage of a company with one, two or thirteen symbols. */
 const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path }) =>
   parameters.some(({ name }) => name === "follow_lineage")
     ? ["T9", "T701", "T5"].map((ticker) => ({
@@ -77,7 +79,7 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
     : []
 )
 
-/** Lists that are sorted by the date that decides to which period a row belongs, newest first. */
+/** Lists that are sorted, newest first, by the date that determines the period of a row. */
 const newestFirstPaths = [
   "/v1/afterhours-stats",
   "/v1/dilution-data",
@@ -114,14 +116,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
   )
 
   it.effect.each(followedRequests)(
-    "plans $request once per connection, whatever the number of symbols (§8)",
+    "reuses one plan for $request after five executions, regardless of the number of symbols (§8)",
     ({ request }) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
         const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
         const statements = sent.filter(({ text }) => text.includes("as period"))
         assert.isAbove(statements.length, 0)
-        // PostgreSQL plans the first five executions of any statement, to compare their costs with a generic plan.
+        // PostgreSQL plans the first five executions of any statement, to compare their costs with a generic plan's.
         for (const statement of statements) {
           assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
         }
@@ -129,7 +131,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
   )
 
   it.effect.each(["/v1/news", "/v1/news-basic", "/v1/timeline"])(
-    "reads the items of a company in order, and counts the omitted ones with their own index: %s (§8, D35)",
+    "reads the items of a company in order, and counts the omitted items with another index: %s (§8, D35)",
     (path) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
@@ -141,7 +143,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
   )
 
   it.effect.each(newestFirstPaths)(
-    "reads the newest periods first, and stops after the page: %s (§8, D35)",
+    "reads the newest periods first, so that it can stop after the page: %s (§8, D35)",
     (path) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys

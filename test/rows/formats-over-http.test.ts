@@ -14,8 +14,8 @@ const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
-/** Writes texts that are hard to encode into some rows of news and ownership. */
-const hostile = Effect.gen(function* () {
+/** Stores text that is hard to encode in some rows of news and ownership. */
+const storeHostileText = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`
   yield* sql`update news set title = ${text}, summary = '-1', body = E'\\t=1', author = null where id like '%7'`
@@ -27,7 +27,7 @@ class Instance extends Context.Service<Instance, { readonly port: number }>()("t
 }
 
 const filled = Instance.layer.pipe(
-  Layer.provideMerge(Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), hostile))),
+  Layer.provideMerge(Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), storeHostileText))),
   Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
@@ -35,7 +35,7 @@ const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ 
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
-/** Returns the URL of a list with its required parameters, whose values find rows. */
+/** Returns the URL of a list, with a required ticker that has rows. */
 const pathOf = ({ parameters, path }: typeof lists[number]) => {
   const ticker = parameters.find(({ name, required }) => name === "ticker" && required)
   return ticker === undefined ? `${path}?` : `${path}?ticker=${ticker.kind === "ticker" ? "T7" : tickers}&`
@@ -76,13 +76,13 @@ const cellFor = (value: unknown): string => {
 }
 
 /** Returns the CSV rows of a result. An ownership filing has one row for each owner. */
-const flat = (result: unknown) => {
+const toCsvRows = (result: unknown) => {
   const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
 }
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
-  it.effect("has the parameter format and documents its media types (D8)", () =>
+  it.effect("has the parameter format, and documents the media type of each format (D8)", () =>
     Effect.sync(() => {
       assert.isAbove(lists.length, 20)
       for (const { path } of lists) {
@@ -138,7 +138,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
           first.records.length,
-          resultsIn(firstJson.text).flatMap((text) => flat(JSON.parse(text))).length,
+          resultsIn(firstJson.text).flatMap((text) => toCsvRows(JSON.parse(text))).length,
         )
 
         const ndjson = yield* Downloads.download(port, `${path}limit=all&format=ndjson`, ultimate)
@@ -147,7 +147,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.deepStrictEqual(Downloads.splitLines(ndjson.text), lines)
         const csv = yield* Downloads.download(port, `${path}limit=all&format=csv`, ultimate)
         const { header, records } = yield* Downloads.parseCsv(csv.text)
-        const values = pages.map((text): unknown => JSON.parse(text)).flatMap(flat)
+        const values = pages.map((text): unknown => JSON.parse(text)).flatMap(toCsvRows)
         assert.strictEqual(records.length, values.length)
         records.forEach((record, index) => {
           assert.strictEqual(record.length, header.length)
@@ -163,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.deepStrictEqual(Object.keys(file.types), header)
         assert.deepStrictEqual(
           file.rows,
-          pages.map(parseWithDigits).flatMap(flat).map((row) =>
+          pages.map(parseWithDigits).flatMap(toCsvRows).map((row) =>
             Object.fromEntries(header.map((name) => [name, Reflect.get(Object(row), name) ?? null]))
           ),
         )

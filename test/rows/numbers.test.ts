@@ -13,7 +13,7 @@ const kinds = [
 ]
 
 /** Returns a function that decodes the driver's value and encodes it as JSON, as for a response. */
-const printer = (column: ReturnType<typeof priceColumn>) => {
+const makePrinter = (column: ReturnType<typeof priceColumn>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
@@ -53,12 +53,12 @@ const scaledValue = (integers: number, decimals: number) =>
     },
   )
 
-/** A JSON number (RFC 8259) without an exponent and without trailing zeros. */
+/** A JSON number (RFC 8259) without an exponent and without trailing zeros after the point. */
 const grammar = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 describe("A stored decimal", () => {
   for (const { column, decimals, integers, name } of kinds) {
-    const print = printer(column)
+    const print = makePrinter(column)
 
     it.prop(`is printed without trailing zeros: ${name} (D16)`, [scaledValue(integers, decimals)], ([scaled]) => {
       const printed = print(numeric(scaled, decimals))
@@ -66,7 +66,7 @@ describe("A stored decimal", () => {
       assert.match(printed.slice(5, -1), grammar)
     }, { arbitrary: { runs: 2000 } })
 
-    it(`is printed exactly if it is the largest or smallest value of its length: ${name} (D16)`, () => {
+    it(`is printed exactly if it is the smallest or largest with its number of digits: ${name} (D16)`, () => {
       for (let length = 1; length <= integers + decimals; length++) {
         const first = 10n ** BigInt(length - 1)
         for (const scaled of [first, 5n * first, 10n * first - 1n]) {
@@ -104,10 +104,10 @@ describe("A stored decimal", () => {
     ["99999999999999.9999", "99999999999999.9999"],
   ]
   it.each(examples)("is printed correctly: %s as %s (D16)", (stored, printed) => {
-    for (const { column } of kinds) assert.strictEqual(printer(column)(stored), `{"x":${printed}}`)
+    for (const { column } of kinds) assert.strictEqual(makePrinter(column)(stored), `{"x":${printed}}`)
   })
 
-  it("prints a missing value as null and zero as 0 (D16)", () => {
+  it("is printed as null if it is missing, and as 0 if it is zero (D16)", () => {
     for (const { column } of kinds) {
       const optional = nullableColumn(column)
       const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
@@ -118,12 +118,12 @@ describe("A stored decimal", () => {
     }
   })
 
-  it("is a JSON number for a client, never a string (D16)", () => {
+  it("is decoded by a client from a JSON number, but not from a string (D16)", () => {
     for (const { column } of kinds) {
       const read = Schema.decodeUnknownResult(column.schemas.json)
       const accepted = read(10.5)
       assert.strictEqual(accepted._tag === "Success" ? accepted.success : "", "10.5")
-      // A lossless JSON parser returns a number with more digits than a float as text.
+      // A lossless JSON parser returns a number as text if it has more digits than a float.
       const exact = read("12345678901234.5678")
       assert.strictEqual(exact._tag === "Success" ? exact.success : "", "12345678901234.5678")
       for (const wrong of ["10.5", "-7", "1e400", "", null, true, [10.5], {}]) {
@@ -176,7 +176,7 @@ describe("An integer", () => {
   const greatest = 9_007_199_254_740_991n
   const print = (stored: bigint) => JSON.stringify({ x: encode(decode(stored)) })
 
-  it.prop("is printed with all its digits if it is at most 2^53-1 (D16)", [
+  it.prop("is printed with all digits if it is at most 2^53-1 (D16)", [
     Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), (value) => BigInt(value)),
   ], ([stored]) => {
     assert.strictEqual(print(stored), `{"x":${stored}}`)
@@ -199,11 +199,11 @@ describe("An integer", () => {
     }
   })
 
-  it("is decoded only from a bigint of the driver (D16)", () => {
+  it("is decoded only from a bigint (D16)", () => {
     for (const wrong of ["1", 1.5, null, true]) assert.strictEqual(read(wrong)._tag, "Failure")
   })
 
-  it("is encoded only from an integer number (D16)", () => {
+  it("is encoded only from a safe integer (D16)", () => {
     const encode = Schema.encodeUnknownResult(column.schemas.json)
     assert.strictEqual(encode(12)._tag, "Success")
     for (const wrong of [1.5, NaN, Infinity, Number.MAX_SAFE_INTEGER + 1, "12", 12n]) {
@@ -211,7 +211,7 @@ describe("An integer", () => {
     }
   })
 
-  it("prints a missing value as null and zero as 0 (D16)", () => {
+  it("is printed as null if it is missing, and as 0 if it is zero (D16)", () => {
     const optional = nullableColumn(column)
     const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
     const through = (stored: bigint | null) => JSON.stringify(encode(decode(stored)))

@@ -123,7 +123,7 @@ const anyDecimal = Arbitrary.map(
 const hour = 3_600_000
 const [firstHour, lastHour] = [Date.UTC(1700, 0, 1) / hour, Date.UTC(2400, 0, 1) / hour]
 
-/** Times within seven hundred years: half of them on the hour, when clocks change, the others with microseconds. */
+/** Times from 1700 to 2399: half of them on the hour, because clocks change then, the others with microseconds. */
 const anyTime = Arbitrary.map(
   Arbitrary.all({ at: int(firstHour, lastHour), rest: int(0, hour - 1), micros: int(0, 999), isSharp: anyBoolean }),
   ({ at, isSharp, micros, rest }) =>
@@ -204,7 +204,7 @@ const sendRows = (row: RowModel, rows: ReadonlyArray<object>) => {
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const write = (writeRow: WriteRow, record: RowRecord) => textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
 
-/** Returns a function that encodes a row as JSON with its schemas. */
+/** Makes a function that encodes a row's values as JSON with the schemas of its model. */
 const encodeWithSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
@@ -242,7 +242,7 @@ layer(database)("The row encoder", (it) => {
     )
   }
 
-  it("has an encoder for every column except numbers of the service's own tables (D16)", () => {
+  it("has a field encoder for every column except four of the service's own tables (D16)", () => {
     const slow = rows.flatMap((row) =>
       getColumnNames(row).filter((name) => findFieldEncoder((row.fields[name] ?? Schema.Null).ast) === undefined)
     )
@@ -355,7 +355,7 @@ layer(database)("The row encoder", (it) => {
       }),
   )
 
-  it.effect("refuses arrays that are not plain lists, and shows no value in the message (§7.1)", () =>
+  it.effect("refuses arrays that are not plain lists, and reveals no value in the message (§7.1)", () =>
     Effect.gen(function* () {
       const texts = ["'{{secret,b}}'::text[]", "'[2:3]={secret,b}'::text[]"]
       const found = yield* Effect.forEach(texts, (text) => selectRecords(withValue("texts", text).join(", ")))
@@ -396,7 +396,7 @@ layer(database)("The row encoder", (it) => {
       }
     }))
 
-  it.effect("encodes a row with the first model that it matches, or refuses it (§7.1)", () =>
+  it.effect("encodes a row with the first model that it matches, and refuses a row that matches none (§7.1)", () =>
     Effect.gen(function* () {
       const models: RowModels = [Warrant, Convertible]
       const names = getColumnNames(models)
@@ -439,12 +439,12 @@ layer(database)("The result writer", (it) => {
       return rowOutputBuffer.writeAscii("]", end)
     },
   )
-  /** SQL for 0 to 6 holdings of each of 9 filings. One filing has none. */
+  /** SQL for 0 to 6 holdings of each of 9 filings. The seventh filing has none. */
   const holdings = "from generate_series(1, 9) as filing cross join generate_series(1, filing * 5 % 7) as shares"
   const readHoldings = selectRecords("filing::text, shares::bigint", `${holdings} order by filing, shares`)
   const show = (bytes: Uint8Array) => textDecoder.decode(bytes)
 
-  it.effect("encodes groups independently of how the rows are divided into chunks (D8)", () =>
+  it.effect("encodes groups in the same way, no matter how the rows are divided into chunks (D8)", () =>
     Effect.gen(function* () {
       const records = yield* readHoldings
       for (const encoder of [grouped, makeSingleRowResultEncoder(Holding)]) {
@@ -456,7 +456,7 @@ layer(database)("The result writer", (it) => {
             const writeChunk = makeFileWriter(encoder, format)
             const total = { text: "", results: 0, rows: 0 }
             for (let index = 0; index < records.length || index === 0; index += size) {
-              // Copied, because the connection may reuse its buffer once a chunk is encoded.
+              // The connection may reuse its buffer once a chunk is encoded, so the writer gets copies.
               const chunk = records.slice(index, index + size).map((record) => record.copy())
               const { bytes, results, rows } = writeChunk(chunk, index + size >= records.length)
               total.text += show(bytes)
@@ -484,8 +484,10 @@ layer(database)("The result writer", (it) => {
         `{"count":0,"results":[],"message":"\\"é\\"","page":2,"limit":8,"has_more":false}`,
       )
     }))
+})
 
-  it.effect("finds the null fields of a record (§2.5)", () =>
+layer(database)("A record", (it) => {
+  it.effect("reports which of its fields are null (§2.5)", () =>
     Effect.gen(function* () {
       for (const record of yield* selectRecords("null::text, 1, '', null::int, 'x'")) {
         assert.deepStrictEqual([0, 1, 2, 3, 4].map((index) => record.isNull(index)), [true, false, false, true, false])

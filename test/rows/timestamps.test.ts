@@ -5,7 +5,7 @@ import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../s
 import { getInputCount, sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 /** A random time with milliseconds, from 1998 to 2099. */
-const moment = Schema.Int.check(
+const anyTime = Schema.Int.check(
   Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }),
 )
 
@@ -13,18 +13,18 @@ const minute = 60_000
 const hour = 60 * minute
 
 /** Returns a function that decodes the driver's `Date` and encodes it as JSON, as for a response. */
-const printer = (kind: typeof FixedOffsetTimeColumn | typeof InstantColumn | typeof NewYorkTimeColumn) => {
+const makePrinter = (kind: typeof FixedOffsetTimeColumn | typeof InstantColumn | typeof NewYorkTimeColumn) => {
   const decode = Schema.decodeSync(kind.schemas.select)
   const encode = Schema.encodeSync(kind.schemas.json)
   return (millis: number) => encode(decode(new Date(millis)))
 }
 
-const eastern = printer(FixedOffsetTimeColumn)
-const utc = printer(InstantColumn)
-const newYork = printer(NewYorkTimeColumn)
+const eastern = makePrinter(FixedOffsetTimeColumn)
+const utc = makePrinter(InstantColumn)
+const newYork = makePrinter(NewYorkTimeColumn)
 
-/** Returns the driver's `Date` for a wall-clock time, in milliseconds: its UTC fields show that time. */
-const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
+/** Returns the milliseconds of the driver's `Date` for a wall-clock time: its UTC fields show that time. */
+const toWallClockMillis = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 
 /** Formats the UTC fields of a `Date` with the suffix -05:00, without milliseconds if they are zero. */
 const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
@@ -43,8 +43,8 @@ const daylight = (year: number) =>
     ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
     : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
 
-/** Prints a New York time by the law: subtracts an hour, except in standard time and the skipped and repeated hours. */
-const byLaw = (millis: number) => {
+/** Prints a New York time by the law: an hour earlier in daylight time, except in the skipped and the repeated hour. */
+const printByLaw = (millis: number) => {
   const [start, end] = daylight(new Date(millis).getUTCFullYear())
   return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
 }
@@ -61,12 +61,14 @@ const clock = new Intl.DateTimeFormat("en-CA", {
 })
 
 /** Returns the wall-clock time in New York at an instant, as the UTC fields of a `Date`. */
-const shows = (instant: number) => wall(clock.format(instant).replace(", ", "T")) + instant % 1000
+const toNewYorkTime = (instant: number) => toWallClockMillis(clock.format(instant).replace(", ", "T")) + instant % 1000
 
-/** Prints the instant at which New York shows this time. In the skipped and repeated hours, it has the standard offset. */
-const byClock = (millis: number) => {
+/** Prints the instant of a New York time. In the skipped and the repeated hour, the time has the standard offset. */
+const printByTimeZoneData = (millis: number) => {
   const [standard, summer] = [millis + 5 * hour, millis + 4 * hour]
-  return withSuffix((shows(standard) !== millis && shows(summer) === millis ? summer : standard) - 5 * hour)
+  return withSuffix(
+    (toNewYorkTime(standard) !== millis && toNewYorkTime(summer) === millis ? summer : standard) - 5 * hour,
+  )
 }
 
 /** Matches a date-time of RFC 3339 with the offset -05:00. */
@@ -84,7 +86,7 @@ const differences = (
     return printed === right && grammar.test(printed) ? [] : [{ stored, printed, right }]
   }).slice(0, 5)
 
-/** Returns every half hour from `from` up to `to`, because clocks change at full hours. */
+/** Returns every half hour from `from` to just before `to`: clocks change on the hour, so this covers every change. */
 const halfHours = (from: number, to: number) =>
   Array.from({ length: (to - from) / (30 * minute) }, (_, at) => from + at * 30 * minute)
 
@@ -92,7 +94,7 @@ const halfHoursOf = (year: number) => halfHours(Date.UTC(year, 0, 1), Date.UTC(y
 
 // ----------------------------------------------------------------------------------------------------------------
 
-// In 2006 the previous daylight time law applied, in 2026 the current one. Both years have 365 days.
+// In 2006, the previous law on daylight time applied; in 2026, the current one. Both years have 365 days.
 for (const year of [2006, 2026]) {
   const all = halfHoursOf(year)
   const times = sampleUnlessThorough(all, 11, year)
@@ -111,31 +113,34 @@ for (const year of [2006, 2026]) {
     })
 
     it("is printed an hour earlier in legal daylight time if it is a wall-clock time in New York (D15)", () => {
-      assert.deepStrictEqual(differences(times, newYork, byLaw), [])
+      assert.deepStrictEqual(differences(times, newYork, printByLaw), [])
     })
   })
 }
 
 describe("New York's wall-clock time", () => {
   it("agrees with the time zone database for every half hour of 2026 (D15)", () => {
-    // A test above compares the printed times of 2026 with the law, so they agree with the database, too.
-    assert.deepStrictEqual(differences(sampleUnlessThorough(halfHoursOf(2026), 11, 0), byLaw, byClock), [])
+    // Another test compares the printed times with the law, so it is enough to compare the law with the database.
+    assert.deepStrictEqual(
+      differences(sampleUnlessThorough(halfHoursOf(2026), 11, 0), printByLaw, printByTimeZoneData),
+      [],
+    )
   })
 
   it("agrees with the law and the time zone database around both changes of each year from 1998 to 2099 (D15)", () => {
     const times = Array.from({ length: 102 }, (_, at) => daylight(1998 + at)).flat()
       .flatMap((change) => halfHours(change - 3 * hour, change + 3 * hour))
     assert.strictEqual(times.length, 102 * 2 * 12)
-    assert.deepStrictEqual(differences(times, newYork, byLaw), [])
-    assert.deepStrictEqual(differences(times, byLaw, byClock), [])
+    assert.deepStrictEqual(differences(times, newYork, printByLaw), [])
+    assert.deepStrictEqual(differences(times, printByLaw, printByTimeZoneData), [])
   })
 
   it.prop(
     "agrees with the law and the time zone database at any time from 1998 to 2099 (D15)",
-    [moment],
+    [anyTime],
     ([millis]) => {
-      assert.strictEqual(newYork(millis), byLaw(millis))
-      assert.strictEqual(newYork(millis), byClock(millis))
+      assert.strictEqual(newYork(millis), printByLaw(millis))
+      assert.strictEqual(newYork(millis), printByTimeZoneData(millis))
     },
     { arbitrary: { runs: getInputCount(2000) } },
   )
@@ -163,7 +168,7 @@ describe("New York's wall-clock time", () => {
     ["winter of 2099", "2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00"],
   ]
   it.each(examples)("is printed correctly (%s): %s as %s (§2.1, D15)", (_, stored, printed) => {
-    assert.strictEqual(newYork(wall(stored)), printed)
+    assert.strictEqual(newYork(toWallClockMillis(stored)), printed)
   })
 })
 
@@ -181,8 +186,8 @@ describe("A stored time", () => {
   it.each(examples)(
     "%s is printed as %s if it is a wall-clock time at -05:00, and as %s if it is an instant (D15)",
     (stored, verbatim, instant) => {
-      assert.strictEqual(eastern(wall(stored)), verbatim)
-      assert.strictEqual(utc(wall(stored)), instant)
+      assert.strictEqual(eastern(toWallClockMillis(stored)), verbatim)
+      assert.strictEqual(utc(toWallClockMillis(stored)), instant)
     },
   )
 })
@@ -196,7 +201,7 @@ describe("Fractions of a second", () => {
     [999, ".999"],
   ]
   it.each(fractions)("are printed: %i ms as '%s' (D15)", (millis, printed) => {
-    const stored = wall("2026-06-01 09:30:00") + millis
+    const stored = toWallClockMillis("2026-06-01 09:30:00") + millis
     assert.strictEqual(eastern(stored), `2026-06-01T09:30:00${printed}-05:00`)
     assert.strictEqual(newYork(stored), `2026-06-01T08:30:00${printed}-05:00`)
     assert.strictEqual(utc(stored), `2026-06-01T04:30:00${printed}-05:00`)
@@ -204,7 +209,7 @@ describe("Fractions of a second", () => {
 
   it.prop(
     "are printed as RFC 3339 requires, with three digits if they are not zero (D15)",
-    [moment],
+    [anyTime],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) {
         const printed = print(millis)
@@ -220,7 +225,7 @@ describe("Fractions of a second", () => {
 
   it.prop(
     "are not printed if they are zero (D15)",
-    [moment],
+    [anyTime],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
     },
@@ -231,7 +236,7 @@ describe("Fractions of a second", () => {
 describe("A client", () => {
   it.prop(
     "parses the printed time as the same instant (§2.1)",
-    [moment],
+    [anyTime],
     ([millis]) => {
       for (const kind of [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn]) {
         const printed = utc(millis)
@@ -281,7 +286,7 @@ describe("Times in a data file", () => {
     "are refused: %s with a zone as a wall-clock time, and without a zone as an instant (D31)",
     (text) => {
       for (const zone of zones) {
-        // As wall-clock times, texts in the format of the API are accepted.
+        // A text in the format of the API is also accepted as a wall-clock time.
         if (zone === "-05:00" && text.includes("T")) continue
         assert.isFalse(accepts(wallClock, text + zone), zone)
         assert.isFalse(accepts(newYorkClock, text + zone), zone)
@@ -364,7 +369,7 @@ describe("Times in a data file", () => {
 
   it.prop(
     "are accepted with a zone only as an instant, and without a zone only as a wall-clock time (D31)",
-    [moment],
+    [anyTime],
     ([millis]) => {
       const written = new Date(millis).toISOString()
       assert.isTrue(accepts(instant, written))
