@@ -32,7 +32,7 @@ import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
 import { ListEndpointFactory } from "./lists/ListEndpoints.ts"
-import { sendEmailsJob } from "./mail/EmailSender.ts"
+import { emailSenderJob } from "./mail/EmailSender.ts"
 import * as Mcp from "./mcp/Http.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
@@ -40,7 +40,7 @@ import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validat
 import { DeprecationMiddleware } from "./rules/Deprecation.ts"
 import { makeTrustedProxiesMiddleware } from "./http/TrustedProxies.ts"
 import * as Site from "./site/Http.ts"
-import { getSpanName } from "./http/RequestTarget.ts"
+import { getRequestSpanName } from "./http/RequestTarget.ts"
 import { accountEndpoints } from "./v1/account/Http.ts"
 import { afterhoursStatsEndpoints } from "./v1/afterhours-stats/Http.ts"
 import { changesEndpoints } from "./v1/changes/Http.ts"
@@ -117,7 +117,7 @@ const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 const allJobs = [
-  sendEmailsJob,
+  emailSenderJob,
   UsagePartitions.usagePartitionsJob,
   historyPartitionsJob,
   correctionCountsJob,
@@ -159,7 +159,7 @@ const httpConfiguration = Layer.mergeAll(
     caseSensitive: true,
     ignoreDuplicateSlashes: false,
   }),
-  Layer.succeed(HttpMiddleware.SpanNameGenerator, getSpanName),
+  Layer.succeed(HttpMiddleware.SpanNameGenerator, getRequestSpanName),
   Tracing.layer,
 )
 
@@ -192,12 +192,12 @@ export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.se
 )
 
 /** A request listener for a Node server. It responds from the response cache if possible, otherwise with `HttpApp`. */
-export class RequestListener extends Context.Service<
-  RequestListener,
+export class NodeRequestListener extends Context.Service<
+  NodeRequestListener,
   (request: IncomingMessage, response: ServerResponse) => void
 >()("tickerline/RequestListener") {
   static readonly layer = Layer.effect(
-    RequestListener,
+    NodeRequestListener,
     Effect.gen(function* () {
       const { respond } = yield* ResponseCache
       const scope = yield* Scope.fork(yield* Effect.scope, "parallel")

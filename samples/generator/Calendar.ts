@@ -2,17 +2,17 @@
 import { DateTime } from "effect"
 
 /** Days since 1970-01-01. */
-export type Day = number
+export type EpochDay = number
 
 const millisPerDay = 86_400_000
 
 /** Parses `YYYY-MM-DD`. */
-export const parseDate = (date: string): Day => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / millisPerDay
+export const parseDate = (date: string): EpochDay => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / millisPerDay
 
-const dateCache = new Map<Day, string>()
+const dateCache = new Map<EpochDay, string>()
 
 /** Formats a day as `YYYY-MM-DD`. */
-export const formatDate = (day: Day): string => {
+export const formatDate = (day: EpochDay): string => {
   const known = dateCache.get(day)
   if (known !== undefined) return known
   const date = DateTime.formatIsoDate(DateTime.makeUnsafe(day * millisPerDay))
@@ -21,7 +21,7 @@ export const formatDate = (day: Day): string => {
 }
 
 /** Returns the day of the week. 0 is Sunday. */
-const weekdayOf = (day: Day) => (day + 4) % 7
+const weekdayOf = (day: EpochDay) => (day + 4) % 7
 
 const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
 
@@ -32,7 +32,7 @@ const nthWeekday = (year: number, month: number, weekday: number, n: number) => 
 }
 
 /** Returns the day on which a holiday is observed: Monday if it is on a Sunday, and Friday if it is on a Saturday. */
-const observedDay = (day: Day) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
+const observedDay = (day: EpochDay) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
 /** Returns Good Friday, two days before Easter Sunday, by the anonymous Gregorian algorithm. */
 const goodFriday = (year: number) => {
@@ -83,17 +83,17 @@ const firstDay = parseDate("2024-11-13")
 const calendarDays = Array.from({ length: lastMarketDay - firstDay + 1 }, (_, after) => firstDay + after)
 
 /** Two years of trading days. A session number is an index in this list. */
-export const tradingDays: ReadonlyArray<Day> = calendarDays.filter((day) =>
+export const tradingDays: ReadonlyArray<EpochDay> = calendarDays.filter((day) =>
   weekdayOf(day) !== 0 && weekdayOf(day) !== 6 && !holidayDays.has(day)
 )
 
 /** Number of the last session. */
-export const lastSession = tradingDays.length - 1
+export const lastSessionNumber = tradingDays.length - 1
 
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
 /** Returns the number of the session on `day`, or of the last session before it. 0 if the market starts later. */
-export const sessionOn = (day: Day): number => {
+export const getSessionNumber = (day: EpochDay): number => {
   for (let near = Math.min(day, lastMarketDay); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
     if (index !== undefined) return index
@@ -102,33 +102,33 @@ export const sessionOn = (day: Day): number => {
 }
 
 /** Returns the first trading day on or after `day`. */
-export const toTradingDay = (day: Day): Day =>
-  holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? toTradingDay(day + 1) : day
+export const findNextTradingDay = (day: EpochDay): EpochDay =>
+  holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? findNextTradingDay(day + 1) : day
 
 /** Returns the day of a session. Sessions after the last one get estimated future days. */
-export const dayOfSession = (session: number): Day =>
-  session > lastSession
-    ? toTradingDay(lastMarketDay + Math.ceil((session - lastSession) * 1.4))
+export const getSessionDay = (session: number): EpochDay =>
+  session > lastSessionNumber
+    ? findNextTradingDay(lastMarketDay + Math.ceil((session - lastSessionNumber) * 1.4))
     : tradingDays[Math.max(0, session)] ?? lastMarketDay
 
 const padTwo = (number: number) => String(number).padStart(2, "0")
 
 /** Formats local time as `2026-06-01 09:30:00`, from seconds since midnight. */
-export const formatLocalTime = (day: Day, seconds: number) =>
+export const formatLocalTime = (day: EpochDay, seconds: number) =>
   `${formatDate(day)} ${padTwo(Math.floor(seconds / 3600))}:${padTwo(Math.floor(seconds / 60) % 60)}:${
     padTwo(seconds % 60)
   }`
 
-const isDaylightSaving = (day: Day) => {
+const isDaylightSaving = (day: EpochDay) => {
   const year = Number(formatDate(day).slice(0, 4))
   return day >= nthWeekday(year, 3, 0, 2) && day < nthWeekday(year, 11, 0, 1)
 }
 
 /** Formats New York time as a UTC instant: `2026-06-01T13:30:00Z`. */
-export const formatUtcInstant = (day: Day, seconds: number) => {
+export const formatNewYorkTimeAsUtc = (day: EpochDay, seconds: number) => {
   const utc = seconds + (isDaylightSaving(day) ? 4 : 5) * 3600
   return `${formatLocalTime(day + Math.floor(utc / 86_400), utc % 86_400).replace(" ", "T")}Z`
 }
 
 /** Converts a time of day to seconds since midnight. */
-export const timeOfDay = (hours: number, minutes = 0) => hours * 3600 + minutes * 60
+export const toSecondsOfDay = (hours: number, minutes = 0) => hours * 3600 + minutes * 60

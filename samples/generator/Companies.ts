@@ -1,10 +1,10 @@
 /** The fictional companies: their static data, their scenarios and their symbols over time. */
-import { type Day, dayOfSession, formatDate } from "./Calendar.ts"
-import { businesses, cities, inventWord, sectorAndIndustryOf } from "./Names.ts"
+import { type EpochDay, formatDate, getSessionDay } from "./Calendar.ts"
+import { businessWords, inferSectorAndIndustry, inventWord, usCities } from "./Names.ts"
 import { makeRandomSource, type RandomSource } from "./Random.ts"
-import { type Scenario, scenarios } from "./Scenarios.ts"
+import { type CompanyScenario, companyScenarios } from "./Scenarios.ts"
 
-export interface Company {
+export interface FictionalCompany {
   readonly seed: number
   /** Position in the market, from 0. */
   readonly number: number
@@ -12,7 +12,7 @@ export interface Company {
   readonly randomFor: (purpose: string) => RandomSource
   readonly name: string
   readonly profile: CompanyProfile
-  readonly scenario: Scenario
+  readonly scenario: CompanyScenario
   readonly cik: string
   readonly country: string
   readonly state: string | null
@@ -38,18 +38,18 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   if (number < namedCompanies.length) return base
   return {
     scenario: base.scenario,
-    name: `${inventWord(number)} ${random.pick(businesses)}`,
+    name: `${inventWord(number)} ${random.pick(businessWords)}`,
     symbols: [makeSymbol(4 * number), ...[1, 2, 3].map((more) => makeSymbol(4 * number + more))],
   }
 }
 
-export const makeCompany = (seed: number, number: number): Company => {
+export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)
-  const scenario = scenarios[profile.scenario](random)
+  const scenario = companyScenarios[profile.scenario](random)
   const country = random.pick(scenario.countries)
-  const [state, city] = random.pick(cities)
-  const [sector, industry] = sectorAndIndustryOf(profile.name)
+  const [state, city] = random.pick(usCities)
+  const [sector, industry] = inferSectorAndIndustry(profile.name)
   const isHome = country === "US" && scenario.firstSession !== null
   return {
     seed,
@@ -68,25 +68,25 @@ export const makeCompany = (seed: number, number: number): Company => {
 }
 
 /** Returns a company's symbol changes, oldest first. */
-export const renamesOf = ({ scenario, profile }: Company) =>
+export const renamesOf = ({ scenario, profile }: FictionalCompany) =>
   scenario.renames.map((session, index) => ({
-    day: dayOfSession(session),
+    day: getSessionDay(session),
     former: profile.symbols[index] ?? "",
     next: profile.symbols[index + 1] ?? "",
   }))
 
 /** Returns the company's symbol on a day. */
-export const symbolOn = (company: Company, day: Day) =>
+export const getSymbolOn = (company: FictionalCompany, day: EpochDay) =>
   renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
 
 /** Returns a URL such as `https://example.com/filings/9990001000/…`. */
-export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
+export const makeFilingUrl = ({ cik }: FictionalCompany, ...path: ReadonlyArray<string>) =>
   ["https://example.com/filings", cik, ...path].join("/")
 
 /** Formats the usual time of `last_updated`, such as `2026-06-01 18:05:00`. */
-export const formatEveningTime = (day: Day) => `${formatDate(day)} 18:05:00`
+export const formatEveningTime = (day: EpochDay) => `${formatDate(day)} 18:05:00`
 
-type ScenarioName = keyof typeof scenarios
+type ScenarioName = keyof typeof companyScenarios
 
 /** Name, scenario and symbols of a company. */
 interface CompanyProfile {

@@ -1,17 +1,17 @@
 /** Capital raises, their terms, and the shelf registration behind them. */
-import { type Day, dayOfSession, lastMarketDay, sessionOn, toTradingDay } from "./Calendar.ts"
-import type { Company } from "./Companies.ts"
-import { roundToTick, valueInCents } from "./Decimals.ts"
-import { banks } from "./Names.ts"
+import { type EpochDay, findNextTradingDay, getSessionDay, getSessionNumber, lastMarketDay } from "./Calendar.ts"
+import type { FictionalCompany } from "./Companies.ts"
+import { computeValueInCents, roundToQuotedPrice } from "./Decimals.ts"
+import { bankNames } from "./Names.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 import type { PlannedRaise } from "./Scenarios.ts"
 
 /** A completed capital raise. */
-export interface Deal {
+export interface CapitalRaise {
   /** Position among the deals of the company, from 0. */
   readonly index: number
   readonly kind: PlannedRaise["kind"]
-  readonly day: Day
+  readonly day: EpochDay
   readonly shares: number
   /** Price per share in ticks. For a note or a preferred share, the conversion price. */
   readonly priceTicks: number
@@ -23,24 +23,29 @@ export interface Deal {
   readonly isFromShelf: boolean
 }
 
-export const simulateDeals = (company: Company, { closes, sharesOutstanding }: PriceHistory): ReadonlyArray<Deal> => {
+export const simulateCapitalRaises = (
+  company: FictionalCompany,
+  { closes, sharesOutstanding }: PriceHistory,
+): ReadonlyArray<CapitalRaise> => {
   const random = company.randomFor("deals")
   return company.scenario.raises.map(({ kind, dilution, session }, index) => {
     const before = closes[session - 1] ?? 0
-    const priceTicks = roundToTick(before * (kind === "atm" ? random.between(0.97, 1.02) : random.between(0.72, 0.9)))
+    const priceTicks = roundToQuotedPrice(
+      before * (kind === "atm" ? random.between(0.97, 1.02) : random.between(0.72, 0.9)),
+    )
     const sharesBefore = sharesOutstanding[session - 1] ?? 0
     const shares = kind === "note"
       ? Math.round(sharesBefore * dilution)
       : (sharesOutstanding[session] ?? 0) - sharesBefore
-    const bank = kind === "line" || random.chance(0.2) ? null : random.pick(banks)
+    const bank = kind === "line" || random.chance(0.2) ? null : random.pick(bankNames)
     const isFromShelf = kind === "atm" || kind === "offering" || kind === "direct"
     return {
       index,
       kind,
-      day: dayOfSession(session),
+      day: getSessionDay(session),
       shares,
       priceTicks,
-      grossCents: valueInCents(priceTicks, shares),
+      grossCents: computeValueInCents(priceTicks, shares),
       bank,
       isFromShelf,
     }
@@ -49,10 +54,10 @@ export const simulateDeals = (company: Company, { closes, sharesOutstanding }: P
 
 /** A shelf registration statement. */
 export interface ShelfRegistration {
-  readonly filedDay: Day
-  readonly effectiveDay: Day
+  readonly filedDay: EpochDay
+  readonly effectiveDay: EpochDay
   /** Three years after the effective day. */
-  readonly expiryDay: Day
+  readonly expiryDay: EpochDay
   readonly amountCents: number
 }
 
@@ -60,33 +65,36 @@ export interface ShelfRegistration {
 const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
 
 /** Returns the shelf registration of a company that sells from one; null for other companies. */
-export const makeShelfRegistration = ({ scenario }: Company, deals: ReadonlyArray<Deal>): ShelfRegistration | null => {
+export const makeShelfRegistration = (
+  { scenario }: FictionalCompany,
+  deals: ReadonlyArray<CapitalRaise>,
+): ShelfRegistration | null => {
   const sales = deals.filter(({ isFromShelf }) => isFromShelf)
   const from = sales[0]?.day ??
     (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? lastMarketDay - 400 : null)
   if (from === null) return null
-  const filedDay = toTradingDay(from - 75)
+  const filedDay = findNextTradingDay(from - 75)
   const total = sales.reduce((sum, { grossCents }) => sum + grossCents, 0)
   const amount = shelfSizes.find((size) => size > total * 1.25) ?? 2 * 50_000_000_000
   return {
     filedDay,
-    effectiveDay: toTradingDay(filedDay + 21),
+    effectiveDay: findNextTradingDay(filedDay + 21),
     expiryDay: filedDay + 21 + 1096,
     amountCents: sales.length ? amount : 1e11,
   }
 }
 
 /** Returns the gross proceeds of shelf sales after `since` and up to `day`, in cents. */
-export const shelfSalesUntil = (deals: ReadonlyArray<Deal>, day: Day, since: Day = 0) =>
+export const sumShelfSales = (deals: ReadonlyArray<CapitalRaise>, day: EpochDay, since: EpochDay = 0) =>
   deals.filter((deal) => deal.isFromShelf && deal.day <= day && deal.day > since).reduce(
     (sum, { grossCents }) => sum + grossCents,
     0,
   )
 
 /** Returns the split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
-export const splitRatioSince = ({ scenario }: Company, day: Day, until: Day = lastMarketDay) => {
+export const splitRatioSince = ({ scenario }: FictionalCompany, day: EpochDay, until: EpochDay = lastMarketDay) => {
   const { split } = scenario
-  const hasSplit = split?.effective !== undefined && sessionOn(day) < split.effective &&
-    sessionOn(until) >= split.effective
+  const hasSplit = split?.effective !== undefined && getSessionNumber(day) < split.effective &&
+    getSessionNumber(until) >= split.effective
   return hasSplit ? { from: split.from, to: split.to } : { from: 1, to: 1 }
 }

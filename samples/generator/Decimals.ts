@@ -11,7 +11,7 @@ export const divideRounded = (dividend: number, divisor: number): number => {
 }
 
 /** Rounds a price in ticks as exchanges quote it: to whole cents if it is at least one dollar. */
-export const roundToTick = (ticks: number) =>
+export const roundToQuotedPrice = (ticks: number) =>
   ticks >= 10_000 ? 100 * Math.round(ticks / 100) : Math.max(1, Math.round(ticks))
 
 const formatDecimal = (count: number, decimals: number) => {
@@ -20,27 +20,28 @@ const formatDecimal = (count: number, decimals: number) => {
 }
 
 /** Formats ticks as USD without trailing zeros. */
-export const formatPrice = (ticks: number) => formatDecimal(ticks, 4).replace(/\.?0+$/, "")
+export const formatTicksAsDollars = (ticks: number) => formatDecimal(ticks, 4).replace(/\.?0+$/, "")
 
 /** Formats cents as USD. */
-export const formatCents = (cents: number) => formatDecimal(cents, 2)
+export const formatCentsAsDollars = (cents: number) => formatDecimal(cents, 2)
 
 /** Formats ten-thousandths as a fraction: 1250 is 0.125. */
-export const formatFraction = formatPrice
+export const formatTenThousandths = formatTicksAsDollars
 
 /** Returns the value of shares in cents, at a price in ticks. */
-export const valueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
+export const computeValueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
 
 /** Formats the change from `reference` to `value` in %, to four decimals. */
 export const formatPercentChange = (value: number, reference: number) =>
-  formatPrice(divideRounded((value - reference) * 1_000_000, reference))
+  formatTicksAsDollars(divideRounded((value - reference) * 1_000_000, reference))
 
 /** Formats the ratio of two numbers to four decimals. */
-export const formatRatio = (dividend: number, divisor: number) => formatPrice(divideRounded(dividend * 10_000, divisor))
+export const formatRatio = (dividend: number, divisor: number) =>
+  formatTicksAsDollars(divideRounded(dividend * 10_000, divisor))
 
 /** Applies `f` unless the value is null. */
 export const mapNullable = <Value, Result>(value: Value | null, f: (value: Value) => Result): Result | null =>
   value === null ? null : f(value)
 
 /** Formats cents as `$1.5 million`. */
-export const formatMillions = (cents: number) => `$${(Math.round(cents / 10_000_000) / 10).toFixed(1)} million`
+export const formatDollarMillions = (cents: number) => `$${(Math.round(cents / 10_000_000) / 10).toFixed(1)} million`

@@ -1,13 +1,13 @@
 /** Rows of dilution_data: warrants and convertibles issued in deals, adjusted for later splits. */
-import { formatDate, parseDate, sessionOn } from "./Calendar.ts"
-import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
-import { type Deal, splitRatioSince } from "./Deals.ts"
-import { divideRounded, formatCents, formatPrice } from "./Decimals.ts"
-import { type Document, findDocument } from "./Documents.ts"
+import { formatDate, getSessionNumber, parseDate } from "./Calendar.ts"
+import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import { type CapitalRaise, splitRatioSince } from "./Deals.ts"
+import { divideRounded, formatCentsAsDollars, formatTicksAsDollars } from "./Decimals.ts"
+import { type CompanyDocument, findDocument } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { banks, funds } from "./Names.ts"
+import { bankNames, fundNames } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
-import { fileNumberOf } from "./RegistrationRows.ts"
+import { makeSecFileNumber } from "./RegistrationRows.ts"
 
 const emptyWarrantColumns = {
   warrants_amount: null,
@@ -29,7 +29,7 @@ const emptyConvertibleColumns = {
 }
 
 /** Returns functions that adjust share counts (`shares`) and prices (`ticks`) of a deal for later splits. */
-const makeSplitAdjuster = (company: Company, { day }: Deal) => {
+const makeSplitAdjuster = (company: FictionalCompany, { day }: CapitalRaise) => {
   const { from, to } = splitRatioSince(company, day)
   return {
     shares: (count: number) => divideRounded(count * to, from),
@@ -49,26 +49,26 @@ const priceProtectionColumns = (random: RandomSource, ticks: number) => {
   if (random.chance(0.5)) return { floor_price: null, price_protection: null, price_protection_clause: null }
   const kind = random.pick(protectionClauses)
   return {
-    floor_price: random.chance(0.8) ? formatPrice(10 * Math.ceil(ticks / 50)) : null,
+    floor_price: random.chance(0.8) ? formatTicksAsDollars(10 * Math.ceil(ticks / 50)) : null,
     price_protection: kind,
     price_protection_clause: random.chance(0.7) ? `"${kind}": never below the floor, where there is one` : null,
   }
 }
 
-const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: Deal, ticks: number) => ({
+const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: CapitalRaise, ticks: number) => ({
   ...priceProtectionColumns(random, ticks),
   bank: deal.bank,
   owners: random.chance(0.3)
     ? []
     : random.chance(0.4)
-    ? [random.pick(funds), "O'Neil_50% Opportunities"]
-    : [random.pick(funds)],
+    ? [random.pick(fundNames), "O'Neil_50% Opportunities"]
+    : [random.pick(fundNames)],
   reset_date: random.chance(0.3) ? formatDate(deal.day + 200) : null,
   beneficial_ownership_blocker_percentage: random.chance(0.7) ? random.pick(["4.99", "9.99"]) : null,
-  registration_file_no: deal.isFromShelf ? fileNumberOf(company, "shelf") : null,
+  registration_file_no: deal.isFromShelf ? makeSecFileNumber(company, "shelf") : null,
 })
 
-const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: Deal, percent: number) => {
+const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise, percent: number) => {
   const { shares, ticks } = makeSplitAdjuster(history.company, deal)
   const amount = shares(divideRounded(deal.shares * percent, 100))
   const remaining = divideRounded(amount * random.integer(1000, 10_000), 10_000)
@@ -77,10 +77,10 @@ const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: D
     ...emptyConvertibleColumns,
     ...emptyWarrantColumns,
     security_type: "warrant",
-    details: `Common warrants at $${formatPrice(exercise)}`,
+    details: `Common warrants at $${formatTicksAsDollars(exercise)}`,
     warrants_amount: amount,
     warrants_remaining: random.chance(0.9) ? remaining : null,
-    warrants_exercise_price: formatPrice(exercise),
+    warrants_exercise_price: formatTicksAsDollars(exercise),
     exercisable_date: random.chance(0.9) ? formatDate(deal.day + (deal.isFromShelf ? 0 : 183)) : null,
     expiration_date: random.chance(0.9) ? formatDate(deal.day + 1826) : null,
     underlying_shares_remaining: remaining,
@@ -88,23 +88,23 @@ const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: D
   }
 }
 
-const prefundedWarrantColumns = (random: RandomSource, history: CompanyHistory, deal: Deal) => {
+const prefundedWarrantColumns = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => {
   const { shares, ticks } = makeSplitAdjuster(history.company, deal)
   const amount = shares(divideRounded(deal.shares, 4))
   return {
     ...warrantColumnsOf(random, history, deal, 25),
     security_type: "prefunded_warrant",
-    details: `Pre-funded warrants at $${formatPrice(ticks(1))}`,
+    details: `Pre-funded warrants at $${formatTicksAsDollars(ticks(1))}`,
     warrants_amount: amount,
     warrants_remaining: 0,
-    warrants_exercise_price: formatPrice(ticks(1)),
-    prefunded_cost: formatPrice(ticks(Math.max(1, deal.priceTicks - 1))),
+    warrants_exercise_price: formatTicksAsDollars(ticks(1)),
+    prefunded_cost: formatTicksAsDollars(ticks(Math.max(1, deal.priceTicks - 1))),
     expiration_date: null,
     underlying_shares_remaining: 0,
   }
 }
 
-const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, deal: Deal) => {
+const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => {
   const { ticks } = makeSplitAdjuster(history.company, deal)
   const conversion = ticks(deal.priceTicks)
   const isNote = deal.kind === "note"
@@ -116,10 +116,10 @@ const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, dea
     details: isNote
       ? "Senior convertible notes, 10% original issue discount"
       : "Series A-1 convertible preferred shares",
-    conversion_price: random.chance(0.95) ? formatPrice(conversion) : null,
+    conversion_price: random.chance(0.95) ? formatTicksAsDollars(conversion) : null,
     conversion_price_type: random.chance(0.9) ? (isNote ? "variable" : "fixed") : null,
-    offering_amount: formatCents(deal.grossCents),
-    convertible_debt_remaining: isNote ? formatCents(debt) : null,
+    offering_amount: formatCentsAsDollars(deal.grossCents),
+    convertible_debt_remaining: isNote ? formatCentsAsDollars(debt) : null,
     interest_rate_percentage: isNote ? random.pick(["0", "7.5", "8.25", "12"]) : null,
     convertible_date: random.chance(0.9) ? formatDate(deal.day + 30) : null,
     maturity_date: isNote ? formatDate(deal.day + 730) : null,
@@ -128,7 +128,7 @@ const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, dea
   }
 }
 
-const securityColumns = (random: RandomSource, history: CompanyHistory, deal: Deal) => ({
+const securityColumns = (random: RandomSource, history: CompanyHistory, deal: CapitalRaise) => ({
   offering: [warrantColumnsOf(random, history, deal, 50)],
   direct: [warrantColumnsOf(random, history, deal, 100), prefundedWarrantColumns(random, history, deal)],
   note: [convertibleColumnsOf(random, history, deal), warrantColumnsOf(random, history, deal, 35)],
@@ -138,7 +138,7 @@ const securityColumns = (random: RandomSource, history: CompanyHistory, deal: De
 }[deal.kind])
 
 /** Returns columns about the filing that describes a security. Securities of 2023 have no such filing. */
-const sourceColumns = (deal: Deal, document: Document | undefined) => ({
+const sourceColumns = (deal: CapitalRaise, document: CompanyDocument | undefined) => ({
   registered: document === undefined ? null : deal.isFromShelf,
   filed_at: formatDate(deal.day),
   form_type: document?.form ?? null,
@@ -148,15 +148,15 @@ const sourceColumns = (deal: Deal, document: Document | undefined) => ({
 })
 
 /** Returns one deal of 2023, before the market starts, if the company has at least three capital raises. */
-const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<Deal> =>
+const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<CapitalRaise> =>
   scenario.raises.length < 3 ? [] : [{
     index: 99,
     kind: "offering",
     day: parseDate("2023-06-08"),
-    shares: divideRounded(prices.sharesOutstanding[sessionOn(0)] ?? 0, 10),
+    shares: divideRounded(prices.sharesOutstanding[getSessionNumber(0)] ?? 0, 10),
     priceTicks: 60_000,
     grossCents: 0,
-    bank: banks[3],
+    bank: bankNames[3],
     isFromShelf: false,
   }]
 
@@ -166,7 +166,7 @@ export const buildDilutionDataRows = (history: CompanyHistory) => {
     const document = findDocument(history, `raise:${deal.index}`)
     return securityColumns(random, history, deal).map((security, index) => ({
       id: `${document?.id ?? `${history.company.cik}-23-old`}-${index + 1}`,
-      ticker: symbolOn(history.company, deal.day),
+      ticker: getSymbolOn(history.company, deal.day),
       ...security,
       ...sourceColumns(deal, document),
     }))

@@ -1,17 +1,17 @@
 /** SEC filings and press releases of a company. Other tables refer to them by key. */
 import {
-  type Day,
-  dayOfSession,
+  type EpochDay,
+  findNextTradingDay,
   formatDate,
+  getSessionDay,
   lastMarketDay,
-  lastSession,
+  lastSessionNumber,
   parseDate,
-  timeOfDay,
-  toTradingDay,
+  toSecondsOfDay,
 } from "./Calendar.ts"
-import { type Company, filingUrl, renamesOf } from "./Companies.ts"
-import type { Deal, ShelfRegistration } from "./Deals.ts"
-import { formatMillions, formatPrice } from "./Decimals.ts"
+import { type FictionalCompany, makeFilingUrl, renamesOf } from "./Companies.ts"
+import type { CapitalRaise, ShelfRegistration } from "./Deals.ts"
+import { formatDollarMillions, formatTicksAsDollars } from "./Decimals.ts"
 import type { ListingNotice } from "./ListingNotices.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { newsTopics } from "./NewsTopics.ts"
@@ -21,7 +21,7 @@ import type { PriceHistory } from "./PriceSimulation.ts"
 interface DocumentDraft {
   /** Key for references from other tables, such as `raise:2` or `split:effective`. */
   readonly key: string
-  readonly day: Day
+  readonly day: EpochDay
   /** Seconds since midnight; null if unknown. */
   readonly time: number | null
   /** SEC form type, or `news` for a press release. */
@@ -31,7 +31,7 @@ interface DocumentDraft {
   readonly tags?: ReadonlyArray<string>
 }
 
-export interface Document extends DocumentDraft {
+export interface CompanyDocument extends DocumentDraft {
   readonly id: string
   /** SEC accession number; null for press releases. */
   readonly accession: string | null
@@ -54,7 +54,10 @@ export const isNews = ({ form }: DocumentDraft) => form === newsForm
 const timestampOf = ({ day, time }: DocumentDraft) => day * 86_400 + (time ?? 86_399)
 
 /** Sorts documents by time and numbers them like SEC accession numbers: filer, year, sequence. */
-export const numberDocuments = (company: Company, drafts: ReadonlyArray<DocumentDraft>): ReadonlyArray<Document> => {
+export const numberDocuments = (
+  company: FictionalCompany,
+  drafts: ReadonlyArray<DocumentDraft>,
+): ReadonlyArray<CompanyDocument> => {
   const counts = { filings: 0, news: 0 }
   return drafts.toSorted((one, other) => timestampOf(one) - timestampOf(other)).map((draft) => {
     const count = isNews(draft) ? ++counts.news : ++counts.filings
@@ -64,13 +67,13 @@ export const numberDocuments = (company: Company, drafts: ReadonlyArray<Document
       ...draft,
       id,
       accession: isNews(draft) ? null : id,
-      url: isNews(draft) ? `https://example.com/news/${id}` : filingUrl(company, `${id}.htm`),
+      url: isNews(draft) ? `https://example.com/news/${id}` : makeFilingUrl(company, `${id}.htm`),
     }
   })
 }
 
 /** SEC form names; foreign issuers file different forms. */
-const formNamesOf = ({ country }: Company) =>
+const formNamesOf = ({ country }: FictionalCompany) =>
   country === "US"
     ? { annual: "10-K", interim: "10-Q", current: "8-K", shelf: "S-3", full: "S-1" }
     : { annual: "20-F", interim: "6-K", current: "6-K", shelf: "F-3", full: "F-1" }
@@ -87,21 +90,21 @@ const interimReportDates = [
 const annualReportDates = ["2025-03-28", "2026-03-27"]
 
 /** Returns the day of the IPO; null for companies that were already listed or have no prices. */
-export const ipoDay = ({ scenario }: Company): Day | null =>
-  scenario.firstSession === null || scenario.firstSession === 0 ? null : dayOfSession(scenario.firstSession)
+export const getIpoDay = ({ scenario }: FictionalCompany): EpochDay | null =>
+  scenario.firstSession === null || scenario.firstSession === 0 ? null : getSessionDay(scenario.firstSession)
 
-const periodicReports = (company: Company): ReadonlyArray<DocumentDraft> => {
+const periodicReports = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("periodic")
   const forms = formNamesOf(company)
-  const earliestDay = (ipoDay(company) ?? 0) + 20
+  const earliestDay = (getIpoDay(company) ?? 0) + 20
   const reports = [
     ...annualReportDates.map((date) => [date, forms.annual]),
     ...interimReportDates.map((date) => [date, forms.interim]),
   ]
   return reports.flatMap(([date = "", form = ""], index): ReadonlyArray<DocumentDraft> => {
-    const day = toTradingDay(parseDate(date) - random.integer(0, 9))
+    const day = findNextTradingDay(parseDate(date) - random.integer(0, 9))
     const time = random.chance(0.85)
-      ? timeOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59)
+      ? toSecondsOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59)
       : null
     if (
       day < earliestDay || company.scenario.ownershipData === "none" ||
@@ -129,17 +132,17 @@ const ownershipForms = {
 } as const
 
 /** Makes the ownership filings. Keys are `owners:all:…`, `owners:funds:…` or, without holders, `owners:none:…`. */
-const ownershipFilings = (company: Company): ReadonlyArray<DocumentDraft> => {
+const ownershipFilings = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("ownership filings")
   return ownershipForms[company.scenario.ownershipData].flatMap(
     ([form, date, holders], index): ReadonlyArray<DocumentDraft> => {
-      const day = toTradingDay(parseDate(date) + random.integer(-5, 5))
-      if (day <= (ipoDay(company) ?? 0)) return []
+      const day = findNextTradingDay(parseDate(date) + random.integer(-5, 5))
+      if (day <= (getIpoDay(company) ?? 0)) return []
       const title = `${form}: holders of ${company.name}`
       return [{
         key: `owners:${holders}:${index}`,
         day,
-        time: timeOfDay(16, random.integer(5, 59)),
+        time: toSecondsOfDay(16, random.integer(5, 59)),
         form,
         title,
         tags: ["ownership"],
@@ -148,18 +151,18 @@ const ownershipFilings = (company: Company): ReadonlyArray<DocumentDraft> => {
   )
 }
 
-const ipoDocuments = (company: Company): ReadonlyArray<DocumentDraft> => {
-  const day = ipoDay(company)
+const ipoDocuments = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
+  const day = getIpoDay(company)
   if (day === null) return []
   const form = formNamesOf(company).full
   const title = `${company.name} goes public`
   return [
-    { key: "ipo:filed", day: toTradingDay(day - 48), time: timeOfDay(15, 2), form, title, tags: ["ipo"] },
-    { key: "ipo", day, time: timeOfDay(6, 1), form: "424B4", title, tags: ["ipo"] },
+    { key: "ipo:filed", day: findNextTradingDay(day - 48), time: toSecondsOfDay(15, 2), form, title, tags: ["ipo"] },
+    { key: "ipo", day, time: toSecondsOfDay(6, 1), form: "424B4", title, tags: ["ipo"] },
     {
       key: "ipo:news",
       day,
-      time: timeOfDay(8),
+      time: toSecondsOfDay(8),
       form: newsForm,
       title,
       summary: "The first trade is today.",
@@ -169,11 +172,11 @@ const ipoDocuments = (company: Company): ReadonlyArray<DocumentDraft> => {
 }
 
 /** Returns the day on which the shares of a private placement are registered for resale. It may be in the future. */
-const resaleRegistrationDay = ({ day }: Deal) => toTradingDay(day + 24)
+const resaleRegistrationDay = ({ day }: CapitalRaise) => findNextTradingDay(day + 24)
 
 const registrationFilings = (
-  company: Company,
-  deals: ReadonlyArray<Deal>,
+  company: FictionalCompany,
+  deals: ReadonlyArray<CapitalRaise>,
   shelf: ShelfRegistration | null,
 ): ReadonlyArray<DocumentDraft> => {
   const forms = formNamesOf(company)
@@ -185,7 +188,7 @@ const registrationFilings = (
     ...(shelf === null ? [] : [{
       key: "shelf",
       day: shelf.filedDay,
-      time: timeOfDay(17, 12),
+      time: toSecondsOfDay(17, 12),
       form: forms.shelf,
       title: "Shelf registration",
       tags,
@@ -202,7 +205,7 @@ const registrationFilings = (
       ? [{
         key: "pending",
         day: lastMarketDay - 24,
-        time: timeOfDay(9, 5),
+        time: toSecondsOfDay(9, 5),
         form: forms.full,
         title: "Proposed offering",
         tags,
@@ -213,8 +216,8 @@ const registrationFilings = (
 
 /** Makes the filings that the SEC requires. */
 export const makeMandatoryFilings = (
-  company: Company,
-  deals: ReadonlyArray<Deal>,
+  company: FictionalCompany,
+  deals: ReadonlyArray<CapitalRaise>,
   shelf: ShelfRegistration | null,
 ): ReadonlyArray<DocumentDraft> => [
   ...periodicReports(company),
@@ -224,15 +227,15 @@ export const makeMandatoryFilings = (
 ]
 
 /** Makes the news that causes a gap, and its SEC filing, in the evening before the gap or in the morning. */
-const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
+const gapAnnouncements = (company: FictionalCompany, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
     if (name === null) return []
     const { form, summary, tags, title } = newsTopics[name]
-    const day = dayOfSession(startsEveningBefore ? session - 1 : session)
+    const day = getSessionDay(startsEveningBefore ? session - 1 : session)
     const time = startsEveningBefore
-      ? timeOfDay(16, random.integer(1, 5))
-      : timeOfDay(7, random.integer(0, 59)) + random.integer(0, 59)
+      ? toSecondsOfDay(16, random.integer(1, 5))
+      : toSecondsOfDay(7, random.integer(0, 59)) + random.integer(0, 59)
     const content = { day, title: `${company.name} ${title}`, summary, tags }
     return [
       { ...content, key: `gap:${session}:news`, time, form: newsForm },
@@ -246,7 +249,7 @@ const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): Readonly
   })
 }
 
-const dealForm = (company: Company, { isFromShelf, kind }: Deal) =>
+const dealForm = (company: FictionalCompany, { isFromShelf, kind }: CapitalRaise) =>
   isFromShelf ? "424B5" : kind === "line" ? formNamesOf(company).full : formNamesOf(company).current
 
 const dealNames = {
@@ -267,33 +270,36 @@ const dealTags = {
   preferred: "convertible-preferred",
 } as const
 
-const dealAnnouncements = (company: Company, deals: ReadonlyArray<Deal>): ReadonlyArray<DocumentDraft> =>
+const dealAnnouncements = (
+  company: FictionalCompany,
+  deals: ReadonlyArray<CapitalRaise>,
+): ReadonlyArray<DocumentDraft> =>
   deals.flatMap((deal) => {
     const { day, grossCents, kind, index, shares } = deal
     const content = {
       day,
-      title: `${company.name} prices ${formatMillions(grossCents)} ${dealNames[kind]}`,
-      summary: `${shares.toLocaleString("en-US")} shares at $${formatPrice(deal.priceTicks)}.`,
+      title: `${company.name} prices ${formatDollarMillions(grossCents)} ${dealNames[kind]}`,
+      summary: `${shares.toLocaleString("en-US")} shares at $${formatTicksAsDollars(deal.priceTicks)}.`,
       tags: ["offering", dealTags[kind]],
     }
     return [
-      { ...content, key: `raise:${index}`, time: timeOfDay(8, 15), form: dealForm(company, deal) },
+      { ...content, key: `raise:${index}`, time: toSecondsOfDay(8, 15), form: dealForm(company, deal) },
       ...(kind === "atm" || kind === "line"
         ? []
-        : [{ ...content, key: `raise:${index}:news`, time: timeOfDay(7, 45), form: newsForm }]),
+        : [{ ...content, key: `raise:${index}:news`, time: toSecondsOfDay(7, 45), form: newsForm }]),
     ]
   })
 
 /** Makes the documents of a split's steps until the last day of the market. */
-const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
+const splitAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
   const { current } = formNamesOf(company)
   const step = (key: string, session: number | undefined, form: string, title: string): ReadonlyArray<DocumentDraft> =>
-    session === undefined || session > lastSession ? [] : [{
+    session === undefined || session > lastSessionNumber ? [] : [{
       key,
-      day: dayOfSession(session),
-      time: timeOfDay(16, 31),
+      day: getSessionDay(session),
+      time: toSecondsOfDay(16, 31),
       form,
       title: `${company.name} ${title}`,
       tags: ["split"],
@@ -302,7 +308,7 @@ const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
   const description = split.from > split.to ? `reverse split, ${share}` : `split, ${split.to} shares for one`
   return [
     ...step("split:vote", split.voteFiled, "DEF 14A", `asks its holders for a ${description}`),
-    ...(dayOfSession(split.vote) < lastMarketDay
+    ...(getSessionDay(split.vote) < lastMarketDay
       ? step("split:approved", split.vote, current, `may make a ${description}`)
       : []),
     ...step("split:withdrawn", split.withdrawn, current, `will not make a ${description}`),
@@ -314,14 +320,17 @@ const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
   ]
 }
 
-const noticeAnnouncements = (company: Company, notices: ReadonlyArray<ListingNotice>): ReadonlyArray<DocumentDraft> =>
+const noticeAnnouncements = (
+  company: FictionalCompany,
+  notices: ReadonlyArray<ListingNotice>,
+): ReadonlyArray<DocumentDraft> =>
   notices.flatMap(({ day, delistingDay, kind, regainedDay }, index) => {
     const { current } = formNamesOf(company)
-    const announce = (key: string, announcedDay: Day | null, title: string): ReadonlyArray<DocumentDraft> =>
+    const announce = (key: string, announcedDay: EpochDay | null, title: string): ReadonlyArray<DocumentDraft> =>
       announcedDay === null ? [] : [{
         key,
         day: announcedDay,
-        time: timeOfDay(16, 12),
+        time: toSecondsOfDay(16, 12),
         form: current,
         title: `${company.name} ${title}`,
         tags: ["nasdaq"],
@@ -333,20 +342,20 @@ const noticeAnnouncements = (company: Company, notices: ReadonlyArray<ListingNot
     ]
   })
 
-const renameAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> =>
+const renameAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> =>
   renamesOf(company).flatMap(({ day, former, next }, index) => {
     const content = { day, title: `${company.name} trades as ${next}, no longer as ${former}`, tags: ["symbol-change"] }
     return [
-      { ...content, key: `rename:${index}:news`, time: timeOfDay(6, 30), form: newsForm },
-      { ...content, key: `rename:${index}`, time: timeOfDay(6, 35), form: formNamesOf(company).current },
+      { ...content, key: `rename:${index}:news`, time: toSecondsOfDay(6, 30), form: newsForm },
+      { ...content, key: `rename:${index}`, time: toSecondsOfDay(6, 35), form: formNamesOf(company).current },
     ]
   })
 
 /** Makes press releases and filings about events of the company. */
 export const makeAnnouncements = (
-  company: Company,
+  company: FictionalCompany,
   prices: PriceHistory,
-  deals: ReadonlyArray<Deal>,
+  deals: ReadonlyArray<CapitalRaise>,
   notices: ReadonlyArray<ListingNotice>,
 ): ReadonlyArray<DocumentDraft> => [
   ...gapAnnouncements(company, prices),

@@ -1,19 +1,19 @@
 /** Share counts and floats by filing, and the rows of float_outstanding and historical_float_pro. */
-import { type Day, formatDate, lastMarketDay, sessionOn } from "./Calendar.ts"
-import { type Company, formatEveningTime, renamesOf, symbolOn } from "./Companies.ts"
-import { divideRounded, formatCents, formatFraction, formatRatio, mapNullable } from "./Decimals.ts"
-import { type Document, ipoDay, makeSource } from "./Documents.ts"
+import { type EpochDay, formatDate, getSessionNumber, lastMarketDay } from "./Calendar.ts"
+import { type FictionalCompany, formatEveningTime, getSymbolOn, renamesOf } from "./Companies.ts"
+import { divideRounded, formatCentsAsDollars, formatRatio, formatTenThousandths, mapNullable } from "./Decimals.ts"
+import { type CompanyDocument, getIpoDay, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { ownershipTables, sumOwnership } from "./Ownership.ts"
+import { listFilingsWithHolders, sumStakesByGroup } from "./Ownership.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
-import { closeOn, marketCapOf } from "./PriceStatistics.ts"
+import { computeMarketCap, findLastCloseOn } from "./PriceStatistics.ts"
 import type { RandomSource } from "./Random.ts"
 
 /** Share counts that one filing discloses; null if it does not disclose a count. */
 export interface FloatReport {
-  readonly document: Document
+  readonly document: CompanyDocument
   /** Day for which the shares are counted. */
-  readonly reportedDay: Day | null
+  readonly reportedDay: EpochDay | null
   readonly outstanding: number | null
   readonly insiders: number | null
   readonly affiliates: number | null
@@ -23,34 +23,40 @@ export interface FloatReport {
 }
 
 /** Whether a document discloses share counts: periodic reports, IPO prospectuses, shelf sales and splits do. */
-const disclosesShareCount = ({ form, key }: Document) =>
+const disclosesShareCount = ({ form, key }: CompanyDocument) =>
   key.startsWith("periodic") || key === "ipo" || key === "split:effective" ||
   (key.startsWith("raise") && form === "424B5")
 
 /** Periodic reports count shares a few days before filing, weekends included; other filings on the filing day. */
-const reportedDayOf = (random: RandomSource, company: Company, { day, key }: Document): Day | null => {
+const reportedDayOf = (
+  random: RandomSource,
+  company: FictionalCompany,
+  { day, key }: CompanyDocument,
+): EpochDay | null => {
   if (!key.startsWith("periodic")) return day
   if (random.chance(0.04)) return null
   const lastRename = renamesOf(company).findLast((rename) => rename.day <= day)?.day ?? 0
-  return Math.max(day - random.integer(1, 9), lastRename, ipoDay(company) ?? 0)
+  return Math.max(day - random.integer(1, 9), lastRename, getIpoDay(company) ?? 0)
 }
 
 const makeFloatReport = (
   random: RandomSource,
-  company: Company,
+  company: FictionalCompany,
   { sharesOutstanding }: PriceHistory,
-  document: Document,
+  document: CompanyDocument,
 ): FloatReport => {
   const reportedDay = reportedDayOf(random, company, document)
-  const outstanding = random.chance(0.02) ? null : sharesOutstanding[sessionOn(reportedDay ?? document.day)] ?? null
-  const totals = sumOwnership(company)
+  const outstanding = random.chance(0.02)
+    ? null
+    : sharesOutstanding[getSessionNumber(reportedDay ?? document.day)] ?? null
+  const totals = sumStakesByGroup(company)
   const sharesOf = (stake: number | null) =>
     outstanding === null || stake === null ? null : divideRounded(outstanding * stake, 10_000)
   const [insiders, affiliates] = [sharesOf(totals.insiders), sharesOf(totals.affiliates)]
   const float = outstanding === null || insiders === null || affiliates === null
     ? null
     : outstanding - insiders - affiliates
-  const isLockedUp = ipoDay(company) !== null && document.day < (ipoDay(company) ?? 0) + 180
+  const isLockedUp = getIpoDay(company) !== null && document.day < (getIpoDay(company) ?? 0) + 180
   const restrictedPart = company.scenario.ownershipData === "institutions"
     ? 0
     : isLockedUp
@@ -62,39 +68,43 @@ const makeFloatReport = (
 }
 
 /** Makes the float reports of a company, in filing order. */
-export const makeFloatReports = (company: Company, prices: PriceHistory, documents: ReadonlyArray<Document>) => {
+export const makeFloatReports = (
+  company: FictionalCompany,
+  prices: PriceHistory,
+  documents: ReadonlyArray<CompanyDocument>,
+) => {
   const random = company.randomFor("floats")
   return documents.filter(disclosesShareCount).map((document) => makeFloatReport(random, company, prices, document))
 }
 
 /** Returns the newest report by reported day (unknown days last), then by filing time. */
-export const newestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
+export const findNewestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
     (other.reportedDay ?? 0) - (one.reportedDay ?? 0) || other.document.day - one.document.day ||
     (other.document.time ?? 0) - (one.document.time ?? 0)
   )[0]
 
 /** Returns the latest report filed on or before `day` that has a share count. */
-export const latestFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: Day) =>
+export const findFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: EpochDay) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 
-export const ownershipPercentColumns = (company: Company) => {
-  const { affiliates, insiders, institutions } = sumOwnership(company)
+export const ownershipPercentColumns = (company: FictionalCompany) => {
+  const { affiliates, insiders, institutions } = sumStakesByGroup(company)
   return {
-    insider_percent: mapNullable(insiders, formatFraction),
-    affiliate_percent: mapNullable(affiliates, formatFraction),
-    institutions_percent: mapNullable(institutions, formatFraction),
+    insider_percent: mapNullable(insiders, formatTenThousandths),
+    affiliate_percent: mapNullable(affiliates, formatTenThousandths),
+    institutions_percent: mapNullable(institutions, formatTenThousandths),
   }
 }
 
 /** Returns columns about depositary shares. The ratio is formatted from integers, so that half a share stays exact. */
-const adrColumns = ({ scenario: { adsRatio } }: Company) => ({
+const adrColumns = ({ scenario: { adsRatio } }: FictionalCompany) => ({
   is_adr: adsRatio !== null,
   ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),
 })
 
 /** Returns company columns that several tables have. */
-export const companyColumns = (company: Company) => {
+export const companyColumns = (company: FictionalCompany) => {
   const { country, industry, scenario: { delisted, exchange, firstSession }, sector } = company
   return {
     company: firstSession === null && exchange === null ? null : company.name,
@@ -106,7 +116,8 @@ export const companyColumns = (company: Company) => {
 }
 
 /** Returns the URL of the latest filing that lists holders. */
-export const ownershipSourceUrl = (history: CompanyHistory) => ownershipTables(history).at(-1)?.document.url ?? null
+export const findOwnershipFilingUrl = (history: CompanyHistory) =>
+  listFilingsWithHolders(history).at(-1)?.document.url ?? null
 
 /** The element of a report that states the shares outstanding, named as in SEC filings. */
 const sharesElement = "dei:EntityCommonStockSharesOutstanding"
@@ -114,7 +125,7 @@ const sharesElement = "dei:EntityCommonStockSharesOutstanding"
 export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   const { company, floats } = history
   return floats.map(({ affiliates, document, float, insiders, outstanding, reportedDay, restricted }, index) => ({
-    ticker: symbolOn(company, document.day),
+    ticker: getSymbolOn(company, document.day),
     filed_at: formatDate(document.day),
     form_type: index === 2 && company.number % 9 === 0 ? null : document.form,
     document_url: index === 3 && company.number % 9 === 0 ? null : document.url,
@@ -135,19 +146,19 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
 
 export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
-  const newest = newestFloatReport(floats)
+  const newest = findNewestFloatReport(floats)
   return [{
-    ticker: symbolOn(company, lastMarketDay),
+    ticker: getSymbolOn(company, lastMarketDay),
     ...companyColumns(company),
     float: newest?.float ?? null,
     outstanding: newest?.outstanding ?? null,
     tradable_float: newest?.tradable ?? null,
-    market_cap: mapNullable(marketCapOf(closeOn(history), newest?.outstanding), formatCents),
+    market_cap: mapNullable(computeMarketCap(findLastCloseOn(history), newest?.outstanding), formatCentsAsDollars),
     ...ownershipPercentColumns(company),
     ...adrColumns(company),
     reported_date: mapNullable(newest?.reportedDay ?? null, formatDate),
     filed_at: mapNullable(newest?.document.day ?? null, formatDate),
-    ownership_source_url: ownershipSourceUrl(history),
+    ownership_source_url: findOwnershipFilingUrl(history),
     document_url: newest?.document.url ?? null,
     last_updated: formatEveningTime(lastMarketDay),
     source: makeSource([newest?.document.url ?? null], sharesElement),

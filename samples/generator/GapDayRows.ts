@@ -1,23 +1,35 @@
 /** Rows of gap_stats, intraday_runners, premarket_stats and afterhours_stats, all built from gap days. */
 import {
-  type Day,
-  dayOfSession,
+  type EpochDay,
   formatDate,
   formatLocalTime,
-  formatUtcInstant,
-  sessionOn,
-  timeOfDay,
+  formatNewYorkTimeAsUtc,
+  getSessionDay,
+  getSessionNumber,
+  toSecondsOfDay,
 } from "./Calendar.ts"
-import { symbolOn } from "./Companies.ts"
-import { formatCents, formatPercentChange, formatPrice, formatRatio, mapNullable } from "./Decimals.ts"
+import { getSymbolOn } from "./Companies.ts"
+import {
+  formatCentsAsDollars,
+  formatPercentChange,
+  formatRatio,
+  formatTicksAsDollars,
+  mapNullable,
+} from "./Decimals.ts"
 import { isNews } from "./Documents.ts"
-import { latestFloatReportOn } from "./Floats.ts"
-import { type GapDay, isThinlyTraded, totalDollarVolume, totalVolume, type TradingPeriod } from "./GapDays.ts"
+import { findFloatReportOn } from "./Floats.ts"
+import {
+  type GapDayTrading,
+  isThinlyTraded,
+  sumGapDayDollarVolume,
+  sumGapDayVolume,
+  type TradingPeriod,
+} from "./GapDays.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { marketCapOf } from "./PriceStatistics.ts"
+import { computeMarketCap } from "./PriceStatistics.ts"
 
 /** Returns the form types and tags of the documents that were published in a range of days. */
-const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
+const filingColumns = ({ documents }: CompanyHistory, from: EpochDay, to: EpochDay) => {
   const near = documents.filter(({ day }) => day >= from && day <= to)
   return {
     filing_types: [...new Set(near.filter((document) => !isNews(document)).map(({ form }) => form))],
@@ -26,93 +38,93 @@ const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
 }
 
 /** Whether the day has times and a market cap. Some days lack them, so that each nullable column is null somewhere. */
-const isFullyRecorded = ({ gap: { session, topic } }: GapDay) => topic !== null || session % 5 !== 0
+const isFullyRecorded = ({ gap: { session, topic } }: GapDayTrading) => topic !== null || session % 5 !== 0
 
 const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
-  mapNullable(marketCapOf(close, history.prices.sharesOutstanding[session]), formatCents)
+  mapNullable(computeMarketCap(close, history.prices.sharesOutstanding[session]), formatCentsAsDollars)
 
-const tradableFloatOn = (history: CompanyHistory, day: Day) =>
-  latestFloatReportOn(history.floats, day)?.tradable ?? null
+const tradableFloatOn = (history: CompanyHistory, day: EpochDay) =>
+  findFloatReportOn(history.floats, day)?.tradable ?? null
 
-const percentageColumns = ({ regular: { high, low, open, reference } }: GapDay) => ({
+const percentageColumns = ({ regular: { high, low, open, reference } }: GapDayTrading) => ({
   gap_percentage: formatPercentChange(open, reference),
   percentage_gain: formatPercentChange(high, reference),
   open_to_high_pct: formatPercentChange(high, open),
   open_to_low_pct: formatPercentChange(low, open),
 })
 
-const spikeColumns = ({ haltMinutes, spike }: TradingPeriod, day: Day) => ({
+const spikeColumns = ({ haltMinutes, spike }: TradingPeriod, day: EpochDay) => ({
   spike_start_time: mapNullable(spike, ({ start }) => formatLocalTime(day, start)),
-  spike_start_price: mapNullable(spike, (rise) => formatPrice(rise.price)),
+  spike_start_price: mapNullable(spike, (rise) => formatTicksAsDollars(rise.price)),
   spike_duration_minutes: mapNullable(spike, ({ minutes }) => minutes),
   est_halt_minutes: spike === null ? null : haltMinutes,
 })
 
-const premarketColumns = ({ premarket }: GapDay) => ({
-  premarket_vwap: mapNullable(premarket, ({ vwap }) => formatPrice(vwap)),
-  premarket_high: mapNullable(premarket, ({ high }) => formatPrice(high)),
-  premarket_low: mapNullable(premarket, ({ low }) => formatPrice(low)),
+const premarketColumns = ({ premarket }: GapDayTrading) => ({
+  premarket_vwap: mapNullable(premarket, ({ vwap }) => formatTicksAsDollars(vwap)),
+  premarket_high: mapNullable(premarket, ({ high }) => formatTicksAsDollars(high)),
+  premarket_low: mapNullable(premarket, ({ low }) => formatTicksAsDollars(low)),
 })
 
-const afterHoursColumns = ({ afterHours }: GapDay) => ({
-  afterhours_close: mapNullable(afterHours, ({ close }) => formatPrice(close)),
-  afterhours_high: mapNullable(afterHours, ({ high }) => formatPrice(high)),
-  afterhours_low: mapNullable(afterHours, ({ low }) => formatPrice(low)),
+const afterHoursColumns = ({ afterHours }: GapDayTrading) => ({
+  afterhours_close: mapNullable(afterHours, ({ close }) => formatTicksAsDollars(close)),
+  afterhours_high: mapNullable(afterHours, ({ high }) => formatTicksAsDollars(high)),
+  afterhours_low: mapNullable(afterHours, ({ low }) => formatTicksAsDollars(low)),
   afterhours_volume: mapNullable(afterHours, ({ volume }) => volume),
 })
 
 /** Returns columns that gap_stats and intraday_runners share. */
-const gapDayColumns = (history: CompanyHistory, gapDay: GapDay) => {
-  const day = dayOfSession(gapDay.session)
+const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
+  const day = getSessionDay(gapDay.session)
   const { close, high, highTime, low, lowTime, open, reference } = gapDay.regular
   const isRecorded = isFullyRecorded(gapDay)
   return {
-    ticker: symbolOn(history.company, day),
+    ticker: getSymbolOn(history.company, day),
     date: formatDate(day),
     ...percentageColumns(gapDay),
-    previous_day_close: formatPrice(reference),
-    market_open: formatPrice(open),
-    high_price: formatPrice(high),
+    previous_day_close: formatTicksAsDollars(reference),
+    market_open: formatTicksAsDollars(open),
+    high_price: formatTicksAsDollars(high),
     high_time: isRecorded ? formatLocalTime(day, highTime) : null,
-    low_price: formatPrice(low),
+    low_price: formatTicksAsDollars(low),
     low_time: isRecorded ? formatLocalTime(day, lowTime) : null,
-    market_close: formatPrice(close),
+    market_close: formatTicksAsDollars(close),
     close_under_50pct_of_range: 2 * close < high + low,
     ...spikeColumns(gapDay.regular, day),
     ...premarketColumns(gapDay),
     ...afterHoursColumns(gapDay),
     market_cap: isRecorded ? formatMarketCapAt(history, gapDay.session, close) : null,
-    ...filingColumns(history, dayOfSession(gapDay.session - 1), day),
+    ...filingColumns(history, getSessionDay(gapDay.session - 1), day),
   }
 }
 
 /** Whether the price returned to the previous close: after a gap up, its low did; after a gap down, its high did. */
-const isGapFilled = ({ regular: { high, low, open, reference } }: GapDay) =>
+const isGapFilled = ({ regular: { high, low, open, reference } }: GapDayTrading) =>
   open > reference ? low <= reference : high >= reference
 
 export const buildGapStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.map((gapDay) => {
     const { gap, premarket, regular } = gapDay
-    const day = dayOfSession(gapDay.session)
+    const day = getSessionDay(gapDay.session)
     const row = gapDayColumns(history, gapDay)
     return {
       ...row,
       closed_over_vwap: isFullyRecorded(gapDay) ? regular.close > regular.vwap : null,
-      volume: totalVolume(gapDay),
-      dollar_volume: formatCents(totalDollarVolume(gapDay)),
+      volume: sumGapDayVolume(gapDay),
+      dollar_volume: formatCentsAsDollars(sumGapDayDollarVolume(gapDay)),
       premarket_volume: premarket?.volume ?? 0,
-      premarket_dollar_volume: formatCents(premarket?.dollarVolume ?? 0),
+      premarket_dollar_volume: formatCentsAsDollars(premarket?.dollarVolume ?? 0),
       rth_volume: regular.volume,
-      rth_dollar_volume: formatCents(regular.dollarVolume),
+      rth_dollar_volume: formatCentsAsDollars(regular.dollarVolume),
       gap_filled: isGapFilled(gapDay),
       gap_fill_time: isGapFilled(gapDay) ? (gap.open > 0 ? row.low_time : row.high_time) : null,
       tradable_float: tradableFloatOn(history, day),
-      last_updated: formatUtcInstant(day, timeOfDay(20, 15) + (gapDay.session % 60)),
+      last_updated: formatNewYorkTimeAsUtc(day, toSecondsOfDay(20, 15) + (gapDay.session % 60)),
     }
   })
 
 /** Whether the volume is high enough for the anomaly detector to record the day. */
-const isRunner = ({ gap: { volumeMultiple } }: GapDay) => volumeMultiple >= 4
+const isRunner = ({ gap: { volumeMultiple } }: GapDayTrading) => volumeMultiple >= 4
 
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>
   history.prices.gapDays.filter(isRunner).map((gapDay) => {
@@ -121,43 +133,43 @@ export const buildIntradayRunnersRows = (history: CompanyHistory) =>
     const isRecorded = isFullyRecorded(gapDay)
     return {
       ...row,
-      daily_volume_ratio: formatRatio(totalVolume(gapDay), averageVolume),
-      volume: isRecorded ? totalVolume(gapDay) : null,
-      dollar_volume: isRecorded ? formatCents(totalDollarVolume(gapDay)) : null,
+      daily_volume_ratio: formatRatio(sumGapDayVolume(gapDay), averageVolume),
+      volume: isRecorded ? sumGapDayVolume(gapDay) : null,
+      dollar_volume: isRecorded ? formatCentsAsDollars(sumGapDayDollarVolume(gapDay)) : null,
       rth_volume: isRecorded ? regular.volume : null,
-      rth_dollar_volume: isRecorded ? formatCents(regular.dollarVolume) : null,
-      afterhours_dollar_volume: mapNullable(afterHours, ({ dollarVolume }) => formatCents(dollarVolume)),
+      rth_dollar_volume: isRecorded ? formatCentsAsDollars(regular.dollarVolume) : null,
+      afterhours_dollar_volume: mapNullable(afterHours, ({ dollarVolume }) => formatCentsAsDollars(dollarVolume)),
       premarket_volume: mapNullable(premarket, ({ volume }) => volume),
-      premarket_dollar_volume: mapNullable(premarket, ({ dollarVolume }) => formatCents(dollarVolume)),
-      last_updated: formatLocalTime(dayOfSession(gapDay.session), timeOfDay(20, 5) + (gapDay.session % 60)),
+      premarket_dollar_volume: mapNullable(premarket, ({ dollarVolume }) => formatCentsAsDollars(dollarVolume)),
+      last_updated: formatLocalTime(getSessionDay(gapDay.session), toSecondsOfDay(20, 5) + (gapDay.session % 60)),
       anomaly_flagged: gap.isFlagged,
     }
   })
 
 const extendedHoursColumns = (
   history: CompanyHistory,
-  day: Day,
-  from: Day,
+  day: EpochDay,
+  from: EpochDay,
   trading: TradingPeriod,
   averageVolume: number,
 ) => {
   const isLiquid = !isThinlyTraded(trading)
-  const session = sessionOn(day)
+  const session = getSessionNumber(day)
   return {
-    ticker: symbolOn(history.company, day),
+    ticker: getSymbolOn(history.company, day),
     date: formatDate(day),
-    reference_close: formatPrice(trading.reference),
-    open_price: isLiquid ? formatPrice(trading.open) : null,
-    close_price: isLiquid ? formatPrice(trading.close) : null,
-    high_price: formatPrice(trading.high),
-    low_price: formatPrice(trading.low),
+    reference_close: formatTicksAsDollars(trading.reference),
+    open_price: isLiquid ? formatTicksAsDollars(trading.open) : null,
+    close_price: isLiquid ? formatTicksAsDollars(trading.close) : null,
+    high_price: formatTicksAsDollars(trading.high),
+    low_price: formatTicksAsDollars(trading.low),
     high_time: isLiquid ? formatLocalTime(day, trading.highTime) : null,
     low_time: isLiquid ? formatLocalTime(day, trading.lowTime) : null,
     percentage_gain: formatPercentChange(trading.high, trading.reference),
     change_percentage: formatPercentChange(trading.close, trading.reference),
-    vwap: isLiquid ? formatPrice(trading.vwap) : null,
+    vwap: isLiquid ? formatTicksAsDollars(trading.vwap) : null,
     volume: trading.volume,
-    dollar_volume: formatCents(trading.dollarVolume),
+    dollar_volume: formatCentsAsDollars(trading.dollarVolume),
     volume_ratio: isLiquid ? formatRatio(trading.volume, averageVolume) : null,
     trade_count: isLiquid ? trading.trades : null,
     ...spikeColumns(trading, day),
@@ -170,9 +182,9 @@ const extendedHoursColumns = (
 export const buildPremarketStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.flatMap(({ premarket, session, averageVolume }) => {
     if (premarket === null) return []
-    const day = dayOfSession(session)
-    const row = extendedHoursColumns(history, day, dayOfSession(session - 1), premarket, averageVolume)
-    return [{ ...row, last_updated: formatLocalTime(day, timeOfDay(9, 32)) }]
+    const day = getSessionDay(session)
+    const row = extendedHoursColumns(history, day, getSessionDay(session - 1), premarket, averageVolume)
+    return [{ ...row, last_updated: formatLocalTime(day, toSecondsOfDay(9, 32)) }]
   })
 
 /** After-hours trading of gap days, and of evenings with news that caused the next day's gap. */
@@ -183,9 +195,9 @@ export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
       trading === null ? [] : [{ session, trading, averageVolume }]
     ),
   ].map(({ session, trading, averageVolume }) => {
-    const day = dayOfSession(session)
+    const day = getSessionDay(session)
     return {
       ...extendedHoursColumns(history, day, day, trading, averageVolume),
-      last_updated: formatLocalTime(day, timeOfDay(20, 2)),
+      last_updated: formatLocalTime(day, toSecondsOfDay(20, 2)),
     }
   })

@@ -1,8 +1,8 @@
 /** Simulates trading on a gap day: premarket, regular and after hours. Numbers are exact (see `Decimals.ts`). */
-import { timeOfDay } from "./Calendar.ts"
-import { roundToTick, valueInCents } from "./Decimals.ts"
+import { toSecondsOfDay } from "./Calendar.ts"
+import { computeValueInCents, roundToQuotedPrice } from "./Decimals.ts"
 import type { RandomSource } from "./Random.ts"
-import type { Gap } from "./Scenarios.ts"
+import type { PriceGap } from "./Scenarios.ts"
 
 /** A rise within minutes. `start` is in seconds since midnight, `price` in ticks. */
 interface Spike {
@@ -30,9 +30,9 @@ export interface TradingPeriod {
 }
 
 /** Trading of a day with a price gap. */
-export interface GapDay {
+export interface GapDayTrading {
   readonly session: number
-  readonly gap: Gap
+  readonly gap: PriceGap
   readonly regular: TradingPeriod
   readonly premarket: TradingPeriod | null
   readonly afterHours: TradingPeriod | null
@@ -41,7 +41,7 @@ export interface GapDay {
 }
 
 /** After-hours trading on the evening before a gap. */
-export interface EveningRun {
+export interface PreGapEveningTrading {
   readonly session: number
   readonly trading: TradingPeriod
   readonly averageVolume: number
@@ -62,7 +62,11 @@ interface PeriodPlan {
 const makeSpike = (random: RandomSource, low: number, high: number, highTime: number, from: number): Spike | null => {
   if (high * 100 < low * 108) return null
   const minutes = Math.min(Math.floor((highTime - from) / 60), random.integer(3, 80))
-  return { start: highTime - minutes * 60, price: roundToTick(low + (high - low) * random.between(0.1, 0.4)), minutes }
+  return {
+    start: highTime - minutes * 60,
+    price: roundToQuotedPrice(low + (high - low) * random.between(0.1, 0.4)),
+    minutes,
+  }
 }
 
 const simulatePeriod = (
@@ -70,7 +74,7 @@ const simulatePeriod = (
   { close, from, open, reference, to, volume, ...plan }: PeriodPlan,
 ): TradingPeriod => {
   const high = Math.max(plan.high, open, close)
-  const low = Math.min(open, close, roundToTick(Math.min(open, close) * random.between(0.93, 1)))
+  const low = Math.min(open, close, roundToQuotedPrice(Math.min(open, close) * random.between(0.93, 1)))
   const highTime = random.integer(from + 300, to - 60)
   const spike = makeSpike(random, low, high, highTime, from)
   const vwap = Math.round(low + (high - low) * random.between(0.3, 0.7))
@@ -85,7 +89,7 @@ const simulatePeriod = (
     haltMinutes: high > 1.5 * low ? 5 * random.integer(0, 5) : 0,
     vwap,
     volume,
-    dollarVolume: valueInCents(vwap, volume),
+    dollarVolume: computeValueInCents(vwap, volume),
     trades: Math.max(1, Math.round(volume / random.between(60, 240))),
     reference,
   }
@@ -94,53 +98,58 @@ const simulatePeriod = (
 /** Whether there are too few trades for a meaningful open or close. */
 export const isThinlyTraded = ({ trades }: TradingPeriod) => trades <= 12
 
-export const simulateEveningRun = (
+export const simulatePreGapEvening = (
   random: RandomSource,
   session: number,
   close: number,
   open: number,
   averageVolume: number,
-): EveningRun => {
-  const target = roundToTick(close + (open - close) * random.between(0.5, 0.9))
+): PreGapEveningTrading => {
+  const target = roundToQuotedPrice(close + (open - close) * random.between(0.5, 0.9))
   const plan = {
     reference: close,
-    open: roundToTick(close * 1.01),
+    open: roundToQuotedPrice(close * 1.01),
     close: target,
     volume: Math.round(averageVolume * 1.5),
   }
-  const high = roundToTick(target * random.between(1, 1.15))
+  const high = roundToQuotedPrice(target * random.between(1, 1.15))
   return {
     session,
     averageVolume,
-    trading: simulatePeriod(random, { ...plan, high, from: timeOfDay(16, 5), to: timeOfDay(20) }),
+    trading: simulatePeriod(random, { ...plan, high, from: toSecondsOfDay(16, 5), to: toSecondsOfDay(20) }),
   }
 }
 
 const simulatePremarket = (random: RandomSource, reference: number, open: number, volume: number) =>
   simulatePeriod(random, {
     reference,
-    open: roundToTick(reference + (open - reference) * random.between(0, 0.5)),
-    close: roundToTick(open * random.between(0.985, 1.015)),
-    high: roundToTick(open * random.between(1, 1.1)),
+    open: roundToQuotedPrice(reference + (open - reference) * random.between(0, 0.5)),
+    close: roundToQuotedPrice(open * random.between(0.985, 1.015)),
+    high: roundToQuotedPrice(open * random.between(1, 1.1)),
     volume,
-    from: timeOfDay(4),
-    to: timeOfDay(9, 30),
+    from: toSecondsOfDay(4),
+    to: toSecondsOfDay(9, 30),
   })
 
 const simulateAfterHours = (random: RandomSource, reference: number, volume: number) =>
   simulatePeriod(random, {
     reference,
     open: reference,
-    close: roundToTick(reference * random.between(0.94, 1.05)),
-    high: roundToTick(reference * random.between(1, 1.08)),
+    close: roundToQuotedPrice(reference * random.between(0.94, 1.05)),
+    high: roundToQuotedPrice(reference * random.between(1, 1.08)),
     volume,
-    from: timeOfDay(16),
-    to: timeOfDay(20),
+    from: toSecondsOfDay(16),
+    to: toSecondsOfDay(20),
   })
 
 /** Simulates a gap day from the previous close in ticks and the average volume in shares. */
-export const simulateGapDay = (random: RandomSource, gap: Gap, previous: number, averageVolume: number): GapDay => {
-  const open = roundToTick(previous * (1 + gap.open))
+export const simulateGapDay = (
+  random: RandomSource,
+  gap: PriceGap,
+  previous: number,
+  averageVolume: number,
+): GapDayTrading => {
+  const open = roundToQuotedPrice(previous * (1 + gap.open))
   const volume = Math.max(1, Math.round(averageVolume * gap.volumeMultiple))
   const early = Math.abs(gap.open) < 0.06
     ? 0
@@ -148,15 +157,15 @@ export const simulateGapDay = (random: RandomSource, gap: Gap, previous: number,
     ? random.integer(1, 700)
     : Math.floor(volume * random.between(0.08, 0.25))
   const late = random.chance(0.15) ? 0 : Math.floor(volume * random.between(0.0001, 0.06))
-  const close = roundToTick(open * (1 + gap.close))
+  const close = roundToQuotedPrice(open * (1 + gap.close))
   const regular = simulatePeriod(random, {
     reference: previous,
     open,
     close,
-    high: roundToTick(open * (1 + gap.high)),
+    high: roundToQuotedPrice(open * (1 + gap.high)),
     volume: volume - early - late,
-    from: timeOfDay(9, 30),
-    to: timeOfDay(16),
+    from: toSecondsOfDay(9, 30),
+    to: toSecondsOfDay(16),
   })
   return {
     session: gap.session,
@@ -169,9 +178,9 @@ export const simulateGapDay = (random: RandomSource, gap: Gap, previous: number,
 }
 
 /** Returns the volume of all three periods, in shares. */
-export const totalVolume = ({ afterHours, premarket, regular }: GapDay) =>
+export const sumGapDayVolume = ({ afterHours, premarket, regular }: GapDayTrading) =>
   (premarket?.volume ?? 0) + regular.volume + (afterHours?.volume ?? 0)
 
 /** Returns the dollar volume of all three periods, in cents. */
-export const totalDollarVolume = ({ afterHours, premarket, regular }: GapDay) =>
+export const sumGapDayDollarVolume = ({ afterHours, premarket, regular }: GapDayTrading) =>
   (premarket?.dollarVolume ?? 0) + regular.dollarVolume + (afterHours?.dollarVolume ?? 0)

@@ -3,33 +3,33 @@
  * notices come from the scenario.
  */
 import {
-  type Day,
-  dayOfSession,
+  type EpochDay,
+  findNextTradingDay,
   formatDate,
   formatLocalTime,
+  getSessionDay,
   lastMarketDay,
-  lastSession,
-  timeOfDay,
-  toTradingDay,
+  lastSessionNumber,
+  toSecondsOfDay,
 } from "./Calendar.ts"
-import { formatEveningTime, symbolOn } from "./Companies.ts"
+import { formatEveningTime, getSymbolOn } from "./Companies.ts"
 import { mapNullable } from "./Decimals.ts"
 import { findDocument } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
-import type { Deficiency, Scenario } from "./Scenarios.ts"
+import type { CompanyScenario, ListingDeficiency } from "./Scenarios.ts"
 
 /** A compliance case: the first notice and its outcome. */
 export interface ListingNotice {
-  readonly day: Day
-  readonly kind: Deficiency["kind"] | "bid_price"
-  readonly deadline: Day | null
-  readonly regainedDay: Day | null
+  readonly day: EpochDay
+  readonly kind: ListingDeficiency["kind"] | "bid_price"
+  readonly deadline: EpochDay | null
+  readonly regainedDay: EpochDay | null
   /** Day of the hearing before the exchange's panel. */
-  readonly hearingDay: Day | null
+  readonly hearingDay: EpochDay | null
   readonly status: "active" | "extended" | "appealed" | "resolved" | "delisted"
   /** Day of the exchange's delisting decision; the company appeals. */
-  readonly delistingDay: Day | null
+  readonly delistingDay: EpochDay | null
 }
 
 /** One US dollar in ticks. */
@@ -45,7 +45,7 @@ const findStreakEnd = (
   matches: (close: number) => boolean,
 ) => {
   let count = 0
-  for (let session = from; session <= lastSession; session++) {
+  for (let session = from; session <= lastSessionNumber; session++) {
     const close = closes[session] ?? 0
     count = close > 0 && matches(close) ? count + 1 : 0
     if (count === length) return session
@@ -53,9 +53,9 @@ const findStreakEnd = (
   return null
 }
 
-const makeBidPriceNotice = (day: Day, regainedDay: Day | null, isDelisted: boolean): ListingNotice => {
+const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelisted: boolean): ListingNotice => {
   const delistingDay = regainedDay === null && lastMarketDay - day > 2 * curePeriodDays + 7
-    ? toTradingDay(day + 2 * curePeriodDays + 1)
+    ? findNextTradingDay(day + 2 * curePeriodDays + 1)
     : null
   const status = regainedDay !== null
     ? "resolved"
@@ -84,31 +84,34 @@ const bidPriceNotices = (
   from = 0,
 ): ReadonlyArray<ListingNotice> => {
   const deficiencySession = findStreakEnd(closes, from, 30, (close) => close < dollarInTicks)
-  if (deficiencySession === null || deficiencySession >= lastSession) return []
+  if (deficiencySession === null || deficiencySession >= lastSessionNumber) return []
   const regainedSession = findStreakEnd(closes, deficiencySession + 1, 10, (close) => close >= dollarInTicks)
-  const regainedDay = regainedSession === null || regainedSession >= lastSession
+  const regainedDay = regainedSession === null || regainedSession >= lastSessionNumber
     ? null
-    : dayOfSession(regainedSession + 1)
-  const notice = makeBidPriceNotice(dayOfSession(deficiencySession + 1), regainedDay, isDelisted)
+    : getSessionDay(regainedSession + 1)
+  const notice = makeBidPriceNotice(getSessionDay(deficiencySession + 1), regainedDay, isDelisted)
   return regainedSession === null ? [notice] : [notice, ...bidPriceNotices(closes, isDelisted, regainedSession + 1)]
 }
 
-const makeDeficiencyNotice = ({ kind, regainedSession, session }: Deficiency, isDelisted: boolean): ListingNotice => {
-  const day = dayOfSession(session)
+const makeDeficiencyNotice = (
+  { kind, regainedSession, session }: ListingDeficiency,
+  isDelisted: boolean,
+): ListingNotice => {
+  const day = getSessionDay(session)
   return {
     day,
     kind,
     deadline: kind === "other"
       ? null
       : day + (kind === "late_filing" || kind === "stockholders_equity" ? 60 : curePeriodDays),
-    regainedDay: regainedSession === undefined ? null : dayOfSession(regainedSession),
+    regainedDay: regainedSession === undefined ? null : getSessionDay(regainedSession),
     hearingDay: null,
     status: regainedSession !== undefined ? "resolved" : isDelisted ? "delisted" : "active",
     delistingDay: null,
   }
 }
 
-export const makeListingNotices = (prices: PriceHistory, scenario: Scenario): ReadonlyArray<ListingNotice> =>
+export const makeListingNotices = (prices: PriceHistory, scenario: CompanyScenario): ReadonlyArray<ListingNotice> =>
   scenario.exchange !== "NASDAQ" ? [] : [
     ...bidPriceNotices(prices.closes, scenario.delisted !== undefined),
     ...scenario.deficiencies.map((deficiency) => makeDeficiencyNotice(deficiency, scenario.delisted !== undefined)),
@@ -132,7 +135,7 @@ const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
   kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
 
 /** Lists the notices of a compliance case: type, day, and suffix of the document key. */
-const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, Day, key: string]> => {
+const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, EpochDay, key: string]> => {
   const { day, delistingDay, kind, regainedDay } = notice
   return [
     [firstNoticeType(notice), day, ""],
@@ -143,18 +146,18 @@ const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType,
 }
 
 /** Returns an analyst's notes on a notice. */
-const noteColumns = (name: string, deficiency: string, day: Day) => ({
+const noteColumns = (name: string, deficiency: string, day: EpochDay) => ({
   added_date: formatDate(Math.min(lastMarketDay, day + 1)),
   notes: `${name}: "${deficiency}"; 100% made up`,
-  notes_updated: formatLocalTime(day, timeOfDay(16, 45)),
+  notes_updated: formatLocalTime(day, toSecondsOfDay(16, 45)),
 })
 
-const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step: NoticeType, day: Day) => {
+const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step: NoticeType, day: EpochDay) => {
   const [deficiency, rule, risk] = deficiencyRules[notice.kind]
   const isOver = step === "compliance_regained"
   const hasNotes = company.randomFor(`note ${notice.kind} ${step} ${day}`).chance(0.7)
   return {
-    ticker: symbolOn(company, day),
+    ticker: getSymbolOn(company, day),
     company: notice.kind === "other" ? null : company.name,
     market: company.scenario.shares > 50_000 ? "Nasdaq Global Market" : "Nasdaq Capital Market",
     date: formatDate(day),

@@ -2,9 +2,9 @@
  * Generates a market of fictional companies with consistent data. The same seed gives the same market. Only the trading
  * days are real; the market always ends on 2026-11-13.
  */
-import { type Company, makeCompany, namedCompanies } from "./Companies.ts"
-import { type Deal, makeShelfRegistration, type ShelfRegistration, simulateDeals } from "./Deals.ts"
-import { type Document, makeAnnouncements, makeMandatoryFilings, numberDocuments } from "./Documents.ts"
+import { type FictionalCompany, makeCompany, namedCompanies } from "./Companies.ts"
+import { type CapitalRaise, makeShelfRegistration, type ShelfRegistration, simulateCapitalRaises } from "./Deals.ts"
+import { type CompanyDocument, makeAnnouncements, makeMandatoryFilings, numberDocuments } from "./Documents.ts"
 import { type FloatReport, makeFloatReports } from "./Floats.ts"
 import { type ListingNotice, makeListingNotices } from "./ListingNotices.ts"
 import { type PriceHistory, simulatePrices } from "./PriceSimulation.ts"
@@ -17,18 +17,18 @@ export interface MarketOptions {
 
 /** Simulated history of one company, from which all its rows are built. */
 export interface CompanyHistory {
-  readonly company: Company
+  readonly company: FictionalCompany
   readonly prices: PriceHistory
-  readonly deals: ReadonlyArray<Deal>
+  readonly deals: ReadonlyArray<CapitalRaise>
   readonly shelf: ShelfRegistration | null
   readonly notices: ReadonlyArray<ListingNotice>
-  readonly documents: ReadonlyArray<Document>
+  readonly documents: ReadonlyArray<CompanyDocument>
   readonly floats: ReadonlyArray<FloatReport>
 }
 
-const simulateCompany = (company: Company): CompanyHistory => {
+const simulateCompany = (company: FictionalCompany): CompanyHistory => {
   const prices = simulatePrices(company.randomFor("prices"), company.scenario)
-  const deals = simulateDeals(company, prices)
+  const deals = simulateCapitalRaises(company, prices)
   const shelf = makeShelfRegistration(company, deals)
   const notices = makeListingNotices(prices, company.scenario)
   const drafts = [...makeMandatoryFilings(company, deals, shelf), ...makeAnnouncements(company, prices, deals, notices)]

@@ -4,7 +4,7 @@ import { Csv } from "effect/encoding"
 import { OperationProgress } from "../../src/observability/Progress.ts"
 import { namedCompanies } from "./Companies.ts"
 import { type CompanyHistory, generateMarket, type MarketOptions } from "./Market.ts"
-import { rowBuilders, type SampleCell, type SampleRow, type TableName } from "./Tables.ts"
+import { type SampleCell, type SampleRow, sampleRowBuilders, type TableName } from "./Tables.ts"
 
 export interface MarketFilesOptions extends MarketOptions {
   /** Created if missing; existing files of the same names are overwritten. */
@@ -39,7 +39,7 @@ const openTableWriter = Effect.fnUntraced(function* (folder: string, table: Tabl
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const file = yield* fs.open(path.join(folder, `${table}.csv`), { flag: "w" })
-  const buildRows: (history: CompanyHistory) => ReadonlyArray<SampleRow> = rowBuilders[table]
+  const buildRows: (history: CompanyHistory) => ReadonlyArray<SampleRow> = sampleRowBuilders[table]
   let written = 0
   const append = Effect.fnUntraced(function* (histories: ReadonlyArray<CompanyHistory>) {
     const rows = histories.flatMap(buildRows)
@@ -60,7 +60,7 @@ export const writeMarketFiles = Effect.fnUntraced(
   function* ({ folder, only, ...options }: MarketFilesOptions) {
     const fs = yield* FileSystem.FileSystem
     yield* fs.makeDirectory(folder, { recursive: true })
-    const chosen = Object.keys(rowBuilders).filter((table): table is TableName =>
+    const chosen = Object.keys(sampleRowBuilders).filter((table): table is TableName =>
       only?.some((one) => one === table) ?? true
     )
     const writers = yield* Effect.forEach(chosen, (table) => openTableWriter(folder, table))

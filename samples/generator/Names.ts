@@ -1,6 +1,6 @@
 /** Invented names. Some contain characters that SQL patterns and CSV files must escape. */
 
-export const banks = [
+export const bankNames = [
   "O'Neil_50% & Partners",
   'Brandt, "Quill" & Sons',
   "Hollow_Creek Securities",
@@ -19,7 +19,7 @@ export const underwriters = [
   { name: "Novice Bridge LLC", isKnown: false, liquidationHistory: null },
 ] as const
 
-export const people = [
+export const personNames = [
   "Ada Quillfeather",
   "Bo Marrowby",
   "Cleo Vantongeren",
@@ -34,7 +34,7 @@ export const people = [
   "Liv Thistledown",
 ] as const
 
-export const funds = [
+export const fundNames = [
   "Granite Owl Fund LP",
   "Tidewater_7 Partners",
   "Longspoon Pension Trust",
@@ -43,7 +43,7 @@ export const funds = [
   "Blue Ladder Index Trust",
 ] as const
 
-export const publishers = ["Fictional Newswire", "Made-up Market Daily", "Imaginary Press"] as const
+export const publisherNames = ["Fictional Newswire", "Made-up Market Daily", "Imaginary Press"] as const
 
 const industries = {
   Therapeutics: ["Healthcare", "Biotechnology"],
@@ -75,11 +75,11 @@ const industries = {
 } as const
 
 /** Returns the sector and industry that the last word of a company's name suggests. */
-export const sectorAndIndustryOf = (name: string): readonly [sector: string | null, industry: string | null] =>
+export const inferSectorAndIndustry = (name: string): readonly [sector: string | null, industry: string | null] =>
   Object.entries(industries).find(([word]) => name.endsWith(word))?.[1] ?? [null, null]
 
 /** Last words of generated company names. */
-export const businesses = [
+export const businessWords = [
   "Therapeutics",
   "Biosciences",
   "Robotics",
@@ -121,7 +121,7 @@ export const inventWord = (number: number) => {
 }
 
 /** US states and cities. */
-export const cities = [
+export const usCities = [
   ["CA", "San Diego"],
   ["MA", "Boston"],
   ["TX", "Austin"],

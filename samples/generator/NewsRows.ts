@@ -1,25 +1,25 @@
 /** Rows of news: filings and press releases. */
-import { formatDate, formatLocalTime, timeOfDay } from "./Calendar.ts"
-import { makeCompany, namedCompanies, symbolOn } from "./Companies.ts"
-import { type Document, isNews, makeSource } from "./Documents.ts"
+import { formatDate, formatLocalTime, toSecondsOfDay } from "./Calendar.ts"
+import { getSymbolOn, makeCompany, namedCompanies } from "./Companies.ts"
+import { type CompanyDocument, isNews, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { people, publishers } from "./Names.ts"
+import { personNames, publisherNames } from "./Names.ts"
 
 /** Returns the symbols that a document lists: none for a registration, and also the partner's for a partnership. */
-const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: Document) => {
-  const own = symbolOn(company, day)
+const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: CompanyDocument) => {
+  const own = getSymbolOn(company, day)
   if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [own]
   const { number, seed } = company
   return [
     own,
-    symbolOn(
+    getSymbolOn(
       makeCompany(seed, number - (number % namedCompanies.length) + ((number + 1) % namedCompanies.length)),
       day,
     ),
   ]
 }
 
-const bodyOf = ({ company }: CompanyHistory, { summary, title }: Document) =>
+const bodyOf = ({ company }: CompanyHistory, { summary, title }: CompanyDocument) =>
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
 export const buildNewsRows = (history: CompanyHistory) => {
@@ -27,24 +27,24 @@ export const buildNewsRows = (history: CompanyHistory) => {
   return history.documents.map((document) => {
     const { accession, day, form, id, summary, tags, time, title, url } = document
     const isPressRelease = isNews(document)
-    const createdAt = formatLocalTime(day, (time ?? timeOfDay(17)) + random.integer(1, 59))
+    const createdAt = formatLocalTime(day, (time ?? toSecondsOfDay(17)) + random.integer(1, 59))
     return {
       id,
-      ticker: symbolOn(history.company, day),
+      ticker: getSymbolOn(history.company, day),
       tickers: tickersOf(history, document),
       form_type: form,
       title,
       summary: summary ?? null,
       body: isPressRelease && random.chance(0.9) ? bodyOf(history, document) : null,
-      author: isPressRelease && random.chance(0.8) ? random.pick(people) : null,
-      publisher: isPressRelease ? random.pick(publishers) : null,
+      author: isPressRelease && random.chance(0.8) ? random.pick(personNames) : null,
+      publisher: isPressRelease ? random.pick(publisherNames) : null,
       tags: tags ?? [],
       accession_number: accession,
       document_url: random.chance(0.98) ? url : null,
       filed_at: formatDate(day),
       filed_at_time: time === null ? null : formatLocalTime(day, time),
       created_at: createdAt,
-      last_updated: random.chance(0.9) ? createdAt : formatLocalTime(day, timeOfDay(20, 30)),
+      last_updated: random.chance(0.9) ? createdAt : formatLocalTime(day, toSecondsOfDay(20, 30)),
       source: makeSource([isPressRelease ? null : url], "title"),
     }
   })

@@ -1,13 +1,13 @@
 /** Shareholders, and the rows of ownership: one row per holder and filing, or a placeholder if a filing lists none. */
-import { type Day, formatDate, sessionOn } from "./Calendar.ts"
-import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
-import { divideRounded, formatFraction } from "./Decimals.ts"
-import { type Document, makeSource } from "./Documents.ts"
+import { type EpochDay, formatDate, getSessionNumber } from "./Calendar.ts"
+import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import { divideRounded, formatTenThousandths } from "./Decimals.ts"
+import { type CompanyDocument, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { funds, people } from "./Names.ts"
+import { fundNames, personNames } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
 
-export interface Holder {
+export interface Shareholder {
   readonly name: string
   readonly cik: string | null
   readonly type: "executive" | "director" | "ten_percent_owner" | "five_percent_owner" | null
@@ -16,20 +16,21 @@ export interface Holder {
   readonly stake: number
 }
 
-const ownerCik = (name: string) => String(9_990_900_000 + [...people, ...funds].findIndex((known) => known === name))
+const ownerCik = (name: string) =>
+  String(9_990_900_000 + [...personNames, ...fundNames].findIndex((known) => known === name))
 
-const makeIndividual = (index: number, type: Holder["type"], title: string | null, stake: number): Holder => {
-  const name = people[index % people.length] ?? people[0]
+const makeIndividual = (index: number, type: Shareholder["type"], title: string | null, stake: number): Shareholder => {
+  const name = personNames[index % personNames.length] ?? personNames[0]
   return { name, cik: type === null ? null : ownerCik(name), type, title, stake }
 }
 
-const makeFund = (index: number, type: Holder["type"], stake: number): Holder => {
-  const name = funds[index % funds.length] ?? funds[0]
+const makeFund = (index: number, type: Shareholder["type"], stake: number): Shareholder => {
+  const name = fundNames[index % fundNames.length] ?? fundNames[0]
   return { name, cik: ownerCik(name), type, title: null, stake }
 }
 
 /** Makes officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
-const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
+const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(200, 1200)),
   makeIndividual(index + 1, "executive", "Chief Financial Officer", random.integer(20, 250)),
   makeIndividual(index + 2, "director", "Chair of the Board", random.integer(0, 90)),
@@ -40,7 +41,7 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
 ]
 
 /** Makes officers with tiny stakes and no holder above 10 %, so that the reported stake of affiliates is 0. */
-const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
+const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
   makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),
   makeFund(index, "five_percent_owner", random.integer(600, 980)),
@@ -49,7 +50,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
 ]
 
 /** Returns the company's holders. Empty if its filings list none. */
-const makeHolders = (company: Company): ReadonlyArray<Holder> => {
+const makeHolders = (company: FictionalCompany): ReadonlyArray<Shareholder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60
   const { ownershipData } = company.scenario
@@ -65,9 +66,9 @@ interface OwnershipTotals {
 }
 
 /** Returns the total stakes by group. A listed company without a holder list reports 0 for institutions. */
-export const sumOwnership = (company: Company): OwnershipTotals => {
+export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => {
   const holders = makeHolders(company)
-  const sum = (...types: ReadonlyArray<Holder["type"]>) =>
+  const sum = (...types: ReadonlyArray<Shareholder["type"]>) =>
     holders.filter(({ type }) => types.includes(type)).reduce((total, { stake }) => total + stake, 0)
   if (holders.length === 0) {
     return { insiders: null, affiliates: null, institutions: company.scenario.exchange === null ? null : 0 }
@@ -83,11 +84,11 @@ export const sumOwnership = (company: Company): OwnershipTotals => {
   }
 }
 
-const isListedIn = ({ key }: Document, { type }: Holder) =>
+const isListedIn = ({ key }: CompanyDocument, { type }: Shareholder) =>
   key === "ipo" || key.startsWith("owners:all") || (key.startsWith("owners:funds") && type === "five_percent_owner")
 
 /** Returns the filings that list holders, with these holders, oldest first. */
-export const ownershipTables = ({ company, documents }: CompanyHistory) => {
+export const listFilingsWithHolders = ({ company, documents }: CompanyHistory) => {
   const holders = makeHolders(company)
   return documents
     .map((document) => ({ document, holders: holders.filter((holder) => isListedIn(document, holder)) }))
@@ -111,11 +112,11 @@ const placeholderColumns = {
   event_date: null,
 }
 
-const ownerColumns = ({ company, prices }: CompanyHistory, holder: Holder, day: Day) => {
+const ownerColumns = ({ company, prices }: CompanyHistory, holder: Shareholder, day: EpochDay) => {
   const { cik, name, stake, title, type } = holder
   const random = company.randomFor(`${name} ${day}`)
   const hasType = type !== null
-  const shares = divideRounded((prices.sharesOutstanding[sessionOn(day)] ?? 0) * stake, 10_000)
+  const shares = divideRounded((prices.sharesOutstanding[getSessionNumber(day)] ?? 0) * stake, 10_000)
   const shared = type === "five_percent_owner" ? divideRounded(shares, 4) : 0
   return {
     owner_name: hasType ? name : null,
@@ -127,7 +128,7 @@ const ownerColumns = ({ company, prices }: CompanyHistory, holder: Holder, day: 
     options_amount: type === "executive" ? random.integer(0, 400_000) : null,
     warrants_amount: random.chance(0.15) ? random.integer(1, 90_000) : null,
     shares_underlying_convertibles: random.chance(0.1) ? random.integer(1, 50_000) : null,
-    percent_of_class: hasType ? formatFraction(stake) : null,
+    percent_of_class: hasType ? formatTenThousandths(stake) : null,
     sole_voting_shares: hasType ? shares - shared : null,
     shared_voting_shares: hasType ? shared : null,
     // A holder without a type gets a date, because a row without any value would be a placeholder.
@@ -137,7 +138,7 @@ const ownerColumns = ({ company, prices }: CompanyHistory, holder: Holder, day: 
 
 export const buildOwnershipRows = (history: CompanyHistory) => {
   const { company, documents } = history
-  const tables = new Map(ownershipTables(history).map(({ document, holders }) => [document, holders]))
+  const tables = new Map(listFilingsWithHolders(history).map(({ document, holders }) => [document, holders]))
   return documents.filter((document) => tables.has(document) || document.key.startsWith("owners")).flatMap(
     (document) => {
       const { accession, day, form, key, url } = document
@@ -145,7 +146,7 @@ export const buildOwnershipRows = (history: CompanyHistory) => {
       // One filing has real holders and a placeholder, to test that the API hides the placeholder.
       const rows = owners.length === 0 || key === "owners:all:1" ? [...owners, placeholderColumns] : owners
       return rows.map((owner, index) => ({
-        ticker: symbolOn(company, day),
+        ticker: getSymbolOn(company, day),
         reported_date: key === "owners:funds:0" ? null : formatDate(day - 20),
         filed_at: formatDate(day),
         form_type: form,

@@ -1,9 +1,15 @@
 /** Simulates the daily closes and volumes of a company, and its gap days. */
-import { earlyCloseDays, lastSession, tradingDays } from "./Calendar.ts"
-import { roundToTick } from "./Decimals.ts"
-import { type EveningRun, type GapDay, simulateEveningRun, simulateGapDay, totalVolume } from "./GapDays.ts"
+import { earlyCloseDays, lastSessionNumber, tradingDays } from "./Calendar.ts"
+import { roundToQuotedPrice } from "./Decimals.ts"
+import {
+  type GapDayTrading,
+  type PreGapEveningTrading,
+  simulateGapDay,
+  simulatePreGapEvening,
+  sumGapDayVolume,
+} from "./GapDays.ts"
 import type { RandomSource } from "./Random.ts"
-import type { Gap, Scenario } from "./Scenarios.ts"
+import type { CompanyScenario, PriceGap } from "./Scenarios.ts"
 
 /** Arrays are indexed by session. */
 export interface PriceHistory {
@@ -12,14 +18,14 @@ export interface PriceHistory {
   readonly closes: ReadonlyArray<number>
   /** Shares traded. */
   readonly volumes: ReadonlyArray<number>
-  readonly gapDays: ReadonlyArray<GapDay>
-  readonly eveningRuns: ReadonlyArray<EveningRun>
+  readonly gapDays: ReadonlyArray<GapDayTrading>
+  readonly eveningRuns: ReadonlyArray<PreGapEveningTrading>
 }
 
 const allSessions = tradingDays.map((_, session) => session)
 
 /** Applies capital raises and the split to the share count. Notes add no shares. */
-const simulateSharesOutstanding = ({ raises, shares, split }: Scenario): ReadonlyArray<number> => {
+const simulateSharesOutstanding = ({ raises, shares, split }: CompanyScenario): ReadonlyArray<number> => {
   const added = new Map(raises.map(({ kind, dilution, session }) => [session, kind === "note" ? 0 : dilution]))
   let count = shares * 1000
   return allSessions.map((session) => {
@@ -30,24 +36,24 @@ const simulateSharesOutstanding = ({ raises, shares, split }: Scenario): Readonl
 }
 
 /** Returns the target price in dollars, interpolated linearly. */
-const interpolatePath = (pricePath: Scenario["pricePath"], session: number) => {
+const interpolatePath = (pricePath: CompanyScenario["pricePath"], session: number) => {
   const after = pricePath.findIndex(([at]) => at > session)
   const [from, start] = pricePath[after < 0 ? pricePath.length - 1 : Math.max(0, after - 1)] ?? [0, 1]
   const [to, end] = pricePath[Math.max(0, after)] ?? [0, 1]
   return after <= 0 ? start : start + ((end - start) * (session - from)) / (to - from)
 }
 
-const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: Scenario) =>
+const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: CompanyScenario) =>
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
 /** Makes random gaps away from planned events. Some have exactly nine times the average volume; runners have more. */
-const makeRandomGaps = (random: RandomSource, scenario: Scenario): ReadonlyArray<Gap> => {
+const makeRandomGaps = (random: RandomSource, scenario: CompanyScenario): ReadonlyArray<PriceGap> => {
   const planned = plannedSessions(scenario)
-  return Array.from({ length: scenario.randomGaps }, (_, index): Gap => {
+  return Array.from({ length: scenario.randomGaps }, (_, index): PriceGap => {
     const open = random.chance(0.3) ? random.between(-0.18, -0.03) : random.between(0.03, 8 * scenario.volatility)
     const high = random.between(0.01, 6 * scenario.volatility)
     return {
-      session: random.integer((scenario.firstSession ?? 0) + 3, lastSession - 1),
+      session: random.integer((scenario.firstSession ?? 0) + 3, lastSessionNumber - 1),
       open,
       high,
       close: random.between(-high, high),
@@ -66,12 +72,14 @@ const skipEarlyCloses = (session: number): number =>
   earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
 
 /** Returns planned and random gaps by session, moved off early-close days, and none in the first two sessions. */
-const scheduleGaps = (random: RandomSource, scenario: Scenario) =>
+const scheduleGaps = (random: RandomSource, scenario: CompanyScenario) =>
   new Map(
     [...scenario.gaps, ...makeRandomGaps(random, scenario)]
-      .map((gap): [number, Gap] => [skipEarlyCloses(gap.session), { ...gap, session: skipEarlyCloses(gap.session) }])
+      .map((
+        gap,
+      ): [number, PriceGap] => [skipEarlyCloses(gap.session), { ...gap, session: skipEarlyCloses(gap.session) }])
       .filter(([session]) =>
-        scenario.firstSession !== null && session > scenario.firstSession + 1 && session <= lastSession
+        scenario.firstSession !== null && session > scenario.firstSession + 1 && session <= lastSessionNumber
       ),
   )
 
@@ -81,7 +89,7 @@ const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, 
 }
 
 /** Makes a random walk around the price path. A gap moves the price off the path, which decays by 10 % per session. */
-const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: Scenario) => {
+const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: CompanyScenario) => {
   const raiseSessions = new Set(
     raises.filter(({ kind }) => kind !== "atm" && kind !== "line").map(({ session }) => session),
   )
@@ -96,7 +104,7 @@ const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatil
       deviation = 0.8 * deviation + (random.next() - 0.5) * volatility
       gapFactor = 1 + (gapFactor - 1) * 0.9
       if (raiseSessions.has(session)) gapFactor *= 0.9
-      return roundToTick(base(session) * gapFactor)
+      return roundToQuotedPrice(base(session) * gapFactor)
     },
     setClose: (session: number, close: number) => {
       gapFactor = close / base(session)
@@ -104,7 +112,7 @@ const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatil
   }
 }
 
-export const simulatePrices = (random: RandomSource, scenario: Scenario): PriceHistory => {
+export const simulatePrices = (random: RandomSource, scenario: CompanyScenario): PriceHistory => {
   const sharesOutstanding = simulateSharesOutstanding(scenario)
   const closes = allSessions.map(() => 0)
   const volumes = allSessions.map(() => 0)
@@ -112,13 +120,13 @@ export const simulatePrices = (random: RandomSource, scenario: Scenario): PriceH
     sharesOutstanding,
     closes,
     volumes,
-    gapDays: new Array<GapDay>(),
-    eveningRuns: new Array<EveningRun>(),
+    gapDays: new Array<GapDayTrading>(),
+    eveningRuns: new Array<PreGapEveningTrading>(),
   }
   if (scenario.firstSession === null) return prices
   const gaps = scheduleGaps(random, scenario)
   const walk = makePriceWalk(random, scenario)
-  for (let session = scenario.firstSession; session <= lastSession; session++) {
+  for (let session = scenario.firstSession; session <= lastSessionNumber; session++) {
     const gap = gaps.get(session)
     const previous = closes[session - 1] ?? 0
     if (gap === undefined) {
@@ -129,11 +137,11 @@ export const simulatePrices = (random: RandomSource, scenario: Scenario): PriceH
     const averageVolume = meanVolumeBefore(volumes, scenario.firstSession, session)
     const day = simulateGapDay(random, gap, previous, averageVolume)
     if (gap.startsEveningBefore) {
-      prices.eveningRuns.push(simulateEveningRun(random, session - 1, previous, day.regular.open, averageVolume))
+      prices.eveningRuns.push(simulatePreGapEvening(random, session - 1, previous, day.regular.open, averageVolume))
     }
     prices.gapDays.push(day)
     closes[session] = day.regular.close
-    volumes[session] = totalVolume(day)
+    volumes[session] = sumGapDayVolume(day)
     walk.setClose(session, day.regular.close)
   }
   return prices

@@ -1,43 +1,43 @@
 /** Statistics over closes: market cap, gains and extremes, adjusted for splits. */
-import { type Day, dayOfSession, lastMarketDay, sessionOn } from "./Calendar.ts"
+import { type EpochDay, getSessionDay, getSessionNumber, lastMarketDay } from "./Calendar.ts"
 import { splitRatioSince } from "./Deals.ts"
-import { divideRounded, formatPercentChange, formatPrice, valueInCents } from "./Decimals.ts"
+import { computeValueInCents, divideRounded, formatPercentChange, formatTicksAsDollars } from "./Decimals.ts"
 import type { CompanyHistory } from "./Market.ts"
 
 /** Returns the last close on or before `day`, in ticks; null if there is none. */
-export const closeOn = ({ company: { scenario }, prices }: CompanyHistory, day: Day = lastMarketDay) => {
-  const session = sessionOn(day)
+export const findLastCloseOn = ({ company: { scenario }, prices }: CompanyHistory, day: EpochDay = lastMarketDay) => {
+  const session = getSessionNumber(day)
   return scenario.firstSession === null || session < scenario.firstSession || day < 0
     ? null
     : prices.closes[session] ?? null
 }
 
 /** Returns the market capitalization in cents; null if the price or the share count is unknown. */
-export const marketCapOf = (price: number | null, shares: number | null | undefined) =>
-  price === null || shares === null || shares === undefined ? null : valueInCents(price, shares)
+export const computeMarketCap = (price: number | null, shares: number | null | undefined) =>
+  price === null || shares === null || shares === undefined ? null : computeValueInCents(price, shares)
 
 /** Returns the trading days with their closes in ticks, not adjusted for splits. */
-export const dailyClosesOf = ({ company: { scenario }, prices }: CompanyHistory) =>
+export const listDailyCloses = ({ company: { scenario }, prices }: CompanyHistory) =>
   scenario.firstSession === null ? [] : prices.closes.slice(scenario.firstSession).map((close, after) => ({
-    day: dayOfSession(after + (scenario.firstSession ?? 0)),
+    day: getSessionDay(after + (scenario.firstSession ?? 0)),
     close,
   }))
 
-const firstTradingDay = ({ company: { scenario } }: CompanyHistory): Day =>
-  scenario.firstSession === null ? lastMarketDay + 1 : dayOfSession(scenario.firstSession)
+const firstTradingDay = ({ company: { scenario } }: CompanyHistory): EpochDay =>
+  scenario.firstSession === null ? lastMarketDay + 1 : getSessionDay(scenario.firstSession)
 
 /** Returns the gain in % over a number of days, adjusted for splits; null if there was no price at the start. */
-export const percentGainOver = (history: CompanyHistory, days: number) => {
+export const computePercentGain = (history: CompanyHistory, days: number) => {
   const day = lastMarketDay - days
-  const [latest, earlier] = [closeOn(history), closeOn(history, day)]
+  const [latest, earlier] = [findLastCloseOn(history), findLastCloseOn(history, day)]
   if (latest === null || earlier === null || day < firstTradingDay(history)) return null
   const { from, to } = splitRatioSince(history.company, day)
   return formatPercentChange(latest * to, earlier * from)
 }
 
 /** Returns the closes after `since` and up to `until`, in ticks, adjusted to the share count of `until`. */
-const splitAdjustedCloses = (history: CompanyHistory, since: Day, until: Day) =>
-  dailyClosesOf(history).filter(({ day }) => day > since && day <= until).map(({ close, day }) => {
+const splitAdjustedCloses = (history: CompanyHistory, since: EpochDay, until: EpochDay) =>
+  listDailyCloses(history).filter(({ day }) => day > since && day <= until).map(({ close, day }) => {
     const { from, to } = splitRatioSince(history.company, day, until)
     return divideRounded(close * from, to)
   })
@@ -47,18 +47,18 @@ export const highLow365Columns = (history: CompanyHistory) => {
   const closes = splitAdjustedCloses(history, lastMarketDay - 365, lastMarketDay)
   return closes.length === 0
     ? { high_365: null, low_365: null }
-    : { high_365: formatPrice(Math.max(...closes)), low_365: formatPrice(Math.min(...closes)) }
+    : { high_365: formatTicksAsDollars(Math.max(...closes)), low_365: formatTicksAsDollars(Math.min(...closes)) }
 }
 
 /** Returns the highest close of the 60 days up to `day`, in ticks; null if there is none. */
-export const highestClose60Days = (history: CompanyHistory, day: Day) => {
+export const findHighestClose60Days = (history: CompanyHistory, day: EpochDay) => {
   const closes = splitAdjustedCloses(history, day - 60, day)
   return closes.length === 0 ? null : Math.max(...closes)
 }
 
 /** Returns the days on which the close fell by more than half. */
-export const findLiquidationDays = (history: CompanyHistory): ReadonlyArray<Day> =>
-  dailyClosesOf(history).flatMap(({ close, day }, index, all) => {
+export const findLiquidationDays = (history: CompanyHistory): ReadonlyArray<EpochDay> =>
+  listDailyCloses(history).flatMap(({ close, day }, index, all) => {
     const before = all[index - 1]
     if (before === undefined) return []
     const { from, to } = splitRatioSince(history.company, before.day, day)

@@ -1,12 +1,12 @@
 /** Rows of pump_and_dump_tracker: small companies with their IPO, liquidations and risk ratings. */
-import { dayOfSession, formatDate, lastMarketDay } from "./Calendar.ts"
-import { formatEveningTime, symbolOn } from "./Companies.ts"
-import { divideRounded, formatCents, mapNullable } from "./Decimals.ts"
-import { findDocument, ipoDay } from "./Documents.ts"
-import { companyColumns, newestFloatReport } from "./Floats.ts"
+import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
+import { formatEveningTime, getSymbolOn } from "./Companies.ts"
+import { divideRounded, formatCentsAsDollars, mapNullable } from "./Decimals.ts"
+import { findDocument, getIpoDay } from "./Documents.ts"
+import { companyColumns, findNewestFloatReport } from "./Floats.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { underwriters } from "./Names.ts"
-import { closeOn, findLiquidationDays, marketCapOf, percentGainOver } from "./PriceStatistics.ts"
+import { computeMarketCap, computePercentGain, findLastCloseOn, findLiquidationDays } from "./PriceStatistics.ts"
 import { effectiveSplitDays } from "./SplitRows.ts"
 
 const countryRisk = (country: string) =>
@@ -16,7 +16,7 @@ const floatRisk = (tradable: number) => tradable < 6_000_000 ? "high" : tradable
 
 /** Returns the columns of the lock-up: existing holders may not sell until 180 days after the IPO. */
 const lockUpColumns = ({ company, prices }: CompanyHistory) => {
-  const day = ipoDay(company)
+  const day = getIpoDay(company)
   const shares = prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0
   return {
     lock_up_expiration: day === null ? null : formatDate(day + 180),
@@ -27,9 +27,9 @@ const lockUpColumns = ({ company, prices }: CompanyHistory) => {
 /** Returns the IPO date, lock-up and underwriter. */
 const ipoColumns = (history: CompanyHistory) => {
   const { company } = history
-  const underwriter = ipoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
+  const underwriter = getIpoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
   return {
-    ipo_date: mapNullable(ipoDay(company), formatDate),
+    ipo_date: mapNullable(getIpoDay(company), formatDate),
     ...lockUpColumns(history),
     underwriters: underwriter?.name ?? null,
     known_underwriter: underwriter?.isKnown ?? false,
@@ -58,22 +58,22 @@ const scamColumns = (
 const prospectusColumns = (history: CompanyHistory) => ({
   document_url: findDocument(history, "ipo")?.url ?? null,
   filed_at: mapNullable(findDocument(history, "ipo:filed")?.day ?? null, formatDate),
-  effective_date: mapNullable(ipoDay(history.company), (day) => formatDate(day - 1)),
+  effective_date: mapNullable(getIpoDay(history.company), (day) => formatDate(day - 1)),
 })
 
 /** Returns the date of the last anonymous promotion. */
 const lastPromotionDate = ({ prices: { gapDays } }: CompanyHistory) => {
   const lastPromotion = gapDays.findLast(({ gap: { topic } }) => topic === "promotion")
-  return lastPromotion === undefined ? null : formatDate(dayOfSession(lastPromotion.session))
+  return lastPromotion === undefined ? null : formatDate(getSessionDay(lastPromotion.session))
 }
 
 const sizeColumns = (history: CompanyHistory) => {
-  const newest = newestFloatReport(history.floats)
+  const newest = findNewestFloatReport(history.floats)
   const tradable = newest?.tradable ?? null
   return {
     tradable_float: tradable,
     outstanding_shares: newest?.outstanding ?? null,
-    market_cap: mapNullable(marketCapOf(closeOn(history), newest?.outstanding), formatCents),
+    market_cap: mapNullable(computeMarketCap(findLastCloseOn(history), newest?.outstanding), formatCentsAsDollars),
     float_risk: mapNullable(tradable, floatRisk),
   }
 }
@@ -86,17 +86,17 @@ export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const splits = effectiveSplitDays(company)
   const promotionDate = lastPromotionDate(history)
   return [{
-    ticker: symbolOn(company, lastMarketDay),
+    ticker: getSymbolOn(company, lastMarketDay),
     ...companyColumns(company),
     ...ipoColumns(history),
     number_liquidations: liquidationDays.length,
     last_liquidation_date: mapNullable(liquidationDays.at(-1) ?? null, formatDate),
     ...sizeColumns(history),
     is_adr: company.scenario.adsRatio !== null,
-    gain_1_day: percentGainOver(history, 1),
-    gain_7_day: percentGainOver(history, 7),
-    gain_14_day: percentGainOver(history, 14),
-    gain_30_day: percentGainOver(history, 30),
+    gain_1_day: computePercentGain(history, 1),
+    gain_7_day: computePercentGain(history, 7),
+    gain_14_day: computePercentGain(history, 14),
+    gain_30_day: computePercentGain(history, 30),
     num_splits: splits.length,
     last_split_date: mapNullable(splits.at(-1) ?? null, formatDate),
     country_risk: countryRisk(company.country),

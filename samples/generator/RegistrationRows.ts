@@ -1,17 +1,23 @@
 /** Rows of registrations: the shelf as of today, and each sale as of the day of the sale. */
-import { type Day, formatDate, lastMarketDay } from "./Calendar.ts"
-import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
-import { type Deal, shelfSalesUntil } from "./Deals.ts"
-import { divideRounded, formatCents, formatPrice, mapNullable, valueInCents } from "./Decimals.ts"
-import { type Document, findDocument, ipoDay, makeSource } from "./Documents.ts"
-import { latestFloatReportOn } from "./Floats.ts"
+import { type EpochDay, formatDate, lastMarketDay } from "./Calendar.ts"
+import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import { type CapitalRaise, sumShelfSales } from "./Deals.ts"
+import {
+  computeValueInCents,
+  divideRounded,
+  formatCentsAsDollars,
+  formatTicksAsDollars,
+  mapNullable,
+} from "./Decimals.ts"
+import { type CompanyDocument, findDocument, getIpoDay, makeSource } from "./Documents.ts"
+import { findFloatReportOn } from "./Floats.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { highestClose60Days } from "./PriceStatistics.ts"
+import { findHighestClose60Days } from "./PriceStatistics.ts"
 
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 
 /** Returns an SEC file number, such as `333-900000`, one per registration statement of a company. */
-export const fileNumberOf = ({ number }: Company, statement: typeof statements[number]) =>
+export const makeSecFileNumber = ({ number }: FictionalCompany, statement: typeof statements[number]) =>
   `333-${900_000 + number * 10 + statements.indexOf(statement)}`
 
 const emptyColumns = {
@@ -38,12 +44,12 @@ type RegistrationType = "shelf" | "equity_line" | "offering" | "resale"
 
 const headerColumns = (
   { company }: CompanyHistory,
-  { day, form, id, title }: Document,
+  { day, form, id, title }: CompanyDocument,
   type: RegistrationType,
   file: string,
 ) => ({
   id: `${id}-r`,
-  ticker: symbolOn(company, day),
+  ticker: getSymbolOn(company, day),
   headline: title ?? `${form} of ${company.name}`,
   type,
   form_type: form,
@@ -52,7 +58,7 @@ const headerColumns = (
   ...emptyColumns,
 })
 
-const sourceColumns = (day: Day, { url }: Document, hasUrl = true) => ({
+const sourceColumns = (day: EpochDay, { url }: CompanyDocument, hasUrl = true) => ({
   document_url: hasUrl ? url : null,
   last_updated: formatEveningTime(day),
   source: makeSource([hasUrl ? url : null], "fees"),
@@ -62,47 +68,47 @@ const sourceColumns = (day: Day, { url }: Document, hasUrl = true) => ({
 const babyShelfThreshold = 7_500_000_000
 
 /** Applies the SEC's baby-shelf rule: shelf sales in twelve months may not exceed a third of the public float. */
-const babyShelfColumns = (history: CompanyHistory, day: Day, remaining: number) => {
-  const high = highestClose60Days(history, day)
-  const float = latestFloatReportOn(history.floats, day)?.float ?? null
+const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: number) => {
+  const high = findHighestClose60Days(history, day)
+  const float = findFloatReportOn(history.floats, day)?.float ?? null
   if (high === null || float === null) {
     return {
-      high_60_day: mapNullable(high, formatPrice),
+      high_60_day: mapNullable(high, formatTicksAsDollars),
       baby_shelf_raisable_amount: null,
       calculated_raisable_amount: null,
       over_baby_shelf: null,
       price_to_exceed_baby_shelf: null,
     }
   }
-  const value = valueInCents(high, float)
+  const value = computeValueInCents(high, float)
   const isOver = value >= babyShelfThreshold
-  const third = Math.max(0, divideRounded(value, 3) - shelfSalesUntil(history.deals, day, day - 365))
+  const third = Math.max(0, divideRounded(value, 3) - sumShelfSales(history.deals, day, day - 365))
   return {
-    high_60_day: formatPrice(high),
-    baby_shelf_raisable_amount: isOver ? null : formatCents(third),
-    calculated_raisable_amount: formatCents(isOver ? remaining : Math.min(remaining, third)),
+    high_60_day: formatTicksAsDollars(high),
+    baby_shelf_raisable_amount: isOver ? null : formatCentsAsDollars(third),
+    calculated_raisable_amount: formatCentsAsDollars(isOver ? remaining : Math.min(remaining, third)),
     over_baby_shelf: isOver,
-    price_to_exceed_baby_shelf: isOver ? null : formatPrice(Math.ceil((babyShelfThreshold * 100) / float)),
+    price_to_exceed_baby_shelf: isOver ? null : formatTicksAsDollars(Math.ceil((babyShelfThreshold * 100) / float)),
   }
 }
 
 /** Returns the shelf sales up to a day, in total and within twelve months. */
-const salesColumns = ({ deals }: CompanyHistory, day: Day) => ({
-  amount_sold_to_date: formatCents(shelfSalesUntil(deals, day)),
-  amount_sold_12_months: formatCents(shelfSalesUntil(deals, day, day - 365)),
+const salesColumns = ({ deals }: CompanyHistory, day: EpochDay) => ({
+  amount_sold_to_date: formatCentsAsDollars(sumShelfSales(deals, day)),
+  amount_sold_12_months: formatCentsAsDollars(sumShelfSales(deals, day, day - 365)),
 })
 
-const makeShelfRows = (history: CompanyHistory, document: Document) => {
+const makeShelfRows = (history: CompanyHistory, document: CompanyDocument) => {
   const { company, deals, shelf } = history
   if (shelf === null) return []
-  const total = shelfSalesUntil(deals, lastMarketDay)
+  const total = sumShelfSales(deals, lastMarketDay)
   return [{
-    ...headerColumns(history, document, "shelf", fileNumberOf(company, "shelf")),
+    ...headerColumns(history, document, "shelf", makeSecFileNumber(company, "shelf")),
     effective_date: formatDate(shelf.effectiveDay),
     effective_status: true,
     expiration_date: formatDate(shelf.expiryDay),
-    offering_amount: formatCents(shelf.amountCents),
-    total_raised: formatCents(total),
+    offering_amount: formatCentsAsDollars(shelf.amountCents),
+    total_raised: formatCentsAsDollars(total),
     ...salesColumns(history, lastMarketDay),
     ...babyShelfColumns(history, lastMarketDay, shelf.amountCents - total),
     details: total === 0 ? null : `${deals.filter((deal) => deal.isFromShelf).length} sales so far`,
@@ -110,24 +116,24 @@ const makeShelfRows = (history: CompanyHistory, document: Document) => {
   }]
 }
 
-const makeSaleRow = (history: CompanyHistory, document: Document, deal: Deal) => {
-  const remaining = (history.shelf?.amountCents ?? 0) - shelfSalesUntil(history.deals, deal.day)
+const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: CapitalRaise) => {
+  const remaining = (history.shelf?.amountCents ?? 0) - sumShelfSales(history.deals, deal.day)
   const atm = deal.kind === "atm"
   return {
-    ...headerColumns(history, document, "offering", fileNumberOf(history.company, "shelf")),
+    ...headerColumns(history, document, "offering", makeSecFileNumber(history.company, "shelf")),
     effective_date: formatDate(history.shelf?.effectiveDay ?? deal.day),
     effective_status: true,
     expiration_date: mapNullable(history.shelf?.expiryDay ?? null, formatDate),
     // An at-the-market program has sold half of its amount.
-    offering_amount: formatCents(atm ? deal.grossCents * 2 : deal.grossCents),
+    offering_amount: formatCentsAsDollars(atm ? deal.grossCents * 2 : deal.grossCents),
     shares_registered: atm ? null : deal.shares,
     is_atm: atm,
     bank: deal.bank,
-    amount_remaining_atm: atm ? formatCents(deal.grossCents) : null,
-    total_raised: formatCents(deal.grossCents),
+    amount_remaining_atm: atm ? formatCentsAsDollars(deal.grossCents) : null,
+    total_raised: formatCentsAsDollars(deal.grossCents),
     ...salesColumns(history, deal.day),
     ...babyShelfColumns(history, deal.day, remaining),
-    details: `${deal.shares} shares at $${formatPrice(deal.priceTicks)}`,
+    details: `${deal.shares} shares at $${formatTicksAsDollars(deal.priceTicks)}`,
     ...sourceColumns(deal.day, document),
   }
 }
@@ -140,17 +146,17 @@ const makeDealRows = (history: CompanyHistory) =>
     const sale = document !== undefined && deal.isFromShelf ? [makeSaleRow(history, document, deal)] : []
     const line = document !== undefined && deal.kind === "line"
       ? [{
-        ...headerColumns(history, document, "equity_line", fileNumberOf(company, "line")),
+        ...headerColumns(history, document, "equity_line", makeSecFileNumber(company, "line")),
         effective_date: formatDate(deal.day + 20),
         effective_status: true,
-        offering_amount: formatCents(deal.grossCents * 3),
+        offering_amount: formatCentsAsDollars(deal.grossCents * 3),
         shares_registered: deal.shares * 3,
-        total_raised: formatCents(deal.grossCents),
+        total_raised: formatCentsAsDollars(deal.grossCents),
         ...sourceColumns(deal.day, document),
       }]
       : []
     const resaleRows = resale === undefined ? [] : [{
-      ...headerColumns(history, resale, "resale", fileNumberOf(company, "resale")),
+      ...headerColumns(history, resale, "resale", makeSecFileNumber(company, "resale")),
       effective_date: formatDate(resale.day + 9),
       effective_status: true,
       shares_registered: deal.shares,
@@ -164,18 +170,20 @@ const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")
   const pending = findDocument(history, "pending")
-  const day = ipoDay(company)
+  const day = getIpoDay(company)
   const shares = divideRounded(prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0, 5)
   const ipoRows = filed === undefined || day === null ? [] : [{
-    ...headerColumns(history, filed, "offering", fileNumberOf(company, "ipo")),
+    ...headerColumns(history, filed, "offering", makeSecFileNumber(company, "ipo")),
     effective_date: formatDate(day - 1),
     effective_status: true,
     shares_registered: shares,
-    total_raised: formatCents(valueInCents(prices.closes[company.scenario.firstSession ?? 0] ?? 0, shares)),
+    total_raised: formatCentsAsDollars(
+      computeValueInCents(prices.closes[company.scenario.firstSession ?? 0] ?? 0, shares),
+    ),
     ...sourceColumns(day, filed),
   }]
   return pending === undefined ? ipoRows : [...ipoRows, {
-    ...headerColumns(history, pending, "offering", fileNumberOf(company, "pending")),
+    ...headerColumns(history, pending, "offering", makeSecFileNumber(company, "pending")),
     ...sourceColumns(pending.day, pending),
   }]
 }

@@ -2,12 +2,12 @@
  * Scenarios: the planned events of a company over two years. Prices, notices, floats and filings are derived from them.
  * Days are session numbers (see `Calendar.ts`). Prices are USD per share of the first day, before any split.
  */
-import { lastSession } from "./Calendar.ts"
+import { lastSessionNumber } from "./Calendar.ts"
 import { companyTopicNames, type NewsTopicName } from "./NewsTopics.ts"
 import type { RandomSource } from "./Random.ts"
 
 /** A day on which the open differs markedly from the previous close. */
-export interface Gap {
+export interface PriceGap {
   readonly session: number
   /** Open relative to the previous close, as a fraction: 0.2 is +20 %. */
   readonly open: number
@@ -49,7 +49,7 @@ export interface StockSplit {
 }
 
 /** A breach of a Nasdaq listing rule other than the minimum bid price. */
-export interface Deficiency {
+export interface ListingDeficiency {
   readonly session: number
   readonly kind:
     | "late_filing"
@@ -64,7 +64,7 @@ export interface Deficiency {
   readonly regainedSession?: number
 }
 
-export interface Scenario {
+export interface CompanyScenario {
   readonly exchange: "NASDAQ" | "NYSE" | "NYSE American" | "OTC" | null
   readonly countries: readonly [string, ...ReadonlyArray<string>]
   /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
@@ -79,14 +79,14 @@ export interface Scenario {
   readonly shares: number
   /** Fraction of the shares outstanding that trades on a normal day. */
   readonly turnover: number
-  readonly gaps: ReadonlyArray<Gap>
+  readonly gaps: ReadonlyArray<PriceGap>
   /** Number of random gaps to attempt in addition to `gaps`. */
   readonly randomGaps: number
   readonly raises: ReadonlyArray<PlannedRaise>
   readonly split?: StockSplit
   /** Sessions in which the ticker symbol changes. */
   readonly renames: ReadonlyArray<number>
-  readonly deficiencies: ReadonlyArray<Deficiency>
+  readonly deficiencies: ReadonlyArray<ListingDeficiency>
   /** Holders that the ownership filings list. */
   readonly ownershipData: "full" | "institutions" | "placeholders" | "none"
   /** Session of the delisting. */
@@ -94,7 +94,7 @@ export interface Scenario {
 }
 
 /** Makes a gap whose unspecified properties are random. */
-const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<Gap> = {}): Gap => {
+const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<PriceGap> = {}): PriceGap => {
   const high = random.between(0.08, 0.3 + open)
   return {
     session,
@@ -123,13 +123,16 @@ const defaults = {
   renames: [],
   deficiencies: [],
   ownershipData: "full",
-} as const satisfies Partial<Scenario>
+} as const satisfies Partial<CompanyScenario>
 
 /** A large company with a calm price, held by institutions; affiliates hold exactly 0 %. */
-const largeCap = (random: RandomSource): Scenario => ({
+const largeCap = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "NYSE",
-  pricePath: [[0, random.between(40, 120)], [250, random.between(45, 130)], [lastSession, random.between(50, 150)]],
+  pricePath: [[0, random.between(40, 120)], [250, random.between(45, 130)], [
+    lastSessionNumber,
+    random.between(50, 150),
+  ]],
   volatility: 0.015,
   shares: random.integer(150_000, 900_000),
   turnover: 0.004,
@@ -147,11 +150,11 @@ const largeCap = (random: RandomSource): Scenario => ({
 })
 
 /** A foreign company whose depositary shares (ADSs) trade in the US. */
-const foreignIssuer = (random: RandomSource): Scenario => ({
+const foreignIssuer = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   countries: ["NO", "DE", "SE", "IE"],
   adsRatio: random.pick([0.5, 2, 10]),
-  pricePath: [[0, random.between(8, 14)], [300, random.between(9, 20)], [lastSession, random.between(9, 18)]],
+  pricePath: [[0, random.between(8, 14)], [300, random.between(9, 20)], [lastSessionNumber, random.between(9, 18)]],
   volatility: 0.03,
   shares: random.integer(60_000, 120_000),
   gaps: [makeGap(random, 330 + random.integer(0, 30), 0.18, { topic: "contract", volumeMultiple: 20 })],
@@ -159,7 +162,7 @@ const foreignIssuer = (random: RandomSource): Scenario => ({
 })
 
 /** A company that files reports but has no prices. */
-const unpriced = (random: RandomSource): Scenario => ({
+const unpriced = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "OTC",
   firstSession: null,
@@ -170,9 +173,12 @@ const unpriced = (random: RandomSource): Scenario => ({
 })
 
 /** A rising price followed by a three-for-one forward split. */
-const forwardSplit = (random: RandomSource): Scenario => ({
+const forwardSplit = (random: RandomSource): CompanyScenario => ({
   ...defaults,
-  pricePath: [[0, random.between(60, 90)], [380, random.between(240, 300)], [lastSession, random.between(250, 330)]],
+  pricePath: [[0, random.between(60, 90)], [380, random.between(240, 300)], [
+    lastSessionNumber,
+    random.between(250, 330),
+  ]],
   volatility: 0.03,
   shares: random.integer(30_000, 60_000),
   gaps: [makeGap(random, 352, 0.15, { topic: "earnings", volumeMultiple: 12 })],
@@ -180,10 +186,10 @@ const forwardSplit = (random: RandomSource): Scenario => ({
 })
 
 /** A special-purpose acquisition company that trades close to USD 10. */
-const spac = (random: RandomSource): Scenario => ({
+const spac = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   firstSession: random.integer(60, 140),
-  pricePath: [[0, 10], [lastSession, 10.8]],
+  pricePath: [[0, 10], [lastSessionNumber, 10.8]],
   volatility: 0.002,
   shares: 28_750,
   turnover: 0.002,
@@ -194,9 +200,9 @@ const spac = (random: RandomSource): Scenario => ({
 })
 
 /** Late filings, a compliance plan and a reprimand over the audit committee. */
-const lateFiler = (random: RandomSource): Scenario => ({
+const lateFiler = (random: RandomSource): CompanyScenario => ({
   ...defaults,
-  pricePath: [[0, random.between(2, 4)], [lastSession, random.between(1.6, 3)]],
+  pricePath: [[0, random.between(2, 4)], [lastSessionNumber, random.between(1.6, 3)]],
   shares: random.integer(12_000, 30_000),
   gaps: [makeGap(random, 300, 0.25)],
   deficiencies: [
@@ -207,32 +213,32 @@ const lateFiler = (random: RandomSource): Scenario => ({
 })
 
 /** A proposed reverse split whose shareholder vote is still ahead. */
-const pendingSplitVote = (random: RandomSource): Scenario => ({
+const pendingSplitVote = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "NYSE American",
-  pricePath: [[0, random.between(1.8, 2.5)], [lastSession, random.between(1.2, 1.6)]],
+  pricePath: [[0, random.between(1.8, 2.5)], [lastSessionNumber, random.between(1.2, 1.6)]],
   shares: random.integer(30_000, 60_000),
   gaps: [makeGap(random, 444, 0.2)],
-  split: { from: 50, to: 1, voteFiled: 470 + random.integer(0, 10), vote: lastSession + 14 },
+  split: { from: 50, to: 1, voteFiled: 470 + random.integer(0, 10), vote: lastSessionNumber + 14 },
 })
 
 /** A reverse split that shareholders approve and the board withdraws. */
-const withdrawnSplit = (random: RandomSource): Scenario => ({
+const withdrawnSplit = (random: RandomSource): CompanyScenario => ({
   ...defaults,
-  pricePath: [[0, 2], [lastSession, 2.6]],
+  pricePath: [[0, 2], [lastSessionNumber, 2.6]],
   shares: random.integer(30_000, 60_000),
   gaps: [makeGap(random, 230, 0.3)],
   split: { from: 10, to: 1, voteFiled: 250, vote: 275, withdrawn: 300 + random.integer(0, 20) },
 })
 
 /** Price spikes, dilution, a bid-price deficiency, a reverse split that restores compliance, and a new symbol. */
-const fullLifecycle = (random: RandomSource): Scenario => {
+const fullLifecycle = (random: RandomSource): CompanyScenario => {
   const shift = random.integer(-12, 12)
   const at = (session: number) => session + shift
   return {
     ...defaults,
     pricePath: [[0, random.between(3.5, 5)], [at(90), 2.6], [at(170), 1.3], [at(205), 0.62], [at(350), 0.34], [
-      lastSession,
+      lastSessionNumber,
       0.2,
     ]],
     shares: random.integer(14_000, 22_000),
@@ -254,14 +260,14 @@ const fullLifecycle = (random: RandomSource): Scenario => {
 }
 
 /** A company that repeatedly sells shares from its shelf registration. */
-const serialIssuer = (random: RandomSource): Scenario => {
+const serialIssuer = (random: RandomSource): CompanyScenario => {
   const at = (session: number) => session + random.integer(-15, 15)
   const days = [at(55), at(150), at(270), at(380), at(455)]
   return {
     ...defaults,
     exchange: random.pick(["NASDAQ", "NASDAQ", "NYSE American"]),
     pricePath: [[0, random.between(4, 9)], [200, random.between(3, 12)], [350, random.between(2.5, 6)], [
-      lastSession,
+      lastSessionNumber,
       random.between(2, 9),
     ]],
     shares: random.integer(18_000, 45_000),
@@ -280,9 +286,9 @@ const serialIssuer = (random: RandomSource): Scenario => {
 }
 
 /** A small IPO that is promoted and then loses most of its value in one day. */
-const pumpAndDump = (random: RandomSource): Scenario => {
+const pumpAndDump = (random: RandomSource): CompanyScenario => {
   const firstSession = random.pick([40, 110, 180, 260, 330, 400, 440, 465])
-  const top = firstSession + Math.min(random.integer(25, 60), lastSession - firstSession - 4)
+  const top = firstSession + Math.min(random.integer(25, 60), lastSessionNumber - firstSession - 4)
   const price = random.between(4, 6)
   const times = random.between(3, 7)
   return {
@@ -291,7 +297,7 @@ const pumpAndDump = (random: RandomSource): Scenario => {
     adsRatio: random.chance(0.3) ? random.pick([2, 5, 0.5]) : null,
     firstSession,
     pricePath: [[firstSession, price], [top - 1, price * times], [top, price * times * 0.25], [
-      lastSession,
+      lastSessionNumber,
       price * random.between(0.3, 0.5),
     ]],
     shares: random.integer(9_000, 16_000),
@@ -316,26 +322,30 @@ const pumpAndDump = (random: RandomSource): Scenario => {
 }
 
 /** A price that falls below one dollar around session `low`, which triggers a bid-price deficiency. */
-const bidPriceDecline = (low: number, overrides: Partial<Scenario> = {}) => (random: RandomSource): Scenario => ({
-  ...defaults,
-  pricePath: [[0, 2.2], [low + random.integer(0, 15), 0.8], [lastSession, random.between(0.1, 0.4)]],
-  volatility: 0.04,
-  shares: random.integer(40_000, 90_000),
-  turnover: 0.03,
-  gaps: [makeGap(random, 140, 0.3, { close: -0.2 }), makeGap(random, 220, -0.25, { high: 0.05, close: -0.1 })],
-  raises: [{ session: 141, kind: "direct", dilution: 0.2 }, { session: 200, kind: "note", dilution: 0.08 }],
-  deficiencies: [{ session: 320, kind: random.pick(["market_value_listed_securities", "market_value_public_shares"]) }],
-  ...overrides,
-})
+const bidPriceDecline =
+  (low: number, overrides: Partial<CompanyScenario> = {}) => (random: RandomSource): CompanyScenario => ({
+    ...defaults,
+    pricePath: [[0, 2.2], [low + random.integer(0, 15), 0.8], [lastSessionNumber, random.between(0.1, 0.4)]],
+    volatility: 0.04,
+    shares: random.integer(40_000, 90_000),
+    turnover: 0.03,
+    gaps: [makeGap(random, 140, 0.3, { close: -0.2 }), makeGap(random, 220, -0.25, { high: 0.05, close: -0.1 })],
+    raises: [{ session: 141, kind: "direct", dilution: 0.2 }, { session: 200, kind: "note", dilution: 0.08 }],
+    deficiencies: [{
+      session: 320,
+      kind: random.pick(["market_value_listed_securities", "market_value_public_shares"]),
+    }],
+    ...overrides,
+  })
 
 /** Three symbol changes in two years. */
-const frequentRenames = (random: RandomSource): Scenario => ({
+const frequentRenames = (random: RandomSource): CompanyScenario => ({
   ...serialIssuer(random),
   renames: [120, 260, 430].map((session) => session + random.integer(-10, 10)),
 })
 
 /** Scenarios by name. */
-export const scenarios = {
+export const companyScenarios = {
   fullLifecycle,
   serialIssuer,
   pumpAndDump,
@@ -348,9 +358,9 @@ export const scenarios = {
   foreignIssuer,
   unpriced,
   /** Unpriced, and its exchange is unknown. */
-  unlisted: (random: RandomSource): Scenario => ({ ...unpriced(random), exchange: null }),
+  unlisted: (random: RandomSource): CompanyScenario => ({ ...unpriced(random), exchange: null }),
   /** Only the name is known. */
-  nameOnly: (random: RandomSource): Scenario => ({ ...unpriced(random), exchange: null, ownershipData: "none" }),
+  nameOnly: (random: RandomSource): CompanyScenario => ({ ...unpriced(random), exchange: null, ownershipData: "none" }),
   forwardSplit,
   spac,
   lateFiler,

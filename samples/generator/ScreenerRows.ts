@@ -1,12 +1,19 @@
 /** Rows of screener: current figures of a company. */
 import { formatDate, lastMarketDay } from "./Calendar.ts"
-import { formatEveningTime, symbolOn } from "./Companies.ts"
-import { divideRounded, formatCents, formatPercentChange, formatPrice, formatRatio, mapNullable } from "./Decimals.ts"
-import { findDocument, ipoDay, makeSource } from "./Documents.ts"
-import { companyColumns, newestFloatReport, ownershipPercentColumns, ownershipSourceUrl } from "./Floats.ts"
+import { formatEveningTime, getSymbolOn } from "./Companies.ts"
+import {
+  divideRounded,
+  formatCentsAsDollars,
+  formatPercentChange,
+  formatRatio,
+  formatTicksAsDollars,
+  mapNullable,
+} from "./Decimals.ts"
+import { findDocument, getIpoDay, makeSource } from "./Documents.ts"
+import { companyColumns, findNewestFloatReport, findOwnershipFilingUrl, ownershipPercentColumns } from "./Floats.ts"
 import { buildGapStatsRows, buildIntradayRunnersRows } from "./GapDayRows.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { closeOn, highLow365Columns, marketCapOf, percentGainOver } from "./PriceStatistics.ts"
+import { computeMarketCap, computePercentGain, findLastCloseOn, highLow365Columns } from "./PriceStatistics.ts"
 
 const mean = (numbers: ReadonlyArray<number>) =>
   divideRounded(numbers.reduce((sum, one) => sum + one, 0), numbers.length)
@@ -37,28 +44,28 @@ const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
 /** Returns the short interest, its ratio to the float, and the days needed to cover it. */
 const shortInterestColumns = ({ company, floats }: CompanyHistory, average: number | null) => {
   const random = company.randomFor("short")
-  const float = newestFloatReport(floats)?.float ?? null
+  const float = findNewestFloatReport(floats)?.float ?? null
   const interest = float === null || average === null ? null : divideRounded(float * random.integer(0, 2200), 10_000)
   return {
     short_interest: interest,
     short_float: interest === null || float === null ? null : formatRatio(interest, float),
     days_to_cover: interest === null || average === null || average === 0 ? null : formatRatio(interest, average),
     shares_available: interest === null || random.chance(0.2) ? null : random.integer(0, 400) * 1000,
-    fee_rate: interest === null ? null : formatPrice(random.integer(25, 2_500_000)),
+    fee_rate: interest === null ? null : formatTicksAsDollars(random.integer(25, 2_500_000)),
   }
 }
 
 const gainColumns = (history: CompanyHistory) => ({
-  gain_1_day: percentGainOver(history, 1),
-  gain_2_day: percentGainOver(history, 2),
-  gain_3_day: percentGainOver(history, 3),
-  gain_7_day: percentGainOver(history, 7),
-  gain_14_day: percentGainOver(history, 14),
-  gain_30_day: percentGainOver(history, 30),
-  gain_60_day: percentGainOver(history, 60),
-  gain_90_day: percentGainOver(history, 90),
-  gain_180_day: percentGainOver(history, 180),
-  gain_365_day: percentGainOver(history, 365),
+  gain_1_day: computePercentGain(history, 1),
+  gain_2_day: computePercentGain(history, 2),
+  gain_3_day: computePercentGain(history, 3),
+  gain_7_day: computePercentGain(history, 7),
+  gain_14_day: computePercentGain(history, 14),
+  gain_30_day: computePercentGain(history, 30),
+  gain_60_day: computePercentGain(history, 60),
+  gain_90_day: computePercentGain(history, 90),
+  gain_180_day: computePercentGain(history, 180),
+  gain_365_day: computePercentGain(history, 365),
 })
 
 /** Counts gaps and runners. Runners count as in `/v1/intraday-runners`: flagged, with a volume ratio above 9. */
@@ -70,16 +77,16 @@ const gapCountColumns = (history: CompanyHistory) => {
   return {
     num_gaps: gaps.length,
     num_runners: runners.length,
-    avg_gap: gaps.length === 0 ? null : formatPrice(mean(gaps)),
+    avg_gap: gaps.length === 0 ? null : formatTicksAsDollars(mean(gaps)),
   }
 }
 
 const valuationColumns = (history: CompanyHistory) => {
-  const newest = newestFloatReport(history.floats)
-  const close = closeOn(history)
+  const newest = findNewestFloatReport(history.floats)
+  const close = findLastCloseOn(history)
   return {
-    price: mapNullable(close, formatPrice),
-    market_cap: mapNullable(marketCapOf(close, newest?.outstanding), formatCents),
+    price: mapNullable(close, formatTicksAsDollars),
+    market_cap: mapNullable(computeMarketCap(close, newest?.outstanding), formatCentsAsDollars),
     ...highLow365Columns(history),
     outstanding: newest?.outstanding ?? null,
     float: newest?.float ?? null,
@@ -93,24 +100,27 @@ export const buildScreenerRows = (history: CompanyHistory) => {
   const random = company.randomFor("screener")
   const volumes = volumeColumns(history)
   return [{
-    ticker: symbolOn(company, lastMarketDay),
+    ticker: getSymbolOn(company, lastMarketDay),
     ...companyColumns(company),
     cik: scenario.exchange === null ? null : cik,
     state,
     city,
     website: random.chance(0.9) ? `https://example.com/${profile.name.toLowerCase().replaceAll(" ", "-")}` : null,
-    ipo_date: mapNullable(ipoDay(company), formatDate),
+    ipo_date: mapNullable(getIpoDay(company), formatDate),
     is_adr: scenario.adsRatio !== null,
     ...valuationColumns(history),
     ...ownershipPercentColumns(company),
-    ownership_source_url: ownershipSourceUrl(history),
+    ownership_source_url: findOwnershipFilingUrl(history),
     ...volumes,
     ...shortInterestColumns(history, volumes.average_volume),
     ...gainColumns(history),
     ...gapCountColumns(history),
-    ratio_debt_to_equity: random.chance(0.8) ? formatPrice(random.integer(-5000, 42_000)) : null,
+    ratio_debt_to_equity: random.chance(0.8) ? formatTicksAsDollars(random.integer(-5000, 42_000)) : null,
     pending_s1: findDocument(history, "pending") !== undefined,
     last_updated: formatEveningTime(lastMarketDay),
-    source: makeSource([newestFloatReport(history.floats)?.document.url ?? null, ownershipSourceUrl(history)], "cover"),
+    source: makeSource(
+      [findNewestFloatReport(history.floats)?.document.url ?? null, findOwnershipFilingUrl(history)],
+      "cover",
+    ),
   }]
 }

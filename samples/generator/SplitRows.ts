@@ -1,6 +1,6 @@
 /** Rows of split_status, one row per step of a split, and the days on which splits took effect. */
-import { dayOfSession, formatDate, lastMarketDay } from "./Calendar.ts"
-import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
+import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
+import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import { findDocument } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import type { StockSplit } from "./Scenarios.ts"
@@ -25,10 +25,10 @@ const termColumns = (
     split_to: decided || !range ? to : null,
     split_ratio_min: range ? from / 2 : null,
     split_ratio_max: range ? from * 2.5 : null,
-    vote_date: decided ? null : formatDate(dayOfSession(vote)),
-    approved_date: action === "vote_approved" || action === "withdrawn" ? formatDate(dayOfSession(vote)) : null,
-    authority_expires_date: range ? formatDate(dayOfSession(voteFiled) + 400) : null,
-    effective_date: decided && effective !== undefined ? formatDate(dayOfSession(effective)) : null,
+    vote_date: decided ? null : formatDate(getSessionDay(vote)),
+    approved_date: action === "vote_approved" || action === "withdrawn" ? formatDate(getSessionDay(vote)) : null,
+    authority_expires_date: range ? formatDate(getSessionDay(voteFiled) + 400) : null,
+    effective_date: decided && effective !== undefined ? formatDate(getSessionDay(effective)) : null,
   }
 }
 
@@ -42,7 +42,7 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
     const { day, form, id, title, url } = document
     return [{
       id,
-      ticker: symbolOn(company, day),
+      ticker: getSymbolOn(company, day),
       action_type,
       ...termColumns(split, action_type),
       executed: action_type === "split_effective",
@@ -56,7 +56,7 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
 }
 
 /** Returns the days of the splits that have taken effect. */
-export const effectiveSplitDays = ({ scenario: { split } }: Company) =>
-  split?.effective !== undefined && dayOfSession(split.effective) <= lastMarketDay
-    ? [dayOfSession(split.effective)]
+export const effectiveSplitDays = ({ scenario: { split } }: FictionalCompany) =>
+  split?.effective !== undefined && getSessionDay(split.effective) <= lastMarketDay
+    ? [getSessionDay(split.effective)]
     : []

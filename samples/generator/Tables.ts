@@ -27,7 +27,7 @@ export interface SampleRow {
 }
 
 /** Row builders by table name. */
-export const rowBuilders = {
+export const sampleRowBuilders = {
   daily_prices: buildDailyPricesRows,
   gap_stats: buildGapStatsRows,
   premarket_stats: buildPremarketStatsRows,
@@ -48,4 +48,4 @@ export const rowBuilders = {
   historical_tickers: buildHistoricalTickersRows,
 } satisfies { readonly [table: string]: (history: CompanyHistory) => ReadonlyArray<SampleRow> }
 
-export type TableName = keyof typeof rowBuilders
+export type TableName = keyof typeof sampleRowBuilders

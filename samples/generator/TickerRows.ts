@@ -1,15 +1,15 @@
 /** Rows of daily_prices, ticker_changes and historical_tickers. */
-import { formatDate, formatUtcInstant, lastMarketDay, parseDate, timeOfDay } from "./Calendar.ts"
-import { renamesOf, symbolOn } from "./Companies.ts"
-import { formatPrice } from "./Decimals.ts"
+import { formatDate, formatNewYorkTimeAsUtc, lastMarketDay, parseDate, toSecondsOfDay } from "./Calendar.ts"
+import { getSymbolOn, renamesOf } from "./Companies.ts"
+import { formatTicksAsDollars } from "./Decimals.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { dailyClosesOf } from "./PriceStatistics.ts"
+import { listDailyCloses } from "./PriceStatistics.ts"
 
 export const buildDailyPricesRows = (history: CompanyHistory) =>
-  dailyClosesOf(history).map(({ close, day }) => ({
-    ticker: symbolOn(history.company, day),
+  listDailyCloses(history).map(({ close, day }) => ({
+    ticker: getSymbolOn(history.company, day),
     date: formatDate(day),
-    close: formatPrice(close),
+    close: formatTicksAsDollars(close),
   }))
 
 const source = "made up"
@@ -26,7 +26,7 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
     company_name: null,
     status,
     source,
-    recorded_at: formatUtcInstant(lastMarketDay, timeOfDay(18, 5)),
+    recorded_at: formatNewYorkTimeAsUtc(lastMarketDay, toSecondsOfDay(18, 5)),
     source_links: status === "estimated" ? [`https://example.com/tickers/${date}#${first}`] : null,
   })
   return number % 3 === 0 ? [event(fourth, first, "2099-01-05", "confirmed")] : [
@@ -47,7 +47,7 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
     company_name: company.name,
     status: "confirmed",
     source,
-    recorded_at: formatUtcInstant(day, timeOfDay(18, 5)),
+    recorded_at: formatNewYorkTimeAsUtc(day, toSecondsOfDay(18, 5)),
     source_links: null,
   }))
   return company.scenario.renames.length > 1 ? [...events, ...makeIneffectiveChanges(history)] : events
@@ -59,5 +59,5 @@ export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   if (number % 7 !== 0) return []
   const former_ticker = `H${String(number % 100_000).padStart(3, "0")}`
   const date = number % 2 === 0 ? null : formatDate(parseDate("2019-05-06") + (number % 365))
-  return [{ ticker: symbolOn(company, lastMarketDay), former_ticker, date }]
+  return [{ ticker: getSymbolOn(company, lastMarketDay), former_ticker, date }]
 }

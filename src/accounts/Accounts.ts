@@ -98,7 +98,7 @@ export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: T
 })
 
 /** Sets the email address of an account. If it is null, the account receives no emails. */
-export const setContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
+export const setAccountContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)

@@ -8,7 +8,7 @@ import type { HttpApiEndpoint } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { type EndlessStream, RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { AuthorizationMiddleware } from "./Authorization.ts"
-import { canKeyAccessPath, CurrentAccount, hasCredit } from "./keys/Authentication.ts"
+import { canKeyAccessPath, CurrentAccount, hasRemainingCredit } from "./keys/Authentication.ts"
 import type { DatabasePoolTimeout } from "../rules/Errors.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, type RateLimitExceeded } from "./AccountErrors.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
@@ -182,7 +182,9 @@ export const makeBillingChecks = Effect.gen(function* () {
       const { balance_microdollars } = account
       context.response.price = prices.getPricePerGigabyte(endpoint.path)
       context.response.endpoint = getRoutedAccess(endpoint)
-      if (context.purpose === "estimate" || balance_microdollars === null || hasCredit(account)) return Effect.void
+      if (context.purpose === "estimate" || balance_microdollars === null || hasRemainingCredit(account)) {
+        return Effect.void
+      }
       const message = "The account's prepaid balance is used up. Add credit, and try again."
       return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))
     })

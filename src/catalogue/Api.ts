@@ -3,12 +3,12 @@ import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuthorizationMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
-import { describeEndpoint, describeGroup, FreeEndpointHasEtag, Tier } from "../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag, Tier } from "../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 
-export const EndpointRow = Schema.Struct({
+export const CatalogueEndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "Path of the endpoint. It never changes." }),
   label: Schema.String.annotate({
     description: "Name of the endpoint, prefixed with `DEPRECATED` if it is deprecated.",
@@ -89,7 +89,7 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
     query: NoParameters,
     success: Schema.Struct({
       count: ResultCount,
-      results: Schema.Array(EndpointRow).annotate({ description: "One row per endpoint." }),
+      results: Schema.Array(CatalogueEndpointRow).annotate({ description: "One row per endpoint." }),
     }),
   }).annotateMerge(describeEndpoint("Endpoints", "Every endpoint, with its tier and whether it is deprecated."))
     .annotate(FreeEndpointHasEtag, true),
@@ -120,5 +120,5 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
     describeEndpoint("Readiness", "The service can serve data: the database answers, and usage can be recorded."),
   ),
 ).annotateMerge(
-  describeGroup("Catalogue", "Endpoints, prices, OpenAPI document and health of the service."),
+  describeEndpointGroup("Catalogue", "Endpoints, prices, OpenAPI document and health of the service."),
 ) {}

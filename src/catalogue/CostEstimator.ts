@@ -9,7 +9,7 @@ import { ValidationError } from "../rules/Errors.ts"
 import { makeInternalRequester } from "../http/InternalRequests.ts"
 import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
-import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
+import { findEndpoint, formatEndpointSuggestion } from "./Endpoints.ts"
 
 const estimatePath = "/estimate"
 
@@ -19,7 +19,7 @@ const makeEndpointError = (reason: string) =>
   })
 
 const makeUnknownEndpointError = (path: string) =>
-  makeEndpointError(`is not in the catalogue.${suggestEndpoint(path)} GET /endpoints lists all paths.`)
+  makeEndpointError(`is not in the catalogue.${formatEndpointSuggestion(path)} GET /endpoints lists all paths.`)
 
 const endlessStreamReason =
   "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"

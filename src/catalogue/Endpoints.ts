@@ -5,13 +5,13 @@ import { BillingMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { IsEndlessStream, RequiredTier } from "../rules/EndpointAnnotations.ts"
-import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
+import { type Deprecation, documentationPath, getEndpointDeprecation } from "../rules/Deprecation.ts"
 import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
 import { ResultUnit } from "../rules/Paging.ts"
-import type { EndpointRow } from "./Api.ts"
+import type { CatalogueEndpointRow } from "./Api.ts"
 
 export interface CatalogueEndpoint {
-  readonly row: typeof EndpointRow.Type
+  readonly row: typeof CatalogueEndpointRow.Type
   readonly deprecation: Option.Option<Deprecation>
   /** Whether responses cost money: D27 (prices). */
   readonly isPriced: boolean
@@ -43,7 +43,7 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
-      const deprecation = getDeprecation(endpoint.annotations)
+      const deprecation = getEndpointDeprecation(endpoint.annotations)
       const middlewareKeys = new Set(Array.from(middleware, ({ key }) => key))
       const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
       found.push({
@@ -68,7 +68,7 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
 
 export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...listDeclaredEndpoints(), documentationPage]
 
-export const pricedPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
+export const pricedEndpointPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
 /** Finds the endpoint at a path, with or without a trailing slash. */
 export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
@@ -95,4 +95,4 @@ const findSimilarPath = (path: string): Option.Option<string> => {
 }
 
 /** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
-export const suggestEndpoint = (path: string) => formatSuggestion(findSimilarPath(path))
+export const formatEndpointSuggestion = (path: string) => formatSuggestion(findSimilarPath(path))

@@ -11,7 +11,7 @@ import { Api } from "../Api.ts"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import { FreeEndpointHasEtag, IsEndlessStream } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
-import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
+import { type Deprecation, documentationPath, getEndpointDeprecation } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
 import { catalogueEndpoints } from "./Endpoints.ts"
 
@@ -82,7 +82,7 @@ const readDeclarations = () => {
         hasCursor: getIn(parameters, "after") !== undefined,
         omitsTypes: getIn(parameters, "types") !== undefined,
         takesAnyParameter: takesAnyParameter(endpoint),
-        deprecation: getDeprecation(endpoint.annotations),
+        deprecation: getEndpointDeprecation(endpoint.annotations),
       }
       declarations.set(endpoint.path, { parameters, facts })
     },

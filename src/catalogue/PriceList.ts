@@ -1,7 +1,7 @@
 /** Prices from the settings: D27 (prices). `ENDPOINT_PRICES` overrides the default price of individual endpoints. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
-import { pricedPaths } from "./Endpoints.ts"
+import { pricedEndpointPaths } from "./Endpoints.ts"
 
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
 
@@ -22,8 +22,8 @@ const PriceList = Schema.String.check(
       message: "must name each path once",
     },
   ),
-  Schema.makeFilter((text: string) => parsePrices(text).every(([path]) => pricedPaths.includes(path)), {
-    message: `must name endpoints that have a price: ${pricedPaths.join(", ")}`,
+  Schema.makeFilter((text: string) => parsePrices(text).every(([path]) => pricedEndpointPaths.includes(path)), {
+    message: `must name endpoints that have a price: ${pricedEndpointPaths.join(", ")}`,
   }),
 )
 
@@ -33,15 +33,15 @@ const parsePrices = (text: string) =>
     return [path.trim(), Number(price)] as const
   })
 
-export const PricePerGbMicrodollars = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(
+export const DefaultPricePerGbConfig = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(
   Config.withDefault(10_000_000),
 )
-export const EndpointPrices = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
+export const EndpointPricesConfig = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
   Config.map(parsePrices),
   Config.withDefault([]),
 )
 
-const priceSettings = Config.all({ defaultPrice: PricePerGbMicrodollars, endpointPrices: EndpointPrices })
+const priceSettings = Config.all({ defaultPrice: DefaultPricePerGbConfig, endpointPrices: EndpointPricesConfig })
 
 export const priceListLayer = Layer.effect(
   PriceLookup,

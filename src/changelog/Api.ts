@@ -1,17 +1,17 @@
 /** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, no key required: D2 (credentials). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { describeEndpoint, describeGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
-import { booleanFilters, enumFilter } from "../rules/Filters.ts"
+import { makeBooleanFilters, makeEnumFilter } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
 /** The filters of the changelog. An entry must match all of them. */
 export const ChangelogQuery = Schema.Struct({
-  type: enumFilter(changelogEntryTypes),
-  ...booleanFilters("breaking"),
+  type: makeEnumFilter(changelogEntryTypes),
+  ...makeBooleanFilters("breaking"),
   since: Schema.optionalKey(
     Schema.String.annotate({ description: "Entries from this day on.", format: "date" }).pipe(
       Schema.decodeTo(CalendarDate),
@@ -45,4 +45,4 @@ export class ChangelogApiGroup extends HttpApiGroup.make("changelog").add(
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: atomContentType })),
   }).annotateMerge(describeEndpoint("Changelog feed", "The changelog as an Atom feed, for feed readers."))
     .annotate(FreeEndpointHasEtag, true),
-).annotateMerge(describeGroup("Changelog", "Every change to the API.")) {}
+).annotateMerge(describeEndpointGroup("Changelog", "Every change to the API.")) {}

@@ -92,4 +92,5 @@ export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
  * Whether an email announces the entry (§9.6): a deprecation, a removal, a breaking change or an entry that is marked
  * as significant.
  */
-export const isAnnouncedByEmail = (entry: ChangelogEntry) => isEmailMandatory(entry) || significantIds.has(entry.id)
+export const isEntryAnnouncedByEmail = (entry: ChangelogEntry) =>
+  isEmailMandatory(entry) || significantIds.has(entry.id)

@@ -4,10 +4,10 @@ import { Argument, Command, Flag } from "effect/cli"
 import * as Accounts from "../accounts/Accounts.ts"
 import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
-import { migratedConnectionLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
 import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, TrimmedName } from "./CommandParts.ts"
-import { printTable } from "./terminal/TextTable.ts"
+import { printTextTable } from "./terminal/TextTable.ts"
 
 const name = Argument.String("name").pipe(
   Argument.withSchema(TrimmedName),
@@ -52,7 +52,7 @@ const listCommand = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const accounts = yield* Accounts.listAccounts
-    yield* printTable({
+    yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },
         { name: "name" },
@@ -149,7 +149,7 @@ const setEmailCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ email, name }) {
-    yield* Accounts.setContactEmail(name, Option.getOrNull(email))
+    yield* Accounts.setAccountContactEmail(name, Option.getOrNull(email))
     yield* Console.log(
       Option.match(email, {
         onNone: () => `${name} no longer has a contact address and gets no emails.`,
@@ -187,5 +187,5 @@ export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
   Command.withExamples([makeCommandExample("accounts list", "List all accounts")]),
   Command.withSubcommands([createCommand, listCommand, creditCommand, setTierCommand, setEmailCommand, newsCommand]),
-  Command.provide(migratedConnectionLayer),
+  Command.provide(migratedDatabaseClientLayer),
 )

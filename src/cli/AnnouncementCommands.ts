@@ -1,15 +1,15 @@
 /** The commands `announce` and `announcements`: queue emails about changelog entries, and show their progress. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { migratedConnectionLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
-import { MailUnsubscribeConfig } from "../mail/MailSettings.ts"
+import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
 import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatSelection = (
-  { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.RecipientSelection,
+  { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.AnnouncementRecipients,
   isDryRun: boolean,
 ) =>
   [
@@ -53,7 +53,7 @@ export const announceCommand = Command.make(
     const announcements = yield* Announcements.queueAnnouncements({
       ...flags,
       baseUrl,
-      unsubscribeAddress: yield* MailUnsubscribeConfig,
+      unsubscribeAddress: yield* UnsubscribeAddressConfig,
     })
     const lines = announcements.map((announcement) =>
       flags.isDryRun ? formatDryRun(announcement) : formatSelection(announcement.selection, false)
@@ -69,7 +69,7 @@ export const announceCommand = Command.make(
     makeExampleWithoutNpmOutput("announce --dry-run", "Print who would get which email"),
     makeCommandExample("announce --entry ticker-changes", "Announce one entry"),
   ]),
-  Command.provide(migratedConnectionLayer),
+  Command.provide(migratedDatabaseClientLayer),
 )
 
 const entry = Flag.String("entry").pipe(
@@ -106,13 +106,13 @@ const problemsCommand = Command.make(
 const retryCommand = Command.make(
   "retry",
   {
-    status: Argument.Literals("status", Announcements.retryableEmailStatuses).pipe(
+    status: Argument.Literals("status", Announcements.requeueableEmailStatuses).pipe(
       Argument.withDescription("failed: not delivered; unknown: maybe delivered, so some may get it twice"),
     ),
     entry,
   },
   Effect.fnUntraced(function* ({ entry, status }) {
-    const count = yield* Announcements.requeueEmails(status, entry)
+    const count = yield* Announcements.requeueUndeliveredEmails(status, entry)
     yield* Console.log(`${formatCountWithNoun(count, "email")} queued again.`)
   }),
 ).pipe(
@@ -126,5 +126,5 @@ export const announcementsCommand = Command.make("announcements", {}, () => list
   Command.withDescription("Show the progress of each announcement, tab-separated"),
   Command.withExamples([makeExampleWithoutNpmOutput("announcements", "Show all announcements")]),
   Command.withSubcommands([problemsCommand, retryCommand]),
-  Command.provide(migratedConnectionLayer),
+  Command.provide(migratedDatabaseClientLayer),
 )

@@ -9,17 +9,17 @@ import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { serverConnectionLayer } from "../db/Connection.ts"
+import { serverDatabaseClientLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
 import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
 import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
-import { completionsLayer } from "./ShellCompletions.ts"
+import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
 import { makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
-import { generateCommand } from "./GenerateCommand.ts"
+import { generateMarketCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
@@ -52,7 +52,10 @@ const makeServeCommand = (onServe: Effect.Effect<void>) =>
     Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL is set"),
     Command.withExamples([makeCommandExample("serve", "Serve on HOST and PORT")]),
     Command.provide(
-      Layer.merge(Layer.provide(serverConnectionLayer("tickerline"), Layer.effectDiscard(onServe)), traceExporterLayer),
+      Layer.merge(
+        Layer.provide(serverDatabaseClientLayer("tickerline"), Layer.effectDiscard(onServe)),
+        traceExporterLayer,
+      ),
     ),
     Command.provideEffectDiscard(validateSettings),
   )
@@ -90,7 +93,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       datasetsCommand.pipe(withWarnings),
       ingestCommand.pipe(withWarnings),
       lineageCommand.pipe(withWarnings),
-      generateCommand.pipe(withWarnings),
+      generateMarketCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
@@ -104,7 +107,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
     ]),
   )
 
-const completions = completionsLayer({
+const completions = shellCompletionsLayer({
   dataset: loadableDatasets.map(({ table }) => table.replaceAll("_", "-")),
   path: paths,
 })

@@ -45,7 +45,7 @@ export const requireHttpUrls = (command: string, addresses: ReadonlyArray<string
 export const containsApiKey = (text: string) => redactApiKeys(text) !== text
 
 /** Fails if one of the arguments contains an API key. */
-export const refuseKeysInArguments = (command: string, values: ReadonlyArray<string>) =>
+export const refuseApiKeysInArguments = (command: string, values: ReadonlyArray<string>) =>
   values.some(containsApiKey)
     ? Effect.fail(makeUsageError(
       command,

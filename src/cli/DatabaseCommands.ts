@@ -1,9 +1,9 @@
 /** The commands `migrate` and `grant`: apply migrations, and grant a role the privileges that the service needs. */
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"
+import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/Connection.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
-import { grantServicePermissions } from "../db/migrations/ServiceRole.ts"
+import { grantServiceRolePermissions } from "../db/migrations/ServiceRole.ts"
 import { makeCommandExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -19,14 +19,14 @@ export const migrateCommand = Command.make(
 ).pipe(
   Command.withDescription("Apply the missing migrations, and print their names"),
   Command.withExamples([makeCommandExample("migrate", "Bring the schema up to date")]),
-  Command.provide(commandConnectionLayer("tickerline-command")),
+  Command.provide(commandDatabaseClientLayer("tickerline-command")),
 )
 
 export const grantPrivilegesCommand = Command.make(
   "grant",
   { role: Argument.String("role").pipe(Argument.withDescription("An existing PostgreSQL role")) },
   Effect.fnUntraced(function* ({ role }) {
-    yield* grantServicePermissions(role)
+    yield* grantServiceRolePermissions(role)
     yield* Console.log(`Granted ${role} the privileges to serve, and no others. Later migrations extend them.`)
   }),
 ).pipe(
@@ -34,5 +34,5 @@ export const grantPrivilegesCommand = Command.make(
   Command.withExamples([
     makeCommandExample("grant tickerline_service", "Grant the privileges, then serve with a DATABASE_URL of that role"),
   ]),
-  Command.provide(migratedConnectionLayer),
+  Command.provide(migratedDatabaseClientLayer),
 )

@@ -1,11 +1,11 @@
 /** The commands `load` and `datasets`: load files into datasets, and describe the columns of a dataset. */
 import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
-import { migratedConnectionLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/Connection.ts"
 import { describeDatasetFormat } from "../load/DatasetDescription.ts"
 import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
-import { loadFile, type LoadResult, type LoadTask } from "../load/Load.ts"
+import { loadDatasetFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergeCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, makeUsageError } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
@@ -35,7 +35,7 @@ const formatResult = ({ dropped, merged, rows, superseded, table }: LoadResult, 
 
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
-  const [duration, result] = yield* Effect.timed(withProgressDisplay(loadFile(task, insertedRows)))
+  const [duration, result] = yield* Effect.timed(withProgressDisplay(loadDatasetFile(task, insertedRows)))
   if (result.warning !== undefined) yield* Console.error(result.warning)
   yield* Console.log(formatResult(result, task.check === true, Duration.toSeconds(duration)))
 })
@@ -90,7 +90,7 @@ const withInterruptionReport = <A, E, R>(
       return task
     })
     return run(tasks).pipe(
-      Effect.provide(migratedConnectionLayer),
+      Effect.provide(migratedDatabaseClientLayer),
       Effect.onInterrupt(() => Console.error(formatInterruption(tasks, committed, flags))),
     )
   })

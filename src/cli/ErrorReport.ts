@@ -7,7 +7,7 @@ import { isConnectionLost } from "../db/SqlState.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
 import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
-import { escapeLines } from "./terminal/TerminalText.ts"
+import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
@@ -85,7 +85,9 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   const description = isDefect ? undefined : yield* describeError(error)
   const { paint } = yield* stderrCapabilities
   yield* Console.error(
-    description === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${escapeLines(description)}`,
+    description === undefined
+      ? Cause.pretty(cause)
+      : `${paint("red", "tickerline:")} ${escapeTerminalLines(description)}`,
   )
 })
 

@@ -5,11 +5,11 @@ import { SqlClient } from "effect/sql"
 import { ensureAccount, type NewAccount } from "../accounts/Accounts.ts"
 import { makeApiKeyHasher } from "../accounts/keys/ApiKeyFormat.ts"
 import { createApiKey } from "../accounts/keys/ApiKeyManagement.ts"
-import { tableLoadLockName } from "../db/AdvisoryLocks.ts"
+import { formatLoadLockName } from "../db/AdvisoryLocks.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
-import { loadFile } from "../load/Load.ts"
+import { loadDatasetFile } from "../load/Load.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 
 const samplesUrl = new URL("../../samples/", import.meta.url)
@@ -53,7 +53,7 @@ export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   yield* writeSampleMarket(folder)
   const { tasks } = yield* findDatasetFiles(folder)
   const insertedRows = yield* Ref.make(0)
-  for (const task of tasks) yield* loadFile({ ...task, append: false }, insertedRows)
+  for (const task of tasks) yield* loadDatasetFile({ ...task, append: false }, insertedRows)
   yield* Effect.logInfo(
     `Loaded sample data: real symbol changes, and a fictional market. The files are in ${folder}.`,
   )
@@ -100,7 +100,7 @@ const lockLoads = Effect.gen(function* () {
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
   for (const { table } of loadableDatasets) {
-    yield* sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName(table)}))`
+    yield* sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName(table)}))`
   }
 })
 

@@ -7,7 +7,7 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
-export const generateCommand = Command.make(
+export const generateMarketCommand = Command.make(
   "generate",
   {
     folder: Argument.Directory("folder").pipe(

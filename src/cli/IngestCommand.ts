@@ -1,10 +1,10 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
 import { Console, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
-import { migratedConnectionLayer } from "../db/Connection.ts"
-import { EdgarBaseUrlsConfig, EdgarClient, UserAgent, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { migratedDatabaseClientLayer } from "../db/Connection.ts"
+import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import {
-  getDefaultIngestStart,
+  getDefaultIngestStartDate,
   type IngestOptions,
   type IngestReport,
   makeIngestReport,
@@ -13,7 +13,7 @@ import {
 } from "../ingest/edgar/EdgarIngest.ts"
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
-import { suggestName } from "../rules/Suggestions.ts"
+import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeBooleanFlag, makeCommandExample, makeUsageError } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
@@ -27,7 +27,9 @@ const parseDatasets = (text: string) =>
     return found !== undefined ? Effect.succeed(found) : Effect.fail(
       new CliError.ValidationError({
         message:
-          `The SEC's documents do not fill ${name}.${suggestName(name.replaceAll("-", "_"), ingestedDatasets)} ` +
+          `The SEC's documents do not fill ${name}.${
+            formatNameSuggestion(name.replaceAll("-", "_"), ingestedDatasets)
+          } ` +
           `They fill: ${ingestedDatasets.join(", ")}.`,
       }),
     )
@@ -79,7 +81,7 @@ const formatInterruption = ({ companies, saved }: IngestReport, target: IngestOp
 
 const flags = {
   userAgent: Flag.String("user-agent").pipe(
-    Flag.withSchema(UserAgent),
+    Flag.withSchema(EdgarUserAgent),
     Flag.withDescription("Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)"),
     Flag.optional,
   ),
@@ -132,7 +134,7 @@ const edgarCommand = Command.make(
     if (isDryRun && Option.isSome(out)) {
       return yield* makeUsageError("ingest edgar", "--dry-run writes no files, so it excludes --out.")
     }
-    const agent = Option.isSome(userAgent) ? userAgent : yield* UserAgentConfig
+    const agent = Option.isSome(userAgent) ? userAgent : yield* EdgarUserAgentConfig
     if (Option.isNone(agent)) {
       return yield* makeUsageError(
         "ingest edgar",
@@ -142,7 +144,7 @@ const edgarCommand = Command.make(
     const options: IngestOptions = {
       tickers: Option.getOrElse(tickers, () => all ? null : undefined),
       datasets: Option.getOrElse(only, () => ingestedDatasets),
-      since: Option.isSome(since) ? since.value : yield* getDefaultIngestStart,
+      since: Option.isSome(since) ? since.value : yield* getDefaultIngestStartDate,
       resume,
       target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
       scheduled: false,
@@ -154,7 +156,7 @@ const edgarCommand = Command.make(
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
       Effect.provide(Layer.provideMerge(
         EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
-        migratedConnectionLayer,
+        migratedDatabaseClientLayer,
       )),
     )
     const rejections = formatRejections(report, options.target === "load")

@@ -4,11 +4,11 @@ import { Argument, Command, Flag } from "effect/cli"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
-import { migratedConnectionLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/Connection.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
 import { makeCommandExample, makeExampleWithoutNpmOutput, TrimmedName } from "./CommandParts.ts"
-import { printTable } from "./terminal/TextTable.ts"
+import { printTextTable } from "./terminal/TextTable.ts"
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
 
@@ -125,7 +125,7 @@ const listCommand = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const keys = yield* Keys.listApiKeys
-    yield* printTable({
+    yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },
         { name: "account" },
@@ -197,5 +197,5 @@ export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
         Keys.revokeApiKey,
       ),
     ]),
-    Command.provide(migratedConnectionLayer),
+    Command.provide(migratedDatabaseClientLayer),
   )

@@ -1,14 +1,14 @@
 /** The `lineage` command: lists estimated ticker changes with their evidence, and confirms or rejects them. */
 import { Console, Effect, Layer, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { migratedConnectionLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/Connection.ts"
 import { Database } from "../db/Database.ts"
 import type { LineageConflict, TickerChangeEvent } from "../lineage/Lineage.ts"
 import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
 import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
-import { escapeLines, formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { escapeTerminalLines, formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatCik = ({ cik }: TickerChangeEvent) => cik === null ? "no CIK" : `CIK ${cik}`
 
@@ -32,7 +32,7 @@ const formatConflict = ({ candidates, event_count, events }: LineageConflict) =>
     : [`Clients can choose a company with cik=${candidates.map(({ cik }) => cik).join(" or cik=")}.`]),
 ]
 
-const printText = (lines: ReadonlyArray<string>) => Console.log(escapeLines(lines.join("\n")))
+const printText = (lines: ReadonlyArray<string>) => Console.log(escapeTerminalLines(lines.join("\n")))
 
 /** The database could not be read. Contains the message of the API's error, which asks to retry. */
 class LineageUnreadable
@@ -140,5 +140,5 @@ export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
   Command.withExamples([makeCommandExample("lineage review", "List the changes to confirm or reject")]),
   Command.withSubcommands([reviewCommand, confirmCommand, rejectCommand]),
-  Command.provide(Layer.provideMerge(Database.layer, migratedConnectionLayer)),
+  Command.provide(Layer.provideMerge(Database.layer, migratedDatabaseClientLayer)),
 )

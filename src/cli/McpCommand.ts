@@ -7,7 +7,7 @@ import { Command } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { mcpPath } from "../http/RequestTarget.ts"
 import { makeExampleWithoutNpmOutput, requireHttpUrls, serviceConnectionFlags } from "./CommandParts.ts"
-import { findApiKey } from "./query/QueryRequest.ts"
+import { findClientApiKey } from "./query/QueryRequest.ts"
 
 /** Timeout of a request, longer than the API's slowest query. */
 const timeout = Duration.minutes(2)
@@ -147,7 +147,7 @@ export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
     serviceConnectionFlags,
     Effect.fnUntraced(function* ({ keyFile, url }) {
       yield* requireHttpUrls("mcp", Option.toArray(url))
-      const key = yield* findApiKey(keyFile, Option.isNone(url))
+      const key = yield* findClientApiKey(keyFile, Option.isNone(url))
       const baseUrl = Option.isSome(url) ? url.value : yield* apiBaseUrl
       yield* Effect.scoped(forwardMessages(baseUrl, key))
     }),

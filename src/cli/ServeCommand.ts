@@ -12,7 +12,7 @@ import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
-import { backgroundJobsLayer, RequestListener } from "../Server.ts"
+import { backgroundJobsLayer, NodeRequestListener } from "../Server.ts"
 import { apiBaseUrl, HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -24,9 +24,9 @@ export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
     yield* Layer.build(Layer.fresh(Prometheus.layer))
     const services = yield* Layer.build(
-      Layer.fresh(RequestListener.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
+      Layer.fresh(NodeRequestListener.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
     )
-    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, RequestListener))
+    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, NodeRequestListener))
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)

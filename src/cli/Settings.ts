@@ -3,17 +3,17 @@
  * See docs/decisions/0042-one-table-of-settings.md.
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
-import { UsageBufferConfig } from "../accounts/billing/UsageMetering.ts"
+import { UsageBufferSizeConfig } from "../accounts/billing/UsageMetering.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
 import { MaxStreamsPerAccountConfig } from "../history/ChangeStream.ts"
 import { HistoryRetentionConfig } from "../history/HistoryRetention.ts"
 import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
 import {
-  RateLimitBasicConfig,
-  RateLimitProConfig,
-  RateLimitUltimateConfig,
+  BasicTierRateLimitConfig,
+  ProTierRateLimitConfig,
+  UltimateTierRateLimitConfig,
 } from "../accounts/limits/AccountRateLimiter.ts"
-import { EndpointPrices, PricePerGbMicrodollars } from "../catalogue/PriceList.ts"
+import { DefaultPricePerGbConfig, EndpointPricesConfig } from "../catalogue/PriceList.ts"
 import { DatabasePoolSizeConfig } from "../db/Database.ts"
 import { poolTimeout } from "../db/ReadPolicies.ts"
 import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
@@ -26,24 +26,24 @@ import { ReplicaUrlsConfig } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
-import { EdgarBaseUrlsConfig, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarBaseUrlsConfig, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { EdgarTickersConfig } from "../ingest/edgar/EdgarIngest.ts"
 import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
-import { MaxExportsConfig } from "../lists/ExportCursors.ts"
-import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { MaxConcurrentExportsConfig } from "../lists/ExportCursors.ts"
+import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
 import {
-  MailFromConfig,
-  MailPerMinuteConfig,
-  MailRetryAfterConfig,
-  MailUnsubscribeConfig,
+  EmailRetryDelayConfig,
+  EmailSenderAddressConfig,
+  EmailsPerMinuteConfig,
   SmtpUrlConfig,
+  UnsubscribeAddressConfig,
 } from "../mail/MailSettings.ts"
-import { ResultTokensConfig } from "../mcp/ResultSize.ts"
+import { MaxResultTokensConfig } from "../mcp/ResultSize.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { OtlpEndpointConfig } from "../observability/Tracing.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { LogFormatConfig, LogLevelConfig } from "./Logging.ts"
-import { ApiKeyConfig } from "./query/QueryRequest.ts"
+import { ClientApiKeyConfig } from "./query/QueryRequest.ts"
 import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 
 interface Setting {
@@ -99,14 +99,14 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   },
   DATABASE_POOL_SIZE: { read: DatabasePoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
   DATABASE_POOL_TIMEOUT: { read: poolTimeout, expected: duration, example: "5 seconds" },
-  WHOLE_LISTS: { read: MaxExportsConfig, expected: "an integer between 1 and 100", example: "4" },
+  WHOLE_LISTS: { read: MaxConcurrentExportsConfig, expected: "an integer between 1 and 100", example: "4" },
   MAX_STREAMS_PER_ACCOUNT: {
     read: MaxStreamsPerAccountConfig,
     expected: "an integer between 1 and 10000",
     example: "10",
   },
   CACHE_MEGABYTES: {
-    read: CacheBytesConfig,
+    read: MaxCacheBytesConfig,
     expected: "a whole number of MiB, or 0 for no cache",
     example: "64",
     unset: "to use the default: 64",
@@ -114,20 +114,20 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   REUSE_PORT: { read: ReusePortConfig, expected: boolean, example: "true" },
   SHUTDOWN_DELAY: { read: ShutdownDelayConfig, expected: duration, example: "10 seconds", unset: "for no delay" },
   PRICE_PER_GB_MICRODOLLARS: {
-    read: PricePerGbMicrodollars,
+    read: DefaultPricePerGbConfig,
     expected: "a whole number of microdollars from 0 to 1000000000000",
     example: "10000000",
   },
   ENDPOINT_PRICES: {
-    read: EndpointPrices,
+    read: EndpointPricesConfig,
     expected: "a list of paths with prices in microdollars",
     example: "/v1/news=20000000,/v1/screener=5000000",
     unset: "to use one price for all endpoints",
     hasRules: true,
   },
-  RATE_LIMIT_BASIC: { read: RateLimitBasicConfig, expected: requests, example: "200" },
-  RATE_LIMIT_PRO: { read: RateLimitProConfig, expected: requests, example: "1000" },
-  RATE_LIMIT_ULTIMATE: { read: RateLimitUltimateConfig, expected: requests, example: "5000" },
+  RATE_LIMIT_BASIC: { read: BasicTierRateLimitConfig, expected: requests, example: "200" },
+  RATE_LIMIT_PRO: { read: ProTierRateLimitConfig, expected: requests, example: "1000" },
+  RATE_LIMIT_ULTIMATE: { read: UltimateTierRateLimitConfig, expected: requests, example: "5000" },
   WRONG_KEYS_LIMIT: { read: WrongKeysLimitConfig, expected: "a whole number of wrong keys per minute", example: "30" },
   TRUSTED_PROXIES: {
     read: TrustedProxiesConfig,
@@ -137,7 +137,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     hasRules: true,
   },
   USAGE_BUFFER: {
-    read: UsageBufferConfig,
+    read: UsageBufferSizeConfig,
     expected: "a whole number of requests from 1 to 10000000",
     example: "100000",
   },
@@ -155,7 +155,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     unset: "to use .tickerline next to package.json",
   },
   TICKERLINE_KEY: {
-    read: ApiKeyConfig,
+    read: ClientApiKeyConfig,
     expected: "an API key",
     example: "tl_live_…",
     unset: "to use --key-file or the demo key",
@@ -168,7 +168,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     unset: "to ingest nothing on a schedule",
   },
   EDGAR_USER_AGENT: {
-    read: UserAgentConfig,
+    read: EdgarUserAgentConfig,
     expected: "your name and email address, which the SEC requires of programs",
     example: "Acme Inc ops@acme.example",
     unset: "together with INGEST_EDGAR",
@@ -193,19 +193,19 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     isSecret: true,
   },
   MAIL_FROM: {
-    read: Config.option(MailFromConfig),
+    read: Config.option(EmailSenderAddressConfig),
     expected: "the sender of emails",
     example: "Tickerline <notices@example.com>",
     unset: "together with SMTP_URL",
   },
   MAIL_UNSUBSCRIBE: {
-    read: MailUnsubscribeConfig,
+    read: UnsubscribeAddressConfig,
     expected: "an email address",
     example: "unsubscribe@example.com",
     unset: "to offer no address",
   },
-  MAIL_PER_MINUTE: { read: MailPerMinuteConfig, expected: "an integer between 1 and 6000", example: "60" },
-  MAIL_RETRY_AFTER: { read: MailRetryAfterConfig, expected: duration, example: "1 minute" },
+  MAIL_PER_MINUTE: { read: EmailsPerMinuteConfig, expected: "an integer between 1 and 6000", example: "60" },
+  MAIL_RETRY_AFTER: { read: EmailRetryDelayConfig, expected: duration, example: "1 minute" },
   CORS_ORIGINS: {
     read: CorsOriginsConfig,
     expected: "origins of web pages, separated by commas",
@@ -214,7 +214,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     hasRules: true,
   },
   MCP_RESULT_TOKENS: {
-    read: ResultTokensConfig,
+    read: MaxResultTokensConfig,
     expected: "an integer between 1000 and 1000000",
     example: "25000",
   },
@@ -322,7 +322,7 @@ export const formatSettingProblems = (problems: ReadonlyArray<SettingProblem>) =
   ].join("\n")
 
 const findMissingSender = Effect.map(
-  Effect.all([Config.option(SmtpUrlConfig), Config.option(MailFromConfig)]),
+  Effect.all([Config.option(SmtpUrlConfig), Config.option(EmailSenderAddressConfig)]),
   ([smtpUrl, from]): ReadonlyArray<SettingProblem> =>
     Option.isNone(smtpUrl) || Option.isSome(from) ? [] : [{
       name: "MAIL_FROM",
@@ -332,7 +332,7 @@ const findMissingSender = Effect.map(
 )
 
 const findMissingUserAgent = Effect.map(
-  Effect.all([IngestScheduleConfig, UserAgentConfig]),
+  Effect.all([IngestScheduleConfig, EdgarUserAgentConfig]),
   ([schedule, userAgent]): ReadonlyArray<SettingProblem> =>
     Option.isNone(schedule) || Option.isSome(userAgent) ? [] : [{
       name: "EDGAR_USER_AGENT",

@@ -27,7 +27,7 @@ const makeDescriber = (words: CompletionWords) => {
 }
 
 /** Adds the flag `--completions bash|zsh|fish|powershell`. */
-export const completionsLayer = (words: CompletionWords) => {
+export const shellCompletionsLayer = (words: CompletionWords) => {
   const describe = makeDescriber(words)
   const completionsFlag = GlobalFlag.Action({
     flag: GlobalFlag.Completions.flag,

@@ -8,7 +8,7 @@ import { NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointCaller, EventsResponse } from "./EndpointCaller.ts"
 import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
 import { changeStreamDecoder, type EndpointDecoder, type RawResponse } from "./ResponseDecoder.ts"
-import { toAttemptResult } from "./RetryPolicy.ts"
+import { toRequestAttemptResult } from "./RetryPolicy.ts"
 
 export interface FollowOptions {
   /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
@@ -92,7 +92,7 @@ export const followChanges = <Change, Error>(
     const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
       failures += 1
       const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
-      const delay = yield* chooseDelay(toAttemptResult(attempt), failures)
+      const delay = yield* chooseDelay(toRequestAttemptResult(attempt), failures)
       if (delay !== undefined) return yield* Effect.sleep(delay)
       return yield* reader.readError(toRawResponse(yield* Effect.fromResult(attempt)))
     })

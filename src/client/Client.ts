@@ -33,7 +33,7 @@ import {
   type ResultPage,
   toEndpointName,
 } from "./EndpointTypes.ts"
-import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
+import { type EndpointDecoder, jsonEndpointDecoders } from "./ResponseDecoder.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
@@ -152,7 +152,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
     // The compiler cannot check that the values match the types, although both are derived from the contract.
     (caller) =>
       Object.fromEntries(
-        endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
+        jsonEndpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
       ) as Client,
   )
 

@@ -7,7 +7,7 @@ import { InvalidOptions, NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { AnyQuery, QueryValue, ResultPage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } from "./ResponseMetadata.ts"
-import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toAttemptResult } from "./RetryPolicy.ts"
+import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toRequestAttemptResult } from "./RetryPolicy.ts"
 
 /** The version in `client/package.json`. */
 export const clientVersion = "0.2.0"
@@ -178,7 +178,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
     for (let attempts = 1;; attempts += 1) {
       const result = yield* Effect.result(sendOnce(path, query, read, attempts))
-      const delay = yield* retryPolicy.delayBeforeRetry(toAttemptResult(result), attempts)
+      const delay = yield* retryPolicy.delayBeforeRetry(toRequestAttemptResult(result), attempts)
       if (delay === undefined) return yield* Effect.fromResult(result)
       yield* Effect.sleep(delay)
     }

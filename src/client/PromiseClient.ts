@@ -24,7 +24,7 @@ import type { NoAnswer } from "./ClientErrors.ts"
 import { type AnyQuery, type ResultPage, toEndpointName } from "./EndpointTypes.ts"
 import type { TickerlineClient } from "./PromiseContract.ts"
 import type { CallOptions, DownloadedFile, FollowOptions } from "./PromiseResource.ts"
-import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
+import { type EndpointDecoder, jsonEndpointDecoders } from "./ResponseDecoder.ts"
 import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 import { toTickerlineError } from "./TickerlineError.ts"
 
@@ -203,7 +203,7 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     )
   // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
-    endpointDecoders.map((
+    jsonEndpointDecoders.map((
       endpoint,
     ) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, prepare)]),
   ) as TickerlineClient

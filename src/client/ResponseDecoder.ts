@@ -151,7 +151,7 @@ const makeDecoders = (isIncluded: (endpoint: { readonly path: string; readonly i
 }
 
 /** One decoder for each endpoint that returns JSON. */
-export const endpointDecoders: ReadonlyArray<EndpointDecoder> = makeDecoders(({ isText }) => !isText)
+export const jsonEndpointDecoders: ReadonlyArray<EndpointDecoder> = makeDecoders(({ isText }) => !isText)
 
 /** Decodes the errors of the stream of changes. */
 export const [changeStreamDecoder] = makeDecoders(({ path }) => path === "/v1/changes/stream")

@@ -12,16 +12,16 @@ export interface RetryOptions {
   readonly longestWait?: Duration.Input | undefined
 }
 
-export interface AttemptResult {
+export interface RequestAttemptResult {
   /** HTTP status; undefined if the connection failed or the attempt timed out. */
   readonly status: number | undefined
   /** The delay that `Retry-After` requests, ms. */
   readonly retryAfterMillis: number | null
 }
 
-export const toAttemptResult = (
+export const toRequestAttemptResult = (
   attempt: Result.Result<{ readonly metadata: ResponseMetadata }, unknown>,
-): AttemptResult => {
+): RequestAttemptResult => {
   if (Result.isFailure(attempt)) return { status: undefined, retryAfterMillis: null }
   const { retry_after_seconds, status } = attempt.success.metadata
   return { status, retryAfterMillis: retry_after_seconds === null ? null : retry_after_seconds * 1000 }
@@ -29,12 +29,12 @@ export const toAttemptResult = (
 
 export interface RetryPolicy {
   /** Returns the delay before the next attempt of a request, ms; undefined if it must not be retried. */
-  readonly delayBeforeRetry: (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
+  readonly delayBeforeRetry: (result: RequestAttemptResult, attempts: number) => Effect.Effect<number | undefined>
   /**
    * Returns the delay before a follower of the changes reconnects, ms; undefined if it must give up. Only consecutive
    * failures count, because a follower must survive any number of restarts of the service.
    */
-  readonly delayBeforeReconnect: (result: AttemptResult, failures: number) => Effect.Effect<number | undefined>
+  readonly delayBeforeReconnect: (result: RequestAttemptResult, failures: number) => Effect.Effect<number | undefined>
 }
 
 /** The service sends 429 and 503 (§7.2, errors), load balancers 502 and 504. Repeating a GET is safe. */
@@ -52,8 +52,8 @@ const maxReconnectFailures = 10
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
-  const isFinal = ({ status }: AttemptResult) => status !== undefined && !retryableStatuses.has(status)
-  const chooseDelay = ({ retryAfterMillis }: AttemptResult, attempts: number) =>
+  const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
+  const chooseDelay = ({ retryAfterMillis }: RequestAttemptResult, attempts: number) =>
     Effect.map(Random.next, (random) => {
       // Jitter spreads out the retries of many clients. It never shortens Retry-After.
       const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2

@@ -1,4 +1,4 @@
 /** Names of PostgreSQL advisory locks. */
 
 /** Returns the name of the lock that a load of the table holds, so that a second load of the same table waits. */
-export const tableLoadLockName = (table: string) => `load ${table}`
+export const formatLoadLockName = (table: string) => `load ${table}`

@@ -8,5 +8,5 @@ export const { OID } = PgTypes
  * Makes an array parameter with an explicit element type. Otherwise the driver would infer the type from the values
  * and reject an array that mixes integers and fractions.
  */
-export const arrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
+export const makeArrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
   Result.getOrThrow(PgTypes.array(values, elementType))

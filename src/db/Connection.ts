@@ -8,7 +8,7 @@ import {
   checkDirectConnection,
   checkPooledAndDirectConnections,
   DatabaseUrlError,
-  sessionSettingsGuardLayer,
+  poolerSettingsGuardLayer,
 } from "./pool/PoolerCheck.ts"
 import { DatabaseUrlConfig, DirectConnectionConfig, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
 
@@ -42,7 +42,7 @@ const databaseUrls = Effect.gen(function* () {
 })
 
 /** Connects a command such as `load`, never through a pooler in transaction mode, because it needs one session. */
-export const commandConnectionLayer = (applicationName: string) =>
+export const commandDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls
     const [setting, chosen] = Option.isSome(directUrl) ? ["DATABASE_DIRECT_URL", directUrl] : ["DATABASE_URL", url]
@@ -52,7 +52,7 @@ export const commandConnectionLayer = (applicationName: string) =>
   }))
 
 /** Connects the HTTP server, which reads through the pooler if there is one. */
-export const serverConnectionLayer = (applicationName: string) =>
+export const serverDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls
     if (Option.isNone(url)) return embeddedLayer(applicationName)
@@ -62,7 +62,7 @@ export const serverConnectionLayer = (applicationName: string) =>
     }
     yield* checkPooledAndDirectConnections(url.value, directUrl.value)
     const client = databaseClientLayer({ url: url.value, direct: directUrl.value, applicationName })
-    return Layer.merge(Layer.provideMerge(sessionSettingsGuardLayer, client), noEmbeddedHome)
+    return Layer.merge(Layer.provideMerge(poolerSettingsGuardLayer, client), noEmbeddedHome)
   }))
 
 /** Runs an effect on a new direct connection, for work such as migrations that must stay in one session. */
@@ -73,6 +73,6 @@ export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   )
 
 /** Connects a command after applying pending migrations. */
-export const migratedConnectionLayer = migrationsLayer.pipe(
-  Layer.provideMerge(commandConnectionLayer("tickerline-command")),
+export const migratedDatabaseClientLayer = migrationsLayer.pipe(
+  Layer.provideMerge(commandDatabaseClientLayer("tickerline-command")),
 )

@@ -4,11 +4,11 @@
  */
 import { Duration, Effect } from "effect"
 import { forkUntraced } from "../observability/BackgroundFibers.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 
 /** Returns `add` and `remove`. Each added function is called once `limit` has passed, unless it is removed first. */
-export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
-  const now = yield* monotonicClock
+export const makeDeadlineScheduler = Effect.fnUntraced(function* (limit: Duration.Duration) {
+  const now = yield* makeMonotonicClock
   const limitMillis = Duration.toMillis(limit)
   /** The time at which each function was added, oldest first. */
   const pending = new Map<() => void, number>()

@@ -2,8 +2,8 @@
 import { Config, type Context, Duration, Effect, Fiber, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
-import { makeDeadlines } from "./Deadlines.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
+import { makeDeadlineScheduler } from "./Deadlines.ts"
 import { describeSqlError, isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
 
 /** Maximum wait for a pool connection. */
@@ -85,8 +85,8 @@ const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetrySchedul
 
 /** Makes the function that runs a read with all policies except `poolTimeout`, which the pool's queue applies. */
 export const makeReadPolicies = Effect.gen(function* () {
-  const now = yield* monotonicClock
-  const caps = yield* makeDeadlines(readTimeout)
+  const now = yield* makeMonotonicClock
+  const caps = yield* makeDeadlineScheduler(readTimeout)
 
   const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>, startedAt: number) =>
     withRetry({

@@ -5,7 +5,7 @@ import { setResponseHeaders } from "../http/RequestContext.ts"
 import { AsOfTime } from "../rules/Dates.ts"
 import type { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import { MomentResolver } from "./Moments.ts"
-import { makePastTableRewriters } from "./PastTables.ts"
+import { makePastStatementRewriters } from "./PastTables.ts"
 
 /** Table that every request may read, to resolve symbols to companies. */
 const lineageTable = "ticker_changes"
@@ -22,7 +22,7 @@ export class AsOfReader extends Context.Service<AsOfReader, {
     AsOfReader,
     Effect.gen(function* () {
       const { resolve } = yield* MomentResolver
-      const makeRewriter = yield* makePastTableRewriters
+      const makeRewriter = yield* makePastStatementRewriters
 
       const readAt = Effect.fnUntraced(function* <A, E, R>(
         moment: string,

@@ -4,16 +4,21 @@
  */
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { type ChangeKind, changeKinds, type FeedStart, formatFeedCursor } from "../v1/changes/Api.ts"
-import { type ChangedRowReader, type ChangeWithoutRows, type Correction, makeChangedRowReaders } from "./ChangedRows.ts"
+import { type ChangeFeedStart, type ChangeKind, changeKinds, formatChangeFeedCursor } from "../v1/changes/Api.ts"
+import {
+  type ChangedRowReader,
+  type ChangeWithoutRows,
+  makeChangedRowReaders,
+  type RowCorrection,
+} from "./ChangedRows.ts"
 
 /** Selects the changes that a reader wants. */
-export interface FeedFilter {
+export interface ChangeFeedFilter {
   readonly datasets: ReadonlyArray<string>
   /** Undefined: all symbols. */
   readonly tickers: ReadonlyArray<string> | undefined
@@ -21,15 +26,15 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-/** Position of a change in the order of the feed. (`FeedStart` is the position that a client requests.) */
-export interface FeedPosition {
+/** Position of a change in the order of the feed. (`ChangeFeedStart` is the position that a client requests.) */
+export interface ChangeFeedPosition {
   /** Microseconds since 1970, which no two transactions share. */
   readonly recordedAt: number
   /** Position within the transaction; `Infinity` means after the transaction's last change. */
   readonly position: number
 }
 
-export interface FeedChange extends FeedPosition {
+export interface ChangeFeedEntry extends ChangeFeedPosition {
   readonly dataset: string
   readonly kind: ChangeKind
   /** The row's symbol, and a second one if the row is a ticker change or had a different symbol before. */
@@ -39,24 +44,24 @@ export interface FeedChange extends FeedPosition {
   readonly json: Uint8Array
 }
 
-export interface FeedPage<A = FeedChange> {
+export interface ChangeFeedPage<A = ChangeFeedEntry> {
   readonly changes: ReadonlyArray<A>
   /** With this cursor, a client continues after the page. */
   readonly cursor: string
   /** The position after the page, for comparisons. */
-  readonly end: FeedPosition
+  readonly end: ChangeFeedPosition
   /** Whether the feed continues after the page. The further changes may or may not match the filter. */
   readonly hasMore: boolean
 }
 
 /** A change without the values of its rows. */
-export interface ChangeSummary {
+export interface RowChangeSummary {
   readonly dataset: string
   readonly kind: ChangeKind
   /** The time as the API prints it, with microseconds. */
   readonly recordedAt: string
   /** Undefined unless the row was corrected. */
-  readonly correction: Correction | undefined
+  readonly correction: RowCorrection | undefined
 }
 
 /** The changes of a page, before their rows are read. */
@@ -128,19 +133,19 @@ const makeFutureError = () => {
 type FeedReadError = DatabasePoolTimeout | DataRefreshing
 
 type ReadPage<A> = (
-  place: FeedStart | undefined,
-  filter: FeedFilter,
+  place: ChangeFeedStart | undefined,
+  filter: ChangeFeedFilter,
   limit: number,
-) => Effect.Effect<FeedPage<A>, CursorExpired | FeedReadError | ValidationError>
+) => Effect.Effect<ChangeFeedPage<A>, CursorExpired | FeedReadError | ValidationError>
 
 export class ChangeFeed extends Context.Service<ChangeFeed, {
   /**
    * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
    * known change.
    */
-  readonly readPage: ReadPage<FeedChange>
+  readonly readPage: ReadPage<ChangeFeedEntry>
   /** Like `readPage`, but returns for each correction its delay and the changed columns instead of the rows. */
-  readonly summarizePage: ReadPage<ChangeSummary>
+  readonly summarizePage: ReadPage<RowChangeSummary>
 }>()("tickerline/history/ChangeFeed") {
   static readonly layer = Layer.effect(
     ChangeFeed,
@@ -154,13 +159,13 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return readValues({ text, parameters, isPrepared: false })
       }
 
-      const textArray = (values: ReadonlyArray<string>) => sql`${arrayParameter(values, OID.text)}::text[]`
+      const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
       const toMicroseconds = (time: string) =>
         sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
       const literal = (text: string) => sql.literal(`'${text}'`)
 
       /** Query for the transaction after which a page starts: the cursor's, or the newest one up to the given time. */
-      const startOf = (place: FeedStart | undefined) => {
+      const startOf = (place: ChangeFeedStart | undefined) => {
         if (place?._tag === "Cursor") {
           const { mark, transaction } = place
           return sql`
@@ -186,7 +191,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
        * Finds the transactions that a page examines, all in one month, so that the next statement reads one partition.
        * A cursor at the end of a dropped transaction is valid unless a later transaction was dropped as well.
        */
-      const readBounds = Effect.fnUntraced(function* (place: FeedStart | undefined) {
+      const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
         const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
         const [bounds] = yield* decodeBounds(read(sql`
           with beginning as materialized (
@@ -231,7 +236,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       })
 
       /** SQL condition: whether a transaction has changes of the filter's datasets and kinds, regardless of symbols. */
-      const hasWanted = ({ datasets, kinds }: FeedFilter) =>
+      const hasWanted = ({ datasets, kinds }: ChangeFeedFilter) =>
         kinds === undefined ? sql`changes ?| ${textArray(datasets)}` : sql`exists (
           select from jsonb_each(changes) as counted (dataset, numbers)
           where dataset = any(${textArray(datasets)}) and numbers ?| ${textArray(kinds)}
@@ -239,8 +244,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
 
       /** Query for the changes of a transaction that match the filter, in order. */
       const changesOf = (
-        { datasets, kinds, tickers }: FeedFilter,
-        place: FeedStart | undefined,
+        { datasets, kinds, tickers }: ChangeFeedFilter,
+        place: ChangeFeedStart | undefined,
         startId: bigint,
         month: string,
         limit: number,
@@ -275,8 +280,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
 
       /** Reads the changes between the bounds, at most `limit`. */
       const readChanges = Effect.fnUntraced(function* (
-        place: FeedStart | undefined,
-        filter: FeedFilter,
+        place: ChangeFeedStart | undefined,
+        filter: ChangeFeedFilter,
         limit: number,
         bounds: Effect.Success<ReturnType<typeof readBounds>>,
       ) {
@@ -306,7 +311,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
           if (transaction === null || mark === null || position === null || recorded_at === null) return []
           if (dataset === null || kind === null) return []
-          const cursor = formatFeedCursor({ transaction: String(transaction), position: String(position), mark })
+          const cursor = formatChangeFeedCursor({ transaction: String(transaction), position: String(position), mark })
           const change: ChangeWithoutRows = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
           const tickers = [ticker, other_ticker].filter((symbol) => symbol !== null)
           return [{ dataset, tickers, change }]
@@ -340,7 +345,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           (reader, changes) => reader.compile(changes),
           (reader, change, values) => reader.encode(change, values),
         )
-        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<FeedChange> => {
+        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<ChangeFeedEntry> => {
           const { cursor, kind, position, recordedAt } = change
           const json = encoded.get(change)
           const place = { recordedAt: toMicros(recordedAt), position: Number(position) }
@@ -354,15 +359,15 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           (reader, changes) => reader.compileWithDelay(changes),
           (reader, _, values) => reader.describeCorrection(values),
         )
-        return found.map(({ change, dataset }): ChangeSummary => {
+        return found.map(({ change, dataset }): RowChangeSummary => {
           const { kind, recordedAt } = change
           return { dataset, kind, recordedAt, correction: corrections.get(change) }
         })
       })
 
       const readOnce = Effect.fnUntraced(function* <A>(
-        place: FeedStart | undefined,
-        filter: FeedFilter,
+        place: ChangeFeedStart | undefined,
+        filter: ChangeFeedFilter,
         limit: number,
         readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>,
       ) {
@@ -380,13 +385,13 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         // If there is no transaction up to this position, the cursor is a time.
         const cursor = mark === null
           ? starts_at
-          : formatFeedCursor({ transaction: String(id), position: undefined, mark })
+          : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
         return { changes, cursor, end: { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }, hasMore }
       })
 
       const readWith =
         <A>(readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>) =>
-        (place: FeedStart | undefined, filter: FeedFilter, limit: number) =>
+        (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
           readOnce(place, filter, limit, readRows).pipe(
             Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
             Effect.catchTag("HistoryMoved", () => Effect.die(new Error("The history lacks rows of listed changes"))),

@@ -24,24 +24,29 @@ import {
 import { TooManyStreams } from "../accounts/AccountErrors.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { makeKeyAccountReader } from "../accounts/keys/KeyLookup.ts"
+import { makeAccountsByKeyReader } from "../accounts/keys/KeyLookup.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
 import { type EndlessStream, RequestContext, type StreamedAmount } from "../http/RequestContext.ts"
 import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
-import { formatHeartbeatComment, formatServerSentEvent, reconnectDelayField } from "../rules/EventStreamFormat.ts"
+import { formatServerSentEvent, formatSseHeartbeat, sseReconnectDelayField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
-import { feedDatasets, type FeedStart, formatFeedCursor, parseFeedStart } from "../v1/changes/Api.ts"
-import { ChangeFeed, type FeedFilter, type FeedPage } from "./ChangeFeed.ts"
+import {
+  changeFeedDatasets,
+  type ChangeFeedStart,
+  formatChangeFeedCursor,
+  parseChangeFeedStart,
+} from "../v1/changes/Api.ts"
+import { ChangeFeed, type ChangeFeedFilter, type ChangeFeedPage } from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
   encodeChangeEvents,
   makeChangeMatcher,
-  makeRecentChanges,
-  type RecentChanges,
+  makeRecentChangeBuffer,
+  type RecentChangeBuffer,
   type RecentChangesPosition,
 } from "./RecentChanges.ts"
 
@@ -109,9 +114,9 @@ const endedCounters = {
 
 export interface ChangeStreamOptions {
   readonly account: Account
-  readonly filter: FeedFilter
+  readonly filter: ChangeFeedFilter
   /** Where the stream begins. Undefined: with the earliest known change. */
-  readonly place: FeedStart | undefined
+  readonly place: ChangeFeedStart | undefined
   /** Whether the account may read exactly the datasets of the stream: it has neither lost nor gained access. */
   readonly hasSameAccess: (account: Account) => boolean
   /** Closes the connection of a client that does not receive the end of the stream. */
@@ -140,7 +145,7 @@ interface StreamState extends RecentChangesPosition {
   hasMore: boolean
   /** Maximum number of changes to read in the next page. */
   pageChanges: number
-  reading: Fiber.Fiber<FeedPage, ReadError> | undefined
+  reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
   /** The last cursor that was sent to the client. Initially the cursor in its request, if there is one. */
   sentCursor: string | undefined
   /** Time of the last event or heartbeat, monotonic ms. */
@@ -160,10 +165,10 @@ const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" ||
 
 const encodeText = (text: string): Uint8Array => Buffer.from(text)
 
-const everything: FeedFilter = { datasets: feedDatasets, tickers: undefined, kinds: undefined }
+const everything: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 /** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
-const choosePageChanges = ({ changes }: FeedPage) => {
+const choosePageChanges = ({ changes }: ChangeFeedPage) => {
   const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
   return Math.max(1, Math.min(maxPageChanges, Math.floor((targetPageBytes * changes.length) / Math.max(1, bytes)) || 1))
 }
@@ -189,16 +194,16 @@ export class ChangeStream extends Context.Service<ChangeStream, {
     ChangeStream,
     Effect.gen(function* () {
       const { readPage } = yield* ChangeFeed
-      const readKeysInUse = yield* makeKeyAccountReader
+      const readKeysInUse = yield* makeAccountsByKeyReader
       const maxStreams = yield* MaxStreamsPerAccountConfig
       const limits = yield* ChangeStreamLimits
       const clock = yield* Clock.Clock
-      const now = yield* monotonicClock
+      const now = yield* makeMonotonicClock
 
       const streams = new Set<StreamState>()
       const hasStreams = yield* Latch.make()
       const hasLiveStreams = yield* Latch.make()
-      let recent: RecentChanges | undefined
+      let recent: RecentChangeBuffer | undefined
       let isStopping = false
 
       yield* initializeCounters(...Object.values(endedCounters))
@@ -222,7 +227,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const connection = yield* makePoolQueue(queueOptions)
       const pages = yield* makePoolQueue(queueOptions)
 
-      const readOwnPage = (place: FeedStart | undefined, filter: FeedFilter, limit: number) =>
+      const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
         pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
 
       // ---------------------------------------------------------------------------------------------------------------
@@ -260,7 +265,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const joinRecent = (stream: StreamState) => {
         if (recent === undefined) {
           if (stream.hasMore) return false
-          recent = makeRecentChanges(stream, limits.recentBytes)
+          recent = makeRecentChangeBuffer(stream, limits.recentBytes)
           hasLiveStreams.openUnsafe()
         }
         const next = recent.find(stream.end)
@@ -288,7 +293,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const startReading = Effect.fnUntraced(function* (stream: StreamState) {
         const { options: { filter }, pageChanges, scope } = stream
         const reading = yield* Effect.forkIn(
-          Effect.retry(readOwnPage(parseFeedStart(stream.cursor), filter, pageChanges), {
+          Effect.retry(readOwnPage(parseChangeFeedStart(stream.cursor), filter, pageChanges), {
             schedule: retryDelay,
             while: isUnavailable,
           }),
@@ -298,7 +303,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         reading.addObserver(() => stream.wake.openUnsafe())
       })
 
-      const takePage = (stream: StreamState, page: FeedPage) => {
+      const takePage = (stream: StreamState, page: ChangeFeedPage) => {
         stream.cursor = page.cursor
         stream.end = page.end
         stream.hasMore = page.hasMore
@@ -329,7 +334,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const sendHeartbeat = (stream: StreamState) => {
         const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
         stream.sentCursor = stream.cursor
-        return send(stream, encodeText(formatHeartbeatComment(id)), 0)
+        return send(stream, encodeText(formatSseHeartbeat(id)), 0)
       }
 
       const formatGap = (stream: StreamState, error: CursorExpired) =>
@@ -386,7 +391,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         yield* hasLiveStreams.await
         const followed = recent
         if (followed === undefined) return
-        const place = parseFeedStart(followed.getCursor())
+        const place = parseChangeFeedStart(followed.getCursor())
         const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
         // Meanwhile, all live streams may have ended, and new ones may have joined at a different position.
         if (followed !== recent) return
@@ -502,7 +507,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           next: 0,
           cursor: page.cursor,
           end: page.end,
-          sentCursor: place?._tag === "Cursor" ? formatFeedCursor(place) : undefined,
+          sentCursor: place?._tag === "Cursor" ? formatChangeFeedCursor(place) : undefined,
           sentAt: now(),
           sent: { bytes: 0, records: 0 },
           recorded: { bytes: 0, records: 0 },
@@ -514,8 +519,8 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (isStopping) end(stream, "server_stopping")
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)
-          const heartbeat = events === undefined ? "" : formatHeartbeatComment(undefined)
-          const start = send(stream, encodeText(reconnectDelayField + heartbeat), 0)
+          const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)
+          const start = send(stream, encodeText(sseReconnectDelayField + heartbeat), 0)
           return Buffer.concat([start, events ?? sendHeartbeat(stream)])
         })
         const following = Effect.map(pullNext(stream), (text) => [text] as const)

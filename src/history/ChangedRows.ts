@@ -4,13 +4,13 @@
  */
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { type LoadableDataset, loadableDatasets } from "../load/Datasets.ts"
-import { addedColumns, booleanColumn, nullableColumn, textColumn } from "../rows/Columns.ts"
+import { booleanColumn, nullableColumn, optInColumns, textColumn } from "../rows/Columns.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
-import { RowRecord } from "../rows/RowRecord.ts"
+import { BinaryRecord } from "../rows/RowRecord.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import type { ChangeKind } from "../v1/changes/Api.ts"
 
@@ -20,8 +20,8 @@ interface LoadedColumn {
 
 /** Response schemas for columns that data files have but responses do not, so that the models lack them. */
 const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
-  source: addedColumns.source,
-  source_links: addedColumns.source,
+  source: optInColumns.source,
+  source_links: optInColumns.source,
   recorded_at: nullableColumn(InstantColumn),
   anomaly_flagged: booleanColumn(""),
   tldr_text: textColumn(""),
@@ -60,7 +60,7 @@ const sqlRow = (columns: ReadonlyArray<string>, alias: string) =>
   `row(${columns.map((column) => `${alias}."${column}"`).join(", ")})`
 
 /** How late a row was corrected, and in which columns. */
-export interface Correction {
+export interface RowCorrection {
   /** The columns whose values differ, as in the field `changed` of the feed. */
   readonly changed: ReadonlyArray<string>
   /** Time from recording the replaced version to replacing it. Null if that version is older than the history. */
@@ -104,7 +104,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
       isPrepared: true,
       build: (parameter) => {
         const array = (read: (change: ChangeWithoutRows) => string) =>
-          parameter((changes) => arrayParameter(changes.map(read), OID.text))
+          parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
         const [live, past] = [sqlRow(columns, "live"), sqlRow(columns, "past")]
         return sql`
         select ${sql.literal(sqlRow(key, "key"))},
@@ -134,10 +134,10 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     })
 
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
-    record instanceof RowRecord ? write(record, position) : rowOutputBuffer.writeAscii("null", position)
+    record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeAscii("null", position)
 
   const listDifferences = (row: unknown, before: unknown) =>
-    row instanceof RowRecord && before instanceof RowRecord
+    row instanceof BinaryRecord && before instanceof BinaryRecord
       ? columns.filter((_, index) => !row.hasSameField(before, index))
       : []
 
@@ -146,8 +146,8 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     { cursor, kind, recordedAt }: ChangeWithoutRows,
     [keyRecord, row, before]: ReadonlyArray<unknown>,
   ): Uint8Array | undefined => {
-    const isComplete = (kind === "removed" || row instanceof RowRecord) &&
-      (kind === "added" || before instanceof RowRecord)
+    const isComplete = (kind === "removed" || row instanceof BinaryRecord) &&
+      (kind === "added" || before instanceof BinaryRecord)
     if (!isComplete) return undefined
     let end = rowOutputBuffer.writeAscii(
       `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
@@ -162,8 +162,8 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
   }
 
   /** Describes a correction from the values of `compileWithDelay`. Undefined if the history no longer has its rows. */
-  const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): Correction | undefined =>
-    row instanceof RowRecord && before instanceof RowRecord
+  const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): RowCorrection | undefined =>
+    row instanceof BinaryRecord && before instanceof BinaryRecord
       ? { changed: listDifferences(row, before), delaySeconds: typeof seconds === "number" ? seconds : null }
       : undefined
 

@@ -8,14 +8,14 @@ import { Database } from "../db/Database.ts"
 import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { changeKinds, feedDatasets, parseFeedStart } from "../v1/changes/Api.ts"
+import { changeFeedDatasets, changeKinds, parseChangeFeedStart } from "../v1/changes/Api.ts"
 import {
   classifyCorrectionDelay,
-  type CorrectionDelay,
-  correctionDelays,
+  type CorrectionDelayClass,
+  correctionDelayClasses,
   CorrectionsResponse,
 } from "../v1/corrections/Api.ts"
-import { ChangeFeed, type ChangeSummary } from "./ChangeFeed.ts"
+import { ChangeFeed, type RowChangeSummary } from "./ChangeFeed.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -24,7 +24,7 @@ import { ChangeFeed, type ChangeSummary } from "./ChangeFeed.ts"
 /** Maximum number of changes that one statement counts. */
 const maxBatch = 1_000
 
-const allChanges = { datasets: feedDatasets, tickers: undefined, kinds: undefined }
+const allChanges = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
@@ -35,7 +35,7 @@ const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
 }
 
-const countChanges = (changes: ReadonlyArray<ChangeSummary>) =>
+const countChanges = (changes: ReadonlyArray<RowChangeSummary>) =>
   countKeys(changes.map(({ correction, dataset, kind, recordedAt }) => ({
     dataset,
     day: recordedAt.slice(0, 10),
@@ -43,7 +43,7 @@ const countChanges = (changes: ReadonlyArray<ChangeSummary>) =>
     delay: correction === undefined ? "" : classifyCorrectionDelay(correction.delaySeconds),
   })))
 
-const countFields = (changes: ReadonlyArray<ChangeSummary>) =>
+const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
   countKeys(
     changes.flatMap(({ correction, dataset, recordedAt }) =>
       (correction?.changed ?? []).map((field) => ({ dataset, month: `${recordedAt.slice(0, 7)}-01`, field }))
@@ -54,13 +54,13 @@ const countFields = (changes: ReadonlyArray<ChangeSummary>) =>
  * Counts the next changes of the feed, at most `limit`. Returns whether there may be more.
  * One statement adds the counts and moves the cursor, unless another process has moved it in the meantime.
  */
-export const countNextChanges = Effect.fnUntraced(function* (limit = maxBatch) {
+export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
   const { summarizePage } = yield* ChangeFeed
   const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
   if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
   const { cursor } = place
-  const page = yield* summarizePage(cursor === null ? undefined : parseFeedStart(cursor), allChanges, limit).pipe(
+  const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChanges, limit).pipe(
     Effect.catchTag("CursorExpired", ({ error }) =>
       Effect.andThen(
         Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
@@ -92,7 +92,7 @@ export const countNextChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   return page.hasMore && result?.counted === true
 })
 
-const countAllChanges = Effect.suspend(() => countNextChanges()).pipe(
+const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
   Effect.repeat({ while: (hasMore) => hasMore }),
   Effect.asVoid,
   Effect.mapError((error) => ({ message: "error" in error ? error.error.message : error.message })),
@@ -118,7 +118,7 @@ const Counts = Schema.Struct({
   changes: Schema.Array(Schema.Struct({
     dataset: Schema.String,
     kind: Schema.Literals(changeKinds),
-    delay: Schema.Literals(["", ...correctionDelays]),
+    delay: Schema.Literals(["", ...correctionDelayClasses]),
     total: Schema.Int,
     last_30_days: Schema.Int,
   })),
@@ -168,12 +168,13 @@ export class CorrectionCountReader extends Context.Service<CorrectionCountReader
         )
         if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
         const { changes, counted_until, fields, since } = counts
-        const results = feedDatasets.map((dataset) => {
+        const results = changeFeedDatasets.map((dataset) => {
           const found = changes.filter((change) => change.dataset === dataset)
           const makeCounts = (period: "last_30_days" | "total") => {
             const count = (kind: string) =>
               found.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
-            const countDelay = (delay: CorrectionDelay) => found.find((change) => change.delay === delay)?.[period] ?? 0
+            const countDelay = (delay: CorrectionDelayClass) =>
+              found.find((change) => change.delay === delay)?.[period] ?? 0
             return {
               added: count("added"),
               corrected: count("corrected"),

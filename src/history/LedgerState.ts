@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 
 /** Moments are times in UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, which sort as text. */
 const LedgerRow = Schema.Struct({
@@ -13,7 +13,7 @@ const LedgerRow = Schema.Struct({
   earliest: Schema.String,
 })
 
-export interface LedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earliest"> {
+export interface TransactionLedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earliest"> {
   /** Start of the poll, in monotonic milliseconds. */
   readonly polledAt: number
   readonly settled: string | undefined
@@ -28,18 +28,18 @@ const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-
  * Makes a function that polls the ledger. A transaction holds an exclusive advisory lock from before it reads its time
  * until its commit is visible. So while the lock is free, every transaction up to the time of the clock is visible.
  */
-export const makeLedgerPoll = (sql: SqlClient.SqlClient) => {
+export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
   const query = sql.literal(`
     with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
     select ${toMoment("clock_timestamp()")} as clock, ${toMoment("earliest")} as earliest,
       case when is_free then ${toMoment("clock_timestamp() - interval '1 microsecond'")} end as settled
     from lock cross join history.beginning
   `)
-  return Effect.fnUntraced(function* (previous: LedgerState | undefined) {
-    const now = yield* monotonicClock
+  return Effect.fnUntraced(function* (previous: TransactionLedgerState | undefined) {
+    const now = yield* makeMonotonicClock
     const polledAt = now()
     const [row] = yield* decodeLedger(sql`${query}`)
     if (row === undefined) return undefined
-    return { ...row, polledAt, settled: row.settled ?? previous?.settled } satisfies LedgerState
+    return { ...row, polledAt, settled: row.settled ?? previous?.settled } satisfies TransactionLedgerState
   })
 }

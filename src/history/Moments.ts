@@ -7,9 +7,9 @@ import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { AsOfTooEarly, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import type { LedgerState } from "./LedgerState.ts"
+import type { TransactionLedgerState } from "./LedgerState.ts"
 
 /** A moment in the past, and the transactions that had committed by then. */
 export interface ResolvedMoment {
@@ -76,11 +76,11 @@ export class MomentResolver extends Context.Service<MomentResolver, {
       const sql = yield* SqlClient.SqlClient
       const { readValues } = yield* Database
       const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
-      const now = yield* monotonicClock
+      const now = yield* makeMonotonicClock
       const resolved = new LRUCache<string, { readonly found: ResolvedMoment; requests: number }>({ max: maxMoments })
 
       /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
-      const estimateClock = ({ clock, polledAt }: LedgerState) => Date.parse(clock) + now() - polledAt
+      const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
 
       const waitUntilSettled = (
         moment: string,

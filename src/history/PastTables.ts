@@ -14,7 +14,7 @@ const TableShape = Schema.Struct({
   table: Schema.String,
   /** The quoted names, separated by commas. */
   columns: Schema.String,
-  /** Whether at most `MaxSortedRows` current rows of the table are visible at the requested time. */
+  /** Whether at most `MaxSortedPastRows` current rows of the table are visible at the requested time. */
   has_few_rows: Schema.Boolean,
   /** Whether the same is true of the earlier versions of the table's rows. */
   has_few_versions: Schema.Boolean,
@@ -22,7 +22,7 @@ const TableShape = Schema.Struct({
 type TableShape = typeof TableShape.Type
 
 /** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
-export const MaxSortedRows = Context.Reference<number>("tickerline/history/MaxSortedRows", {
+export const MaxSortedPastRows = Context.Reference<number>("tickerline/history/MaxSortedRows", {
   defaultValue: () => 20_000,
 })
 
@@ -35,7 +35,7 @@ const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_
 
 /**
  * Returns the SQL conditions for a version that is visible at the requested time: recorded by then, and replaced later.
- * The values need no escaping, because they come from the database and `parseAsOf`.
+ * The values need no escaping, because they come from the database and `parseAsOfTime`.
  */
 const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined
@@ -71,9 +71,9 @@ const addTables = (text: string, tables: ReadonlyArray<string>) =>
     : `with ${tables.join(", ")} ${text}`
 
 /** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
-export const makePastTableRewriters = Effect.gen(function* () {
+export const makePastStatementRewriters = Effect.gen(function* () {
   const { readValues } = yield* Database
-  const fewRows = yield* MaxSortedRows
+  const fewRows = yield* MaxSortedPastRows
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
   const decodeShapes = decodePositionalRows(TableShape)
 

@@ -1,5 +1,5 @@
 /** The newest changes of the feed as Server-Sent Events, which all streams of the process share. */
-import type { FeedChange, FeedFilter, FeedPage, FeedPosition } from "./ChangeFeed.ts"
+import type { ChangeFeedEntry, ChangeFeedFilter, ChangeFeedPage, ChangeFeedPosition } from "./ChangeFeed.ts"
 
 const textEncoder = new TextEncoder()
 
@@ -9,11 +9,11 @@ const changeOverhead = 512
 /** Maximum number of filters whose selection from the newest batch is kept. */
 const maxSelections = 16
 
-export const isLaterPosition = (left: FeedPosition, right: FeedPosition) =>
+export const isLaterFeedPosition = (left: ChangeFeedPosition, right: ChangeFeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
 /** Encodes changes as Server-Sent Events. */
-export const encodeChangeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Batch, "text" | "ends"> => {
+export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pick<Batch, "text" | "ends"> => {
   const newline = textEncoder.encode("\n\n")
   const ends: Array<number> = []
   let length = 0
@@ -30,10 +30,10 @@ export const encodeChangeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Bat
 export interface ChangeMatcher {
   /** Equal for equal filters. */
   readonly key: string
-  readonly matches: (change: FeedChange) => boolean
+  readonly matches: (change: ChangeFeedEntry) => boolean
 }
 
-export const makeChangeMatcher = ({ datasets, kinds, tickers }: FeedFilter): ChangeMatcher => {
+export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter): ChangeMatcher => {
   const wantedDatasets = new Set(datasets)
   const wantedKinds = kinds === undefined ? undefined : new Set(kinds)
   const wantedTickers = tickers === undefined ? undefined : new Set(tickers)
@@ -46,27 +46,30 @@ export const makeChangeMatcher = ({ datasets, kinds, tickers }: FeedFilter): Cha
 }
 
 /** The events that a stream sends for a batch. */
-export interface SelectedEvents {
+export interface SelectedChangeEvents {
   readonly text: Uint8Array
   readonly count: number
   /** The cursor of the last event; undefined if there is none. */
   readonly cursor: string | undefined
 }
 
-const nothing: SelectedEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
+const nothing: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
 
 interface Batch {
-  readonly changes: ReadonlyArray<FeedChange>
+  readonly changes: ReadonlyArray<ChangeFeedEntry>
   readonly text: Uint8Array
   /** Where each event ends in the text. */
   readonly ends: ReadonlyArray<number>
   readonly cursor: string
-  readonly end: FeedPosition
+  readonly end: ChangeFeedPosition
   /** Selections by the key of their filter. Kept only for the newest batch, which most streams send at once. */
-  readonly selections: Map<string, SelectedEvents>
+  readonly selections: Map<string, SelectedChangeEvents>
 }
 
-const select = ({ changes, ends, text }: Batch, isSelected: (change: FeedChange) => boolean): SelectedEvents => {
+const select = (
+  { changes, ends, text }: Batch,
+  isSelected: (change: ChangeFeedEntry) => boolean,
+): SelectedChangeEvents => {
   const parts: Array<Uint8Array> = []
   let cursor: string | undefined
   for (const [index, change] of changes.entries()) {
@@ -84,13 +87,13 @@ export interface RecentChangesPosition {
   next: number
   /** The cursor after which the stream continues. */
   cursor: string
-  end: FeedPosition
+  end: ChangeFeedPosition
 }
 
 const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
 
 /** Keeps the newest pages of the feed after `from`, up to about `maxBytes` of memory. */
-export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxBytes: number) => {
+export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "end">, maxBytes: number) => {
   const batches: Array<Batch> = []
   let firstNumber = 0
   let bytes = 0
@@ -108,8 +111,8 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
   }
 
   /** Adds the next page. Above the limit, drops the oldest pages, but never the newest one. */
-  const append = ({ changes, ...page }: FeedPage) => {
-    if (!isLaterPosition(page.end, end)) return
+  const append = ({ changes, ...page }: ChangeFeedPage) => {
+    if (!isLaterFeedPosition(page.end, end)) return
     batches.at(-1)?.selections.clear()
     cursor = page.cursor
     end = page.end
@@ -120,25 +123,25 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
   }
 
   /** Returns the number of the batch with which a stream at this position continues; undefined if it was dropped. */
-  const find = (place: FeedPosition) => {
-    if (isLaterPosition(start, place)) return undefined
-    const index = batches.findIndex((batch) => isLaterPosition(batch.end, place))
+  const find = (place: ChangeFeedPosition) => {
+    if (isLaterFeedPosition(start, place)) return undefined
+    const index = batches.findIndex((batch) => isLaterFeedPosition(batch.end, place))
     return firstNumber + (index < 0 ? batches.length : index)
   }
 
   /** Moves a stream past one batch. Returns the batch's matching events; undefined if there is no further batch. */
-  const take = (place: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedEvents | undefined => {
+  const take = (place: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedChangeEvents | undefined => {
     const batch = batches[place.next - firstNumber]
     if (batch === undefined) return undefined
     const previous = place.end
     place.next += 1
-    if (!isLaterPosition(batch.end, previous)) return nothing
+    if (!isLaterFeedPosition(batch.end, previous)) return nothing
     place.end = batch.end
     place.cursor = batch.cursor
     const [first] = batch.changes
     // The stream has read the beginning of the batch from the database. Those changes are skipped.
-    if (first !== undefined && !isLaterPosition(first, previous)) {
-      return select(batch, (change) => isLaterPosition(change, previous) && matches(change))
+    if (first !== undefined && !isLaterFeedPosition(first, previous)) {
+      return select(batch, (change) => isLaterFeedPosition(change, previous) && matches(change))
     }
     const known = batch.selections.get(key)
     if (known !== undefined) return known
@@ -157,4 +160,4 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
   }
 }
 
-export type RecentChanges = ReturnType<typeof makeRecentChanges>
+export type RecentChangeBuffer = ReturnType<typeof makeRecentChangeBuffer>

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpBody, HttpMiddleware, HttpPlatform, HttpServerResponse } from "effect/http"
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
-import { addEncodingToVary } from "./ConditionalRequests.ts"
+import { addAcceptEncodingToVary } from "./ConditionalRequests.ts"
 
 /** Compresses at low levels, because these save the most bytes of JSON rows per millisecond. */
 const compress = HttpMiddleware.compression({
@@ -65,7 +65,7 @@ const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPl
         (bytes) =>
           HttpServerResponse.setHeaders(
             HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
-            { "content-encoding": algorithm, vary: addEncodingToVary(headers["vary"]) },
+            { "content-encoding": algorithm, vary: addAcceptEncodingToVary(headers["vary"]) },
           ),
       )
     },

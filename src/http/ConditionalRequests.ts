@@ -8,18 +8,18 @@ export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base6
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
-export const addEncodingToVary = (vary = "") =>
+export const addAcceptEncodingToVary = (vary = "") =>
   vary === "" || /accept-encoding/i.test(vary) ? vary || "Accept-Encoding" : `${vary}, Accept-Encoding`
 
 /**
  * Adds the content encoding to `ETag`, and `Accept-Encoding` to `Vary`.
  * Effect's compression does not add `Vary` to a 304, which has no body but needs the same `Vary` as its 200.
  */
-export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
+export const addEncodingToEtagAndVary = (response: HttpServerResponse.HttpServerResponse) => {
   const { "content-encoding": encoding, etag, vary } = response.headers
   return etag === undefined ? response : HttpServerResponse.setHeaders(response, {
     ETag: encoding === undefined ? etag : addEncodingToEtag(etag.replace(/^W\//, ""), encoding),
-    Vary: addEncodingToVary(vary),
+    Vary: addAcceptEncodingToVary(vary),
   })
 }
 

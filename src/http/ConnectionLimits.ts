@@ -6,7 +6,7 @@ import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import {
-  getParserErrorStatus,
+  getHttpParserErrorStatus,
   maxHeaderCount,
   maxRequestBodyBytes,
   maxRequestHeadBytes,
@@ -188,7 +188,7 @@ export const makeHttpServer = (
   server.on("connect", (_request, socket) => reject(socket, 400))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else reject(socket, getParserErrorStatus(error))
+    else reject(socket, getHttpParserErrorStatus(error))
   })
   server.on("connection", (socket) => {
     const queue: Array<QueueEntry> = []

@@ -1,11 +1,11 @@
 /** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, none may. */
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { corsExposedHeaders } from "../rules/ResponseHeaders.ts"
+import { corsExposedHeaderNames } from "../rules/ResponseHeaders.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 
 /** The methods that every endpoint supports. The MCP server supports POST instead. */
-export const endpointMethods = "GET, HEAD"
+export const allowedEndpointMethods = "GET, HEAD"
 
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
@@ -27,7 +27,7 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
 )
 
 const apiHeaders = {
-  "Access-Control-Allow-Methods": endpointMethods,
+  "Access-Control-Allow-Methods": allowedEndpointMethods,
   "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match, Last-Event-ID",
 }
 
@@ -44,7 +44,7 @@ const makeCorsHeaders = (
   origin === undefined || !origins.includes(origin) ? {} : {
     "Access-Control-Allow-Origin": origin,
     ...(decodePath(url) === mcpPath ? mcpHeaders : apiHeaders),
-    "Access-Control-Expose-Headers": corsExposedHeaders.join(", "),
+    "Access-Control-Expose-Headers": corsExposedHeaderNames.join(", "),
     "Access-Control-Max-Age": "86400",
   }
 

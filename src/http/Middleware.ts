@@ -2,14 +2,14 @@
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { getUncompressedBodySize } from "../accounts/billing/Pricing.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
 import * as Deprecation from "../rules/Deprecation.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import { makeCompressionMiddleware } from "./Compression.ts"
-import { addEncodingToValidators } from "./ConditionalRequests.ts"
-import { endpointMethods, makeCorsHeaderSetter } from "./Cors.ts"
+import { addEncodingToEtagAndVary } from "./ConditionalRequests.ts"
+import { allowedEndpointMethods, makeCorsHeaderSetter } from "./Cors.ts"
 import { makeRequestContext, RequestContext } from "./RequestContext.ts"
 import { ResponseCache } from "./ResponseCache.ts"
 import { addExportTrailers } from "./Trailers.ts"
@@ -23,7 +23,7 @@ export const DocumentationPaths = Context.Reference<ReadonlySet<string>>("ticker
 /** Headers that depend on the status (§7.2, errors). */
 const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
-  405: { Allow: endpointMethods },
+  405: { Allow: allowedEndpointMethods },
   503: { "Retry-After": "5" },
 }
 
@@ -52,15 +52,15 @@ const addHeaders = (context: RequestContext, base: string, response: HttpServerR
 }
 
 /** Returns the outermost middleware. `pages` contains the documentation paths. */
-export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: ReadonlySet<string>) {
+export const makeOutermostMiddleware = Effect.fnUntraced(function* (pages: ReadonlySet<string>) {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaderSetter
   const compress = yield* makeCompressionMiddleware
   const responseCache = yield* ResponseCache
   const metrics = yield* RequestMetrics
   const clock = yield* Clock.Clock
-  const monotonicNow = yield* monotonicClock
-  Option.map(yield* Deprecation.VersionDeprecation, Deprecation.validateDeprecation)
+  const monotonicNow = yield* makeMonotonicClock
+  Option.map(yield* Deprecation.ApiVersionDeprecation, Deprecation.validateDeprecation)
 
   const makeContext = (request: HttpServerRequest.HttpServerRequest) =>
     makeRequestContext({
@@ -94,7 +94,7 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
         return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
           // The handlers below run in reverse order: first `complete`, then the compression, then the response cache.
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => responseCache.store(request, addEncodingToValidators(response), context))
+            Effect.sync(() => responseCache.store(request, addEncodingToEtagAndVary(response), context))
           ),
           compress,
           HttpEffect.withPreResponseHandler((_, response) =>
@@ -106,7 +106,7 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
 })
 
 const middleware = HttpRouter.middleware(
-  Effect.map(Effect.flatMap(DocumentationPaths, makeRequestMiddleware), (wrap) => (httpApp) => wrap(httpApp)),
+  Effect.map(Effect.flatMap(DocumentationPaths, makeOutermostMiddleware), (wrap) => (httpApp) => wrap(httpApp)),
   { global: true },
 )
 

@@ -27,7 +27,7 @@ export const protocolErrorMessages: Readonly<Record<number, string>> = {
     `${maxHeaderCount} headers. Send a shorter request.`,
 }
 
-export const getParserErrorStatus = ({ code }: NodeJS.ErrnoException) =>
+export const getHttpParserErrorStatus = ({ code }: NodeJS.ErrnoException) =>
   code === "HPE_HEADER_OVERFLOW" ? 431 : code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
 
 const makeCounter = (status: string) =>

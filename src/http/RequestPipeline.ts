@@ -11,13 +11,13 @@ import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { Authenticator } from "../accounts/keys/AuthenticationLayer.ts"
 import { Api, PublicApi } from "../Api.ts"
 import { AsOfReader } from "../history/AsOf.ts"
-import { readAsOf } from "../rules/AsOfParameter.ts"
+import { readAsOfParameter } from "../rules/AsOfParameter.ts"
 import { AsOfTime } from "../rules/Dates.ts"
-import { makeDeprecationCheck } from "../rules/Deprecation.ts"
-import { EndpointTables } from "../rules/EndpointAnnotations.ts"
-import { makeQueryValidationError, queryParseOptions, type SearchParameters } from "../rules/Validation.ts"
+import { makeRouteAndDeprecationStep } from "../rules/Deprecation.ts"
+import { TablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
+import { makeQueryValidationError, queryParseOptions, type RawSearchParameters } from "../rules/Validation.ts"
 import { type ApiError, respondToFailures } from "./ErrorResponses.ts"
-import { makeRequestMiddleware } from "./Middleware.ts"
+import { makeOutermostMiddleware } from "./Middleware.ts"
 
 type HttpApp<E = never, R = never> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
@@ -33,7 +33,7 @@ export interface PipelineEndpoint {
   /** The path after `/v1`, with a leading slash. */
   readonly path: string
   /** Decodes the parameters of a request. Succeeds with the function that responds to the request. */
-  readonly decode: (parameters: SearchParameters) => Effect.Effect<Responder, Schema.SchemaError>
+  readonly decode: (parameters: RawSearchParameters) => Effect.Effect<Responder, Schema.SchemaError>
 }
 
 /** Makes an endpoint whose parameters are decoded with the schema `query`. */
@@ -84,7 +84,7 @@ export const matchEndpointsWithContract = (endpoints: ReadonlyArray<PipelineEndp
   return matched
 }
 
-type Handler = (parameters: SearchParameters) => HttpApp
+type Handler = (parameters: RawSearchParameters) => HttpApp
 
 export class RequestPipeline extends Context.Service<RequestPipeline, {
   /** Returns the app that serves the endpoints of the pipeline, and passes all other requests to the router. */
@@ -98,18 +98,18 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const authorize = yield* makeRequestAuthorizer
         const { limitExport, requireCredit } = yield* makeBillingChecks
         const { readAt } = yield* AsOfReader
-        const wrap = yield* makeRequestMiddleware(new Set())
+        const wrap = yield* makeOutermostMiddleware(new Set())
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
         const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
-          const checkDeprecation = makeDeprecationCheck(endpoint)
-          const tables = Context.get(endpoint.annotations, EndpointTables)
-          const respond = Effect.fnUntraced(function* (parameters: SearchParameters) {
+          const checkDeprecation = makeRouteAndDeprecationStep(endpoint)
+          const tables = Context.get(endpoint.annotations, TablesReadByEndpoint)
+          const respond = Effect.fnUntraced(function* (parameters: RawSearchParameters) {
             yield* checkDeprecation
             const account = yield* authenticate(yield* HttpServerRequest.HttpServerRequest)
             yield* authorize(account, endpoint)
             if (isPriced) yield* requireCredit(account, endpoint)
-            const moment = readAsOf(parameters)
+            const moment = readAsOfParameter(parameters)
             const decoding = Effect.mapError(
               decode(parameters),
               (error) => makeQueryValidationError(error, parameters, endpoint),

@@ -57,8 +57,8 @@ export const mcpPath = "/mcp"
 
 /** The former prefix of all endpoint paths. Requests to such paths are redirected to `/v1/` (§9.1, redirects). */
 export const legacyPathPrefix = "/enterprise/v1/"
-export const isLegacyTarget = (target: string) => target.startsWith(legacyPathPrefix)
+export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
 /** Returns the span name: the method, and the declared path or, for any unknown path, `other`. */
-export const getSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
+export const getRequestSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
   `${method} ${Option.match(findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`

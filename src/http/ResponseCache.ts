@@ -8,11 +8,11 @@ import { LRUCache } from "lru-cache"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import { canUseEndpoint, type CurrentAccount, hasCredit } from "../accounts/keys/Authentication.ts"
+import { canAccountUseEndpoint, type CurrentAccount, hasRemainingCredit } from "../accounts/keys/Authentication.ts"
 import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
 import { ApiKeyCache } from "../accounts/keys/ApiKeyCache.ts"
 import { AccountRateLimiter, type RateLimitResult } from "../accounts/limits/AccountRateLimiter.ts"
-import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
@@ -20,7 +20,7 @@ import { negotiatePageFormat } from "../rows/ListFormats.ts"
 import { getNextDateChange } from "../rules/Dates.ts"
 import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
-import { accountIndependentHeaders, perRequestHeaders } from "../rules/ResponseHeaders.ts"
+import { accountIndependentHeaderNames, perRequestHeaderNames } from "../rules/ResponseHeaders.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
 type AuthenticatedAccount = typeof CurrentAccount.Service
@@ -46,7 +46,7 @@ export interface CachedResponse extends EndpointAccess {
 
 /** Whether all headers of the response are known to be safe to cache. Unknown headers may be specific to an account. */
 const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
-  Object.keys(headers).every((name) => accountIndependentHeaders.has(name) || perRequestHeaders.has(name))
+  Object.keys(headers).every((name) => accountIndependentHeaderNames.has(name) || perRequestHeaderNames.has(name))
 
 /** Headers that a 304 omits. */
 const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
@@ -56,7 +56,7 @@ const selectHeaders = (
   isIncluded: (name: string) => boolean,
 ) =>
   Object.entries(headers).flatMap(([name, value]) =>
-    accountIndependentHeaders.has(name) && isIncluded(name) ? [name, value] : []
+    accountIndependentHeaderNames.has(name) && isIncluded(name) ? [name, value] : []
   )
 
 /** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
@@ -74,12 +74,12 @@ const isCacheable = ({ headers, method }: IncomingMessage) =>
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
 /** Makes a store of responses. Each is valid while its query result is current, but at most until midnight. */
-export const makeResponseStore = Effect.gen(function* () {
+export const makeCachedResponseStore = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   // The fast path creates no spans, so nothing is stored while tracing is on.
   const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
   const responses = new LRUCache<string, CachedResponse>({
-    maxSize: yield* CacheBytesConfig,
+    maxSize: yield* MaxCacheBytesConfig,
     sizeCalculation: estimateSize,
   })
   yield* registerGauge({
@@ -146,7 +146,7 @@ export const makeResponseStore = Effect.gen(function* () {
 
 export class ResponseCache extends Context.Service<ResponseCache, {
   /** Stores the response if its result came from the query cache. Returns the response unchanged. */
-  readonly store: Effect.Success<typeof makeResponseStore>["store"]
+  readonly store: Effect.Success<typeof makeCachedResponseStore>["store"]
   /** Sends a stored response, or calls `next`. */
   readonly respond: (request: IncomingMessage, response: ServerResponse, next: () => void) => void
 }>()("tickerline/http/ResponseCache") {
@@ -154,7 +154,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
     ResponseCache,
     Effect.gen(function* () {
       const recentKeys = yield* ApiKeyCache
-      const { find, store } = yield* makeResponseStore
+      const { find, store } = yield* makeCachedResponseStore
       const metering = yield* UsageMetering
       const rateLimit = yield* AccountRateLimiter
       const metrics = yield* RequestMetrics
@@ -168,8 +168,10 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)
         if (account === undefined || !metering.hasCapacity()) return undefined
-        const isAuthorized = [cached, ...cached.sources].every((endpoint) => canUseEndpoint(account, endpoint)) &&
-          hasCredit(account)
+        const isAuthorized = [cached, ...cached.sources].every((endpoint) =>
+          canAccountUseEndpoint(account, endpoint)
+        ) &&
+          hasRemainingCredit(account)
         return isAuthorized ? account : undefined
       }
 

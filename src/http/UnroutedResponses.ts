@@ -1,39 +1,39 @@
 /** Responses that no endpoint produces: 301, 400, 404, 405, 410 for a removed API version, and responses to OPTIONS. */
 import { Effect, Layer, Option, Predicate } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
+import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { BadRequest, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
 import * as Deprecation from "../rules/Deprecation.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
-import { endpointMethods } from "./Cors.ts"
+import { allowedEndpointMethods } from "./Cors.ts"
 import { respondWithError } from "./ErrorResponses.ts"
-import { decodePath, isDecodableUrl, isLegacyTarget, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
+import { decodePath, isDecodableUrl, isLegacyRequestTarget, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
 
 type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ErrorResponse = HttpApp<never, never>
 
 /** Returns the 404 for an unknown path. It suggests the most similar path, if there is one. */
-export const makeNotFoundError = (path: string) => {
+export const makeUnknownPathError = (path: string) => {
   const message = `There is no endpoint at ${path.slice(0, 200)}.${
-    suggestEndpoint(path)
+    formatEndpointSuggestion(path)
   } GET /endpoints lists them all.`
   return new NotFound({ error: { message } })
 }
 
-export const respondNotFound = (path: string) => respondWithError(makeNotFoundError(path))
+export const respondToUnknownPath = (path: string) => respondWithError(makeUnknownPathError(path))
 
 const refuseMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): ErrorResponse => {
-  const knownPath = isLegacyTarget(target)
+  const knownPath = isLegacyRequestTarget(target)
     ? `${legacyPathPrefix}*`
     : pages.has(path)
     ? path
     : Option.getOrUndefined(findEndpoint(path))?.row.path
-  if (knownPath === undefined) return respondNotFound(path)
-  const message = `${knownPath} supports ${endpointMethods}, not ${method}.`
+  if (knownPath === undefined) return respondToUnknownPath(path)
+  const message = `${knownPath} supports ${allowedEndpointMethods}, not ${method}.`
   return respondWithError(new MethodNotAllowed({ error: { message } }))
 }
 
-const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: endpointMethods } })
+const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: allowedEndpointMethods } })
 
 const refuseRequest = (message: string) => Option.some(respondWithError(new BadRequest({ error: { message } })))
 
@@ -56,7 +56,7 @@ const respondBeforeRouting = (
   if (path === mcpPath) return Option.none()
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
   // No known path contains `;` or `#`. The router would treat the text after them as the query, and find an endpoint.
-  if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))
+  if (/[;#]/.test(path) && !isLegacyRequestTarget(url)) return Option.some(respondToUnknownPath(path))
   return method === "GET" || method === "HEAD" ? Option.none() : Option.some(refuseMethod(method, url, path, pages))
 }
 
@@ -80,7 +80,7 @@ export const respondOrRoute = <E, R>(
   pages: ReadonlySet<string>,
   httpApp: HttpApp<E, R>,
 ): HttpApp<E, R> =>
-  Effect.flatMap(Deprecation.VersionDeprecation, (versionDeprecation) => {
+  Effect.flatMap(Deprecation.ApiVersionDeprecation, (versionDeprecation) => {
     const path = decodePath(request.url)
     const unrouted = respondBeforeRouting(request, path, pages)
     const response = Option.isSome(unrouted) ? Effect.andThen(addEndpointDeprecation(path), unrouted.value) : undefined
@@ -98,13 +98,13 @@ const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
     "GET",
     `${legacyPathPrefix}*`,
     ({ url }) =>
-      isLegacyTarget(url)
+      isLegacyRequestTarget(url)
         ? Effect.succeed(HttpServerResponse.redirect(basePath + url.replace(legacyPathPrefix, "/v1/"), { status: 301 }))
-        : respondNotFound(decodePath(url)),
+        : respondToUnknownPath(decodePath(url)),
   )
 }))
 
-const unknownPaths = HttpRouter.add("GET", "/*", (request) => respondNotFound(decodePath(request.url)))
+const unknownPaths = HttpRouter.add("GET", "/*", (request) => respondToUnknownPath(decodePath(request.url)))
 
 /** The routes for the legacy prefix and for all unknown paths. */
 export const layer = Layer.merge(legacyRedirect, unknownPaths)

@@ -5,7 +5,7 @@
 import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
@@ -56,7 +56,7 @@ const makeFailureCounter = (job: string) =>
 
 /** Makes the loop that runs a job while this process holds its lease. `release` frees the lease for other processes. */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
-  const now = yield* monotonicClock
+  const now = yield* makeMonotonicClock
   const { every, name } = job
   const failureCount = makeFailureCounter(name)
   yield* initializeCounters(failureCount)
@@ -114,7 +114,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   { declare, take }: Pick<ReturnType<typeof makeJobLeaseStatements>, "declare" | "take">,
   jobs: ReadonlyArray<JobState>,
 ) {
-  const now = yield* monotonicClock
+  const now = yield* makeMonotonicClock
   let [areDeclared, isFailing] = [false, false]
 
   const renew = Effect.gen(function* () {
@@ -152,7 +152,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
-    const now = yield* monotonicClock
+    const now = yield* makeMonotonicClock
     const holder = SecureRandom.uuidV4Unsafe()
     const { holderCondition, release, ...statements } = makeJobLeaseStatements(sql, holder)
     const states: Array<JobState> = []

@@ -173,7 +173,7 @@ export const resolveLineageOfEvents = (events: Events): Lineage =>
   Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
 
 /** A requested CIK that belongs to none of the candidates. */
-export class UnknownCik extends Data.TaggedClass("UnknownCik")<{
+export class UnknownLineageCik extends Data.TaggedClass("UnknownCik")<{
   readonly cik: string
   readonly candidates: ReadonlyArray<LineageCandidate>
 }> {}
@@ -187,14 +187,14 @@ const hasCik = (chain: LineageChain): chain is LineageCandidate => chain.cik !==
 export const selectLineageCandidate = (
   lineage: Lineage,
   cik: string,
-): Result.Result<LineageCandidate, LineageConflict | UnknownCik> => {
+): Result.Result<LineageCandidate, LineageConflict | UnknownLineageCik> => {
   if (Result.isFailure(lineage) && lineage.failure.candidates.length === 0) return Result.fail(lineage.failure)
   const candidates = Result.match(lineage, {
     onSuccess: (chain) => chain !== undefined && hasCik(chain) ? [chain] : [],
     onFailure: (conflict) => conflict.candidates,
   })
   const selected = candidates.find((candidate) => candidate.cik === cik)
-  return selected === undefined ? Result.fail(new UnknownCik({ cik, candidates })) : Result.succeed(selected)
+  return selected === undefined ? Result.fail(new UnknownLineageCik({ cik, candidates })) : Result.succeed(selected)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /** Errors for symbols that do not resolve to one chain: 409 if ambiguous (§4.1, D21), 422 for an unknown CIK (D35). */
 import { Array } from "effect"
 import { AmbiguousTickerLineage, ValidationError } from "../rules/Errors.ts"
-import type { LineageConflict, UnknownCik } from "./Lineage.ts"
+import type { LineageConflict, UnknownLineageCik } from "./Lineage.ts"
 
 interface AmbiguousSymbol {
   readonly query_ticker: string
@@ -51,7 +51,7 @@ export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<A
 const maxNamedCandidates = 20
 
 /** Returns the 422 for a CIK that belongs to no candidate. The message names the candidates (D35). */
-export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownCik) => {
+export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownLineageCik) => {
   const names = candidates.slice(0, maxNamedCandidates)
     .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")
   const more = candidates.length > maxNamedCandidates ? ` and ${candidates.length - maxNamedCandidates} more` : ""

@@ -1,7 +1,7 @@
 /** Reads the eligible events (D19) of symbols and of all symbols connected with them (D20, components). */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
@@ -31,7 +31,7 @@ const makeEventReader = Effect.gen(function* () {
     isPrepared: true,
     build: (parameter) => {
       const today = parameter((query) => query.today)
-      const tickers = parameter((query) => arrayParameter(query.tickers, OID.text))
+      const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
       return sql`
         select requested.ticker, event.*
         from unnest(${tickers}::text[]) as requested (ticker) cross join lateral (

@@ -2,15 +2,21 @@
 import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
-import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
 import { AsOfTime, todayInChicago } from "../rules/Dates.ts"
 import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { type CompanyLineage, type Lineage, selectLineageCandidate, toCompanyLineage, UnknownCik } from "./Lineage.ts"
+import {
+  type CompanyLineage,
+  type Lineage,
+  selectLineageCandidate,
+  toCompanyLineage,
+  UnknownLineageCik,
+} from "./Lineage.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "./LineageErrors.ts"
 import { makeLineageFinder } from "./LineageEvents.ts"
 
 /** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
-export interface LineageRequest {
+export interface RequestedSymbol {
   readonly ticker: string
   readonly cik?: string | undefined
 }
@@ -56,7 +62,7 @@ const listSymbols = (ticker: string, lineage: Lineage) =>
 /** Memoized, because lists memoize what they derive from a company, and use the company object as the key. */
 const toCompany = Function.memoize(toCompanyLineage)
 
-const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
+const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>
   Result.map(
     cik === undefined ? lineage : selectLineageCandidate(lineage, cik),
     (chain): CompanyLineage =>
@@ -76,7 +82,7 @@ const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>)
 export class LineageResolver extends Context.Service<LineageResolver, {
   /** Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, with 422 if no candidate has the CIK. */
   readonly resolve: (
-    requests: Array.NonEmptyReadonlyArray<LineageRequest>,
+    requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
   ) => Effect.Effect<
     ResolvedLineages,
     AmbiguousTickerLineage | ValidationError | DataRefreshing | DatabasePoolTimeout
@@ -89,7 +95,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       const versions = yield* DatasetVersions
       const changes = versions.watchTables(["ticker_changes"])
       const cache = new LRUCache<string, CachedLineage>({
-        maxSize: Math.ceil((yield* CacheBytesConfig) * cacheShare),
+        maxSize: Math.ceil((yield* MaxCacheBytesConfig) * cacheShare),
         sizeCalculation: estimateSize,
       })
 
@@ -116,7 +122,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         return found
       })
 
-      const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<LineageRequest>) {
+      const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<RequestedSymbol>) {
         const moment = yield* AsOfTime
         // The past state of a table changes only if a failover lost transactions.
         const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
@@ -130,11 +136,11 @@ export class LineageResolver extends Context.Service<LineageResolver, {
           Result.isFailure(result) ? [{ query_ticker, failure: result.failure }] : []
         )
         const unknown = failures.flatMap(({ failure, query_ticker }) =>
-          failure instanceof UnknownCik ? [makeUnknownCikError(query_ticker, failure)] : []
+          failure instanceof UnknownLineageCik ? [makeUnknownCikError(query_ticker, failure)] : []
         )
         if (Array.isArrayNonEmpty(unknown)) return yield* unknown[0]
         const ambiguous = failures.flatMap(({ failure, query_ticker }) =>
-          failure instanceof UnknownCik ? [] : [{ query_ticker, conflict: failure }]
+          failure instanceof UnknownLineageCik ? [] : [{ query_ticker, conflict: failure }]
         )
         if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguousLineageError(ambiguous, requests.length > 1)
         return {

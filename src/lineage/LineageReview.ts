@@ -28,8 +28,8 @@ export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: O
   `${old_ticker} to ${new_ticker} on ${effective_date}`
 
 /** No estimated change matches the key, or several do. */
-export class ChangeNotReviewable
-  extends Schema.TaggedError<ChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
+export class TickerChangeNotReviewable
+  extends Schema.TaggedError<TickerChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
 
 export const listEstimatedTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -73,7 +73,7 @@ export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: Ticke
   const [first, ...others] = rows.filter(({ status }) => status === "estimated")
   if (first === undefined) {
     const statuses = Array.from(new Set(rows.map(({ status }) => status))).join(", ")
-    return yield* new ChangeNotReviewable({
+    return yield* new TickerChangeNotReviewable({
       message: statuses === ""
         ? `There is no change from ${
           formatTickerChange(key)
@@ -84,7 +84,7 @@ export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: Ticke
   }
   if (others.length === 0) return first
   const ciks = [first, ...others].map(({ cik }) => cik ?? "none").join(", ")
-  return yield* new ChangeNotReviewable({
+  return yield* new TickerChangeNotReviewable({
     message: `Several estimated changes go from ${formatTickerChange(key)}. Choose one with --cik: ${ciks}.`,
   })
 })
@@ -101,7 +101,7 @@ export const reviewTickerChange = Effect.fnUntraced(
     returning 1
   `
     if (decided.length > 0) return
-    return yield* new ChangeNotReviewable({
+    return yield* new TickerChangeNotReviewable({
       message:
         `The change from ${formatTickerChange({ old_ticker, new_ticker, effective_date })} has just been changed. ` +
         "To list the estimated changes, run: tickerline lineage review",

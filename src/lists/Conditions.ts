@@ -9,7 +9,7 @@ import {
   type QuerySchema,
 } from "../rules/FilterDeclarations.ts"
 import type { WithFollowedLineages } from "./FollowedLineages.ts"
-import { type PageQuery, PagingParameters } from "../rules/Paging.ts"
+import { PagingParameters, type PagingQuery } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
 
@@ -43,28 +43,28 @@ const assertText = (value: unknown) => assertType(Predicate.isString, value)
 const assertArray = (value: unknown) => assertType(Array.isArray, value)
 
 /** The decoded query of a list, with the resolved lineages if the list follows them. */
-export type DecodedListQuery = DecodedQuery & PageQuery & Partial<WithFollowedLineages>
+export type DecodedListQuery = DecodedQuery & PagingQuery & Partial<WithFollowedLineages>
 
 /** An SQL parameter whose value comes from the decoded query. */
-export type QueryParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
+export type ListStatementParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
 
 /**
  * Returns the number of SQL parameters for a list of values: the next power of two, so that 1 to 128 values need only
  * eight statements. The last value is repeated. A single array parameter would hide the number from the planner.
  */
-export const padParameterCount = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
+export const countPaddedParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
 interface ConditionOptions {
   /** Whether the request also filters by ticker. */
   readonly hasTicker?: boolean
-  /** The number of SQL parameters for a list of values, from `padParameterCount`; 1 by default. */
+  /** The number of SQL parameters for a list of values, from `countPaddedParameters`; 1 by default. */
   readonly listParameters?: number
 }
 
 /** Builds the conditions of a column, with a parameter in place of the value. */
-type ConditionBuilder = (column: string, parameter: QueryParameter, options?: ConditionOptions) => Fragments
+type ConditionBuilder = (column: string, parameter: ListStatementParameter, options?: ConditionOptions) => Fragments
 
-const listElements = (list: QueryParameter, { listParameters = 1 }: ConditionOptions = {}) => {
+const listElements = (list: ListStatementParameter, { listParameters = 1 }: ConditionOptions = {}) => {
   const values = list.map(assertArray)
   return Array.from(
     { length: listParameters },
@@ -103,9 +103,10 @@ export const makeFilterConditionBuilders = (
     return [sql`${sql(column)} ${sql.literal(comparison)} ${exact}`]
   }
 
-  const midnight = (day: QueryParameter) => sql`${day.map((text) => `${assertText(text)} 00:00:00-05:00`)}::timestamptz`
-  const pattern = (part: QueryParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
-  const lower = (text: QueryParameter<string>) => sql`lower(${text}::text)`
+  const midnight = (day: ListStatementParameter) =>
+    sql`${day.map((text) => `${assertText(text)} 00:00:00-05:00`)}::timestamptz`
+  const pattern = (part: ListStatementParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
+  const lower = (text: ListStatementParameter<string>) => sql`lower(${text}::text)`
 
   return {
     equals: (column, value) => [sql`${sql(column)} = ${value.map((exact) => assertType(isTextOrBoolean, exact))}`],
@@ -166,7 +167,7 @@ export const compileFilterConditions = (
         // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
         name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
           hasTicker: ticker !== undefined,
-          listParameters: Array.isArray(value) ? padParameterCount(value) : 1,
+          listParameters: Array.isArray(value) ? countPaddedParameters(value) : 1,
         }),
     }]
   })

@@ -12,8 +12,8 @@ import {
   type ServerState,
   serverStateTtlMillis,
 } from "../db/replicas/ServerState.ts"
-import { type LedgerState, makeLedgerPoll } from "../history/LedgerState.ts"
-import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { makeTransactionLedgerPoll, type TransactionLedgerState } from "../history/LedgerState.ts"
+import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { repeatInBackground } from "../observability/BackgroundFibers.ts"
@@ -43,7 +43,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   /** Returns the time of the last change to one of the tables, Unix seconds; undefined if none has ever changed. */
   readonly getLastChange: (tables: ReadonlyArray<string>) => number | undefined
   /** Returns the last polled state of the ledger of changes; undefined before the first successful poll. */
-  readonly getLedger: () => LedgerState | undefined
+  readonly getLedger: () => TransactionLedgerState | undefined
   /** Returns the id of PostgreSQL's timeline, which changes with every failover; undefined while it is unknown. */
   readonly getTimeline: () => string | undefined
   /** Completes after the next successful poll. */
@@ -54,16 +54,16 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   static readonly layer = Layer.effect(
     DatasetVersions,
     Effect.gen(function* () {
-      const now = yield* monotonicClock
+      const now = yield* makeMonotonicClock
       const { config } = yield* DirectConnectionConfig
       const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
-      const readLedger = makeLedgerPoll(sql)
+      const readLedger = makeTransactionLedgerPoll(sql)
       const readState = makeServerPoll(sql)
       const readRouter = yield* ReadRouter
       yield* initializeCounters(failedPolls)
       const scope = yield* Effect.scope
       let state: ServerState | undefined
-      let ledger: LedgerState | undefined
+      let ledger: TransactionLedgerState | undefined
       let polled = Deferred.makeUnsafe<void>()
       let isFailing = false
 

@@ -3,11 +3,11 @@
  * from the table. This is about a hundred times faster than also reading the earlier rows from the table.
  */
 import type { SqlClient, Statement } from "effect/sql"
-import type { QueryParameter } from "./Conditions.ts"
+import type { ListStatementParameter } from "./Conditions.ts"
 import type { SymbolPeriodClauses } from "./PeriodClauses.ts"
 
 /** The smallest offset of a deep page. Below it, looking up each row by its key costs more than it saves. */
-export const minDeepOffset = 1_000
+export const minDeepPageOffset = 1_000
 
 /** Order and position of a page. */
 export interface PageClauses {
@@ -18,8 +18,8 @@ export interface PageClauses {
   /** Builds `order by …`, for a statement whose limit is in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
   readonly limit: number
-  readonly offset: QueryParameter<number>
-  /** Whether the offset is at least `minDeepOffset`. */
+  readonly offset: ListStatementParameter<number>
+  /** Whether the offset is at least `minDeepPageOffset`. */
   readonly isDeep: boolean
 }
 

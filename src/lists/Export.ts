@@ -8,9 +8,9 @@ import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import {
   digestHeaderName,
   type ExportFormat,
-  formatDigest,
+  formatDigestHeader,
   listContentTypes,
-  makeFileHeaders,
+  makeListFileHeaders,
 } from "../rows/ListFormats.ts"
 import { makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { redactApiKeys } from "../rules/Errors.ts"
@@ -145,7 +145,7 @@ const splitChunk = ({ bytes, results }: ExportChunk): ReadonlyArray<ExportChunk>
   })
 
 const makeHeaders = (format: ExportOptions["format"], rows: number | undefined, route: string | undefined) => ({
-  ...makeFileHeaders({ format, rows }, route),
+  ...makeListFileHeaders({ format, rows }, route),
   "Cache-Control": "private, no-store",
 })
 
@@ -218,7 +218,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
     return chunk.bytes
   })
   const complete = Effect.sync(() => {
-    streamedExport.trailers[digestHeaderName] = formatDigest(hash.digest("base64"))
+    streamedExport.trailers[digestHeaderName] = formatDigestHeader(hash.digest("base64"))
     end(200)
   })
   const readNextChunk = Effect.catch(readChunk, ({ message }) => abort(503, message)).pipe(

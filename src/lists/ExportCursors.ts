@@ -16,10 +16,10 @@ import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import { type RowRecord, toRowRecords } from "../rows/RowRecord.ts"
+import { type BinaryRecord, toBinaryRecords } from "../rows/RowRecord.ts"
 
 /** Maximum number of concurrent exports. */
-export const MaxExportsConfig = Config.schema(
+export const MaxConcurrentExportsConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
   "WHOLE_LISTS",
 ).pipe(Config.withDefault(4))
@@ -33,7 +33,7 @@ export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
   /** Returns the next rows, at most `count`. */
-  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<RowRecord>, SqlError.SqlError>
+  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<BinaryRecord>, SqlError.SqlError>
   /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
 }
@@ -88,7 +88,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const reactivity = yield* Reactivity.Reactivity
       const withReadPolicies = yield* makeReadPolicies
       const connectToPrimary = PgClient.makeClient(config)
-      const maxExports = yield* MaxExportsConfig
+      const maxExports = yield* MaxConcurrentExportsConfig
       const maxPerAccount = Math.ceil(maxExports / 2)
       let refusedCount = 0
       const { acquireScoped, permitsInUse } = yield* makePoolQueue({
@@ -136,7 +136,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
               duration: readTimeout,
               orElse: () => Effect.fail(unresponsiveError),
             }),
-            toRowRecords,
+            toBinaryRecords,
           )
         return { rows: rowCount, fetch, seek }
       })

@@ -1,8 +1,8 @@
 /** Encodes the rows of an export as a file. */
 import type { ExportFormat } from "../rows/ListFormats.ts"
 import { makeParquetWriter } from "./ParquetWriter.ts"
-import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { RowRecord } from "../rows/RowRecord.ts"
+import { makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import type { BinaryRecord } from "../rows/RowRecord.ts"
 
 export interface ExportChunk {
   /** Empty if the bytes that were encoded are still buffered. */
@@ -12,12 +12,12 @@ export interface ExportChunk {
 }
 
 /** Encodes the next rows. Each step of the iterator encodes one chunk, so other requests can run between the steps. */
-export type WriteExportRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Iterable<ExportChunk>
+export type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<ExportChunk>
 
 const makeParquetExportWriter = (
   encoder: ResultEncoder,
   metadata: Readonly<Record<string, string>>,
-): WriteExportRows => {
+): ExportRowsWriter => {
   const writeRows = makeParquetWriter(encoder.models, encoder.columns, metadata)
   const countResults = makeResultCounter(encoder)
   let buffered = 0
@@ -36,8 +36,8 @@ export const makeExportWriter = (
   encoder: ResultEncoder,
   format: ExportFormat,
   metadata: Readonly<Record<string, string>>,
-): WriteExportRows => {
+): ExportRowsWriter => {
   if (format === "parquet") return makeParquetExportWriter(encoder, metadata)
-  const writeChunk = makeFileWriter(encoder, format)
+  const writeChunk = makeCsvOrNdjsonWriter(encoder, format)
   return (rows, isLast) => [writeChunk(rows, isLast)]
 }

@@ -15,7 +15,7 @@ interface OwnedInterval extends Interval {
   readonly owner: string
 }
 
-export interface FollowedInterval extends OwnedInterval {
+export interface FollowedSymbolInterval extends OwnedInterval {
   /** 0 for the newest periods. All periods of one rank are later than all periods of the next rank. */
   readonly rank: number
 }
@@ -24,9 +24,9 @@ export class FollowedLineages extends Data.Class<{
   /** The entry of `X-Lineage` for each company. */
   readonly names: ReadonlyArray<string>
   /** Sorted by rank. The periods of one symbol do not overlap. */
-  readonly periods: ReadonlyArray<FollowedInterval>
+  readonly periods: ReadonlyArray<FollowedSymbolInterval>
   /** The days on which none of the companies used the symbol. Rows of these days are omitted, but counted. */
-  readonly gaps: ReadonlyArray<FollowedInterval>
+  readonly gaps: ReadonlyArray<FollowedSymbolInterval>
 }> {
   /** Keys of the query cache contain only the names, because they are short and determine the periods and the gaps. */
   toJSON() {
@@ -74,7 +74,7 @@ const findGaps = (ticker: string, periods: ReadonlyArray<Interval>): ReadonlyArr
 }
 
 /** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin gets the next rank. */
-const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedInterval> => {
+const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedSymbolInterval> => {
   let rank = 0
   let earliest: string | undefined
   return periods.toSorted((left, right) => left.until > right.until ? -1 : 1).map((period) => {
@@ -103,7 +103,7 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
 
 /** Returns the periods for a list whose rows have a date. */
-export const followPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
+export const followSymbolPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
   const [first, ...others] = lineages
   return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
@@ -120,12 +120,12 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
   })
 
 /** The omitted rows of each company are counted up to this number. `X-Lineage` reports more as `100+`. */
-export const maxOutsideRows = 100
+export const maxCountedOmittedRows = 100
 
 /** Formats `X-Lineage`. `outside` has the number of omitted rows of each company, or is empty. */
 export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyArray<number>) =>
   names.map((name, company) => {
     const count = outside[company] ?? 0
     if (count === 0) return name
-    return `${name};outside=${count > maxOutsideRows ? `${maxOutsideRows}+` : count}`
+    return `${name};outside=${count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count}`
   }).join(", ")

@@ -4,23 +4,23 @@ import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
-import { type LineageRequest, LineageResolver } from "../lineage/LineageResolver.ts"
+import { LineageResolver, type RequestedSymbol } from "../lineage/LineageResolver.ts"
 import { type ListFormat, negotiateExportFormat, negotiatePageFormat, type PageFormat } from "../rows/ListFormats.ts"
-import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
+import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import {
   type AmbiguousTickerLineage,
   type DatabasePoolTimeout,
   type DataRefreshing,
   ValidationError,
 } from "../rules/Errors.ts"
-import { getSymbolsToResolve, type LineageQuery } from "../rules/LineageParameters.ts"
-import type { PageQuery } from "../rules/Paging.ts"
-import { exportFormatReason, parquetPageReason } from "../rules/ParameterCombinations.ts"
+import { getSymbolsWithSelectedCiks, type LineageQuery } from "../rules/LineageParameters.ts"
+import type { PagingQuery } from "../rules/Paging.ts"
+import { jsonExportErrorReason, parquetPageErrorReason } from "../rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
-import { type ListDefinition, type ListQuery, makeListQueryCompiler } from "./ListQuery.ts"
+import { type CompiledListQuery, type ListDefinition, makeListQueryCompiler } from "./ListQuery.ts"
 import { QueryCache, respondUncached } from "./QueryCache.ts"
 
 type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
@@ -44,7 +44,7 @@ const makeFormatError = (field: "limit" | "format", reason: string) =>
 
 /** Returns the value of the parameter `format`. If it is missing, negotiates the format and adds `Vary: Accept`. */
 const resolveFormat = <Name extends ListFormat>(
-  { format }: PageQuery,
+  { format }: PagingQuery,
   negotiate: (accept: string | undefined) => Name,
 ) =>
   format !== undefined ? Effect.succeed(format) : Effect.flatMap(
@@ -52,14 +52,14 @@ const resolveFormat = <Name extends ListFormat>(
     ({ headers }) => Effect.as(setResponseHeaders({ Vary: "Accept" }), negotiate(headers["accept"])),
   )
 
-const resolvePageFormat = Effect.fnUntraced(function* (query: PageQuery) {
+const resolvePageFormat = Effect.fnUntraced(function* (query: PagingQuery) {
   const format = yield* resolveFormat(query, negotiatePageFormat)
-  return format === "parquet" ? yield* makeFormatError("format", parquetPageReason) : format
+  return format === "parquet" ? yield* makeFormatError("format", parquetPageErrorReason) : format
 })
 
-const resolveExportFormat = Effect.fnUntraced(function* (query: PageQuery) {
+const resolveExportFormat = Effect.fnUntraced(function* (query: PagingQuery) {
   const format = yield* resolveFormat(query, negotiateExportFormat)
-  return format === "json" ? yield* makeFormatError("limit", exportFormatReason) : format
+  return format === "json" ? yield* makeFormatError("limit", jsonExportErrorReason) : format
 })
 
 export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
@@ -68,7 +68,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
    * caching). Supports `follow_lineage`, and `provenance` if it is a parameter of the query.
    */
   readonly makeEndpoint: <
-    Query extends PageQuery & LineageQuery & ProvenanceQuery,
+    Query extends PagingQuery & LineageQuery & ProvenanceQuery,
     const ShapedBy extends keyof Query = never,
   >(
     endpoint: AnnotatedEndpoint,
@@ -76,8 +76,8 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   ) => PipelineEndpoint
   /** Like `makeEndpoint`, for a list whose statement needs further values. `resolve` adds them to the parameters. */
   readonly makeResolvedEndpoint: <
-    Sent extends PageQuery,
-    Query extends PageQuery & LineageQuery,
+    Sent extends PagingQuery,
+    Query extends PagingQuery & LineageQuery,
     const ShapedBy extends keyof Query,
   >(
     endpoint: AnnotatedEndpoint,
@@ -86,7 +86,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     definition: ListDefinition<Query, ShapedBy>,
   ) => PipelineEndpoint
   /** Makes the endpoint of a list that depends on the account. Its pages are never cached. */
-  readonly makeAccountEndpoint: <Query extends PageQuery>(
+  readonly makeAccountEndpoint: <Query extends PagingQuery>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Query, unknown>,
     definition: ListDefinition<WithAccountId<Query>>,
@@ -101,9 +101,9 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
 
-      const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
+      const respondWithExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
         query: Query,
-        { compileExport, readHeaders, results }: ListQuery<Query>,
+        { compileExport, readHeaders, results }: CompiledListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: CombinedTableVersion,
       ) {
@@ -118,9 +118,9 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
 
       /** Returns a function that makes the responder of a list. */
       const makeResponders = (endpoint: AnnotatedEndpoint) => {
-        const tables = getEndpointTables(endpoint)
+        const tables = getTablesReadByEndpoint(endpoint)
         const tableVersions = versions.watchTables(tables)
-        return <Query extends PageQuery>(list: ListQuery<Query>) => {
+        return <Query extends PagingQuery>(list: CompiledListQuery<Query>) => {
           const makePageHandler = (format: PageFormat) =>
             queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
           const pageHandlers = {
@@ -145,7 +145,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       })
 
       /** Makes the responder of a list whose queries may follow lineages. `added` contains further columns of rows. */
-      const makeFollowingResponder = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
+      const makeFollowingResponder = <Query extends PagingQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy>,
         added: ReadonlyArray<"source">,
@@ -157,7 +157,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
 
         const follow = Effect.fnUntraced(function* (
           query: Query,
-          requests: Array.NonEmptyReadonlyArray<LineageRequest>,
+          requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
         ) {
           const { isCurrent, lineages } = yield* resolve(requests)
           const response = respondWithFollowed({ ...query, followed: followedList.follow(lineages) })
@@ -165,12 +165,12 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         })
 
         return (query: Query): Response => {
-          const requests = query.follow_lineage === true ? getSymbolsToResolve(query) : []
+          const requests = query.follow_lineage === true ? getSymbolsWithSelectedCiks(query) : []
           return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
         }
       }
 
-      const makeEndpoint = <Query extends PageQuery & LineageQuery & ProvenanceQuery, ShapedBy extends keyof Query>(
+      const makeEndpoint = <Query extends PagingQuery & LineageQuery & ProvenanceQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
       ) => {
@@ -185,8 +185,8 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       }
 
       const makeResolvedEndpoint = <
-        Sent extends PageQuery,
-        Query extends PageQuery & LineageQuery,
+        Sent extends PagingQuery,
+        Query extends PagingQuery & LineageQuery,
         ShapedBy extends keyof Query,
       >(
         endpoint: AnnotatedEndpoint,
@@ -202,7 +202,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         )
       }
 
-      const makeAccountEndpoint = <Query extends PageQuery>(
+      const makeAccountEndpoint = <Query extends PagingQuery>(
         endpoint: AnnotatedEndpoint,
         query: Schema.Codec<Query, unknown>,
         definition: ListDefinition<WithAccountId<Query>>,

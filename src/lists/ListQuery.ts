@@ -3,41 +3,41 @@ import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement, StatementParameter } from "../db/CompiledStatement.ts"
-import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { CompanyLineage } from "../lineage/Lineage.ts"
-import type { AddedColumn } from "../rows/Columns.ts"
+import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { addColumnsToModels, type RowModels } from "../rows/RowEncoder.ts"
-import { type RowRecord, toRowRecords } from "../rows/RowRecord.ts"
+import { addOptInColumns, type RowModels } from "../rows/RowEncoder.ts"
+import { type BinaryRecord, toBinaryRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
 import {
   encodeListPage,
   getPageRowRange,
-  type PageQuery,
+  type PagingQuery,
   type ResponseContent,
-  unlimitedRows,
+  unlimitedRowCount,
 } from "../rules/Paging.ts"
 import {
   compileFilterConditions,
+  countPaddedParameters,
   type DecodedListQuery,
+  type ListStatementParameter,
   makeLiteralConditionDescriber,
-  padParameterCount,
-  type QueryParameter,
 } from "./Conditions.ts"
 import {
   followCurrentSymbols,
   type FollowedLineages,
-  followPeriods,
+  followSymbolPeriods,
   formatLineageHeader,
-  maxOutsideRows,
+  maxCountedOmittedRows,
   type WithFollowedLineages,
 } from "./FollowedLineages.ts"
 import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./PeriodClauses.ts"
-import { type DeepPageOptions, makeDeepPageBuilder, minDeepOffset, type PageClauses } from "./DeepPages.ts"
+import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
@@ -56,24 +56,24 @@ export interface ListClauses extends PageClauses {
   readonly period: SymbolPeriodClauses | undefined
 }
 
-type AsParameters<Query> = { readonly [Name in keyof Query]: QueryParameter<Exclude<Query[Name], undefined>> }
+type AsParameters<Query> = { readonly [Name in keyof Query]: ListStatementParameter<Exclude<Query[Name], undefined>> }
 
 /**
  * A query whose statement is being compiled: the parameters that were sent, without their values. Only parameters in
  * `shapedBy` keep their values, so that no other value becomes part of the SQL.
  */
-export type QueryShape<Query, ShapedBy extends keyof Query = never> =
+export type ListQueryShape<Query, ShapedBy extends keyof Query = never> =
   & Pick<Query, ShapedBy>
-  & AsParameters<Omit<Query, ShapedBy | keyof PageQuery>>
+  & AsParameters<Omit<Query, ShapedBy | keyof PagingQuery>>
 
 /** The model of results that are groups of rows. */
 export interface RowGroupModel {
   /** Makes the encoder of groups whose rows have additional columns. */
-  readonly makeEncoder: (added: ReadonlyArray<AddedColumn>) => ResultEncoder
+  readonly makeEncoder: (added: ReadonlyArray<OptInColumn>) => ResultEncoder
 }
 
 /** The declaration of a list. */
-export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof Query = never> {
+export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyof Query = never> {
   /** The schema of the query. Its filters become `ListClauses.conditions`. */
   readonly Query?: Pick<QuerySchema, "fields">
   /** The model of a row, or of results that are groups of rows. */
@@ -83,14 +83,14 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
-  readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
+  readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /** The argument of SQL's `count` if results are groups of rows. `select` must return the columns in this argument. */
   readonly countedExpression?: Statement.Fragment
   /** Returns the `message` of the JSON envelope for the rows of a page. */
-  readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
+  readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
 
-export interface ListQuery<Query> {
+export interface CompiledListQuery<Query> {
   readonly readPage: (
     query: Query,
     format: PageFormat,
@@ -109,7 +109,7 @@ export interface ListQuery<Query> {
 }
 
 /** A list whose queries follow lineages. */
-export interface LineageFollowingListQuery<Query> extends ListQuery<Query> {
+export interface LineageFollowingListQuery<Query> extends CompiledListQuery<Query> {
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
 }
 
@@ -128,13 +128,13 @@ const unfilteredParameters = new Set([
  * Whether PostgreSQL must plan each execution for its values: true for a query with filters, but none on the ticker.
  * After five executions, a prepared statement gets a generic plan, which may scan the table for a rare value.
  */
-const needsCustomPlan = (query: PageQuery) => {
+const needsCustomPlan = (query: PagingQuery) => {
   const sent = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [name])
   return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
 }
 
-const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<AddedColumn>) =>
-  "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addColumnsToModels(row, added))
+const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<OptInColumn>) =>
+  "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
@@ -161,16 +161,16 @@ interface PageShape {
 
 const hasGaps = ({ followed }: Partial<WithFollowedLineages>) => followed !== undefined && followed.gaps.length > 0
 
-const getPageShape = (query: PageQuery & Partial<WithFollowedLineages>, purpose: Purpose): PageShape => {
+const getPageShape = (query: PagingQuery & Partial<WithFollowedLineages>, purpose: Purpose): PageShape => {
   const { limit, offset } = getPageRowRange(purpose === "page" ? query : { ...query, limit: "all" })
   const countsOutside = purpose === "page" && hasGaps(query)
-  return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepOffset, countsOutside }
+  return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepPageOffset, countsOutside }
 }
 
 const offset = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).offset)
 const noOffset = new StatementParameter(() => 0)
 
-const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
+const toDecodedQuery = (query: PagingQuery): DecodedListQuery => ({ ...query })
 
 /** Properties of a query that are not parameters of its statement, or that `PageShape` represents. */
 const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
@@ -180,7 +180,7 @@ const periods = new StatementParameter(({ followed }: DecodedListQuery) => follo
 const gaps = new StatementParameter(({ followed }: DecodedListQuery) => followed?.gaps ?? [])
 
 const companies = new StatementParameter(({ followed }: DecodedListQuery) =>
-  arrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
+  makeArrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
 )
 
 const toCompanyCounts = (counts: unknown) => Array.isArray(counts) ? counts.map(Number) : []
@@ -192,12 +192,12 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
       name,
       shapedBy.has(name) ? value : new StatementParameter((sent: DecodedListQuery) => sent[name]),
     ]),
-  ) as QueryShape<Query, ShapedBy>
+  ) as ListQueryShape<Query, ShapedBy>
 
 const noHeaders = Effect.succeed({})
 const noOutsideRows = Effect.succeed<ReadonlyArray<number>>([])
 
-type PlainColumn = Exclude<AddedColumn, "lineage_ticker">
+type PlainColumn = Exclude<OptInColumn, "lineage_ticker">
 
 type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 
@@ -213,9 +213,9 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   })
   let listCount = 0
 
-  const compileList = <Query extends PageQuery, ShapedBy extends keyof Query>(
+  const compileList = <Query extends PagingQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
-    added: ReadonlyArray<AddedColumn>,
+    added: ReadonlyArray<OptInColumn>,
   ) => {
     const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, select } = definition
     const listId = listCount++
@@ -234,7 +234,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         if (value === undefined || otherProperties.has(name)) continue
         key += ` ${name}`
         if (shapedBy.has(name)) key += `=${value}`
-        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) key += `[${padParameterCount(value)}]`
+        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) key += `[${countPaddedParameters(value)}]`
       }
       return key
     }
@@ -259,7 +259,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
 
     /** Builds an SQL array with the number of results in the gaps of each company. */
     const buildOutsideCounts = (query: DecodedQuery) => {
-      const limit = maxOutsideRows + 1
+      const limit = maxCountedOmittedRows + 1
       const limitOnly = () => sql.literal(`limit ${limit}`)
       const page = { orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
       const rows = buildRows(query, {
@@ -288,8 +288,9 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${sql.literal(String(limit))}` : limitAndOffset
       const page: PageClauses = {
         orderBy,
-        orderUpToPage: (order) => limit === unlimitedRows ? empty : sql`${orderBy(order)} ${limitUpToPage}`,
-        orderAndLimit: (order) => limit === unlimitedRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
+        orderUpToPage: (order) => limit === unlimitedRowCount ? empty : sql`${orderBy(order)} ${limitUpToPage}`,
+        orderAndLimit: (order) =>
+          limit === unlimitedRowCount ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
         limit,
         offset: hasOffset ? offset : noOffset,
         isDeep,
@@ -340,7 +341,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     return {
       readRows,
       encodePage: (query: Query, format: PageFormat, rows: Rows) =>
-        encodeListPage(query, { results, format, rows: toRowRecords(rows), message }),
+        encodeListPage(query, { results, format, rows: toBinaryRecords(rows), message }),
       compilePage,
       compileExport: (query: Query) => compile(query, "export"),
       compileCount,
@@ -351,10 +352,10 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   }
 
   /** Compiles the list for queries that follow no lineages. `added` contains further columns of its rows. */
-  const makeListQuery = <Query extends PageQuery, ShapedBy extends keyof Query = never>(
+  const makeListQuery = <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<PlainColumn> = [],
-  ): ListQuery<Query> => {
+  ): CompiledListQuery<Query> => {
     const list = compileList(definition, added)
     return {
       ...list,
@@ -364,7 +365,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   }
 
   /** Compiles the list for queries that follow lineages. */
-  const makeFollowedListQuery = <Query extends PageQuery, ShapedBy extends keyof Query>(
+  const makeFollowedListQuery = <Query extends PagingQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<PlainColumn>,
   ): LineageFollowingListQuery<Query & WithFollowedLineages> => {
@@ -386,7 +387,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         return Effect.map(findHeaders(query, rows), (headers) => ({ ...content, headers }))
       })
     const isDated = definition.comparesPeriods === true || list.results.rowDate !== undefined
-    const follow = isDated ? followPeriods : followCurrentSymbols
+    const follow = isDated ? followSymbolPeriods : followCurrentSymbols
     return { ...list, readPage, readHeaders, follow }
   }
   return { makeListQuery, makeFollowedListQuery }

@@ -17,17 +17,17 @@ import {
   textListParquetField,
 } from "../rows/ParquetFields.ts"
 import {
-  type FieldPositions,
   findFieldEncoder,
   InvalidRow,
   isNullableSchema,
-  makeFieldFinder,
-  makeSchemaEncoder,
+  makeRecordFieldFinder,
+  makeSchemaFieldEncoder,
+  type RecordFieldPositions,
   type RowModel,
   type RowModels,
-  toModelArray,
+  toRowModelArray,
 } from "../rows/RowEncoder.ts"
-import { readInt32, type RowRecord } from "../rows/RowRecord.ts"
+import { type BinaryRecord, readInt32 } from "../rows/RowRecord.ts"
 
 /** Limits of a row group. It ends after the first fetch that reaches one of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
@@ -66,7 +66,7 @@ interface Column {
 
 const findColumns = (models: RowModels, names: ReadonlyArray<string>): ReadonlyArray<Column> =>
   names.map((name) => {
-    const schemas = toModelArray(models).map((model) => name in model.json.fields ? model.fields[name] : undefined)
+    const schemas = toRowModelArray(models).map((model) => name in model.json.fields ? model.fields[name] : undefined)
     const [first] = schemas.flatMap((schema) => schema ?? [])
     if (first === undefined) throw new InvalidRow({ message: `No model has the column ${name}` })
     const isOptional = schemas.some((schema) => schema === undefined || isNullableSchema(schema.ast))
@@ -89,11 +89,11 @@ type ReadValue = () => ParquetValue | null
 
 const readNothing: ReadValue = () => null
 
-const makeValueReader = (model: RowModel, name: string, index: number, fields: FieldPositions): ReadValue => {
+const makeValueReader = (model: RowModel, name: string, index: number, fields: RecordFieldPositions): ReadValue => {
   const [select, json] = [model.fields[name], model.json.fields[name]]
   if (json === undefined || select === undefined) return readNothing
   const { parse, read } = findParquetField(select)
-  const encode = makeSchemaEncoder(index, fields, select, json)
+  const encode = makeSchemaFieldEncoder(index, fields, select, json)
   const canBeNull = isNullableSchema(select.ast)
   return () => {
     const size = fields.sizes[index] ?? -1
@@ -145,11 +145,11 @@ class GroupBuffer {
   private offsets = new Int32Array(4_096)
   private models = new Uint8Array(256)
   private length = 0
-  private decode: RowRecord["decode"] = () => undefined
-  private readonly fields: FieldPositions
+  private decode: BinaryRecord["decode"] = () => undefined
+  private readonly fields: RecordFieldPositions
   rows = 0
 
-  constructor(fields: FieldPositions) {
+  constructor(fields: RecordFieldPositions) {
     this.fields = fields
   }
 
@@ -158,7 +158,7 @@ class GroupBuffer {
   }
 
   /** Adds the current record, whose field positions are in `fields`. */
-  add({ bytes, decode, offset, size }: RowRecord, model: number) {
+  add({ bytes, decode, offset, size }: BinaryRecord, model: number) {
     const columns = this.fields.offsets.length
     this.bytes = grow(this.bytes, this.length + size, (length) => new Uint8Array(length))
     this.offsets = grow(this.offsets, (this.rows + 1) * columns, (length) => new Int32Array(length))
@@ -204,22 +204,22 @@ interface ParquetChunk {
 }
 
 /** Adds the next rows to the row group, and encodes the group if it is full or the last one. */
-export type WriteParquetRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Generator<ParquetChunk>
+export type ParquetRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Generator<ParquetChunk>
 
 /** Creates a writer for one file. `metadata` becomes the key-value metadata of the file. */
 export const makeParquetWriter = (
   models: RowModels,
   names: ReadonlyArray<string>,
   metadata: Readonly<Record<string, string>>,
-): WriteParquetRows => {
+): ParquetRowsWriter => {
   const columns = findColumns(models, names)
   const schema: Array<SchemaElement> = [
     { name: "root", num_children: columns.length },
     ...columns.flatMap(describeColumn),
   ]
   const findPath = schemaPathResolver(schema)
-  const { fields, find, release } = makeFieldFinder(models, names)
-  const readers = toModelArray(models).map((model) =>
+  const { fields, find, release } = makeRecordFieldFinder(models, names)
+  const readers = toRowModelArray(models).map((model) =>
     names.map((name, index) => makeValueReader(model, name, index, fields))
   )
   const findModel = makeModelFinder(readers)

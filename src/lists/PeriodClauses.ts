@@ -4,11 +4,11 @@
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { postgresTypeIds } from "../rows/FieldEncoders.ts"
-import type { RowDate } from "../rows/RowEncoder.ts"
-import type { QueryParameter } from "./Conditions.ts"
-import type { FollowedInterval } from "./FollowedLineages.ts"
+import type { RowDateColumn } from "../rows/RowEncoder.ts"
+import type { ListStatementParameter } from "./Conditions.ts"
+import type { FollowedSymbolInterval } from "./FollowedLineages.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
 export interface SymbolPeriodClauses {
@@ -39,7 +39,7 @@ export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, s
  * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the
  * date, because PostgreSQL would read and sort the whole range. Counts may use the partial index of migration 44.
  */
-export const buildUnsortedDateRangeCondition = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
+export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
   return isCount
     ? sql`${buildDateRangeCondition(sql, range)} and ${date} > '-infinity'`
@@ -47,15 +47,15 @@ export const buildUnsortedDateRangeCondition = (sql: SqlClient.SqlClient, range:
 }
 
 /** Returns SQL for the date of a row, and for the start and the end of the period in the type of that date. */
-const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDate): DateRange => {
+const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): DateRange => {
   const midnight = (day: string) =>
     sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
   return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
 }
 
-const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedInterval>) => {
-  const toArray = (name: keyof FollowedInterval, type: number) =>
-    arrayParameter(intervals.map((interval) => interval[name]), type)
+const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolInterval>) => {
+  const toArray = (name: keyof FollowedSymbolInterval, type: number) =>
+    makeArrayParameter(intervals.map((interval) => interval[name]), type)
   return {
     owner: toArray("owner", OID.text),
     ticker: toArray("ticker", OID.text),
@@ -68,7 +68,7 @@ const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedInterval>) =
 export interface SymbolPeriodClauseOptions {
   readonly areGaps: boolean
   /** Undefined if the rows have no date. */
-  readonly rowDate: RowDate | undefined
+  readonly rowDate: RowDateColumn | undefined
   readonly orderAndLimit: SymbolPeriodClauses["orderAndLimit"]
   /** A `where` or `order by` clause that selects or sorts the intervals. */
   readonly selection: string
@@ -76,11 +76,11 @@ export interface SymbolPeriodClauseOptions {
 
 export const makeSymbolPeriodClauses = (
   sql: SqlClient.SqlClient,
-  intervals: QueryParameter<ReadonlyArray<FollowedInterval>>,
+  intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolInterval>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
   // Each array is in a subquery. Otherwise PostgreSQL would plan every execution for the number of intervals.
-  const array = (name: keyof FollowedInterval, type: string) =>
+  const array = (name: keyof FollowedSymbolInterval, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
   /** Whether the list has the newest rows first, so that the rows of a period precede those of the next rank. */
   const isSortedByDate = (order: Statement.Fragment) => {
@@ -102,7 +102,7 @@ export const makeSymbolPeriodClauses = (
     whereInOrder: (order) =>
       range === undefined || isSortedByDate(order)
         ? where
-        : sql`${isOfSymbol} and ${buildUnsortedDateRangeCondition(sql, range, areGaps)}`,
+        : sql`${isOfSymbol} and ${buildDateRangeConditionForOtherOrder(sql, range, areGaps)}`,
     orderAndLimit,
     mergeOrder: (order) => isSortedByDate(order) ? sql`period.rank, ${order}` : order,
   }

@@ -11,14 +11,14 @@ import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { computeEtag, matchIfNoneMatch } from "../http/ConditionalRequests.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
-import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
-import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
+import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
+import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import { encodeUnpagedResponse, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
 import { AsOfTime } from "../rules/Dates.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** Maximum size of the query cache and of the response cache, each half of `CACHE_MEGABYTES`. 0 turns both off. */
-export const CacheBytesConfig = Config.schema(
+export const MaxCacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
 ).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))
@@ -43,12 +43,12 @@ const makeResult = (content: ResponseContent, version: string | undefined): Cach
     body: HttpBody.uint8Array(bytes, listContentTypes[file?.format ?? "json"]),
     etag: computeEtag(bytes),
     version,
-    ...(file === undefined ? {} : { file, digest: formatDigest(hash("sha256", bytes, "base64")) }),
+    ...(file === undefined ? {} : { file, digest: formatDigestHeader(hash("sha256", bytes, "base64")) }),
   }
 }
 
 const getFileHeaders = ({ digest, file }: CachedResult, route: string | undefined) =>
-  file === undefined || digest === undefined ? {} : { ...makeFileHeaders(file, route), [digestHeaderName]: digest }
+  file === undefined || digest === undefined ? {} : { ...makeListFileHeaders(file, route), [digestHeaderName]: digest }
 
 const estimateSize = ({ body }: CachedResult, key: string) => entryOverheadBytes + key.length + body.contentLength
 
@@ -87,7 +87,7 @@ export class QueryCache extends Context.Service<QueryCache, {
       const versions = yield* DatasetVersions
       const { makeReplicaReader } = yield* ReadRouter
       const results = new LRUCache<string, CachedResult>({
-        maxSize: yield* CacheBytesConfig,
+        maxSize: yield* MaxCacheBytesConfig,
         sizeCalculation: estimateSize,
       })
       yield* registerGauge({
@@ -109,7 +109,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         endpoint: AnnotatedEndpoint,
         read: (query: Query) => Effect.Effect<ResponseContent, E>,
       ) => {
-        const tables = getEndpointTables(endpoint)
+        const tables = getTablesReadByEndpoint(endpoint)
         const tableVersions = versions.watchTables(tables)
         const handlerId = handlerCount++
         const pendingReads = new Map<string, Listeners<E>>()

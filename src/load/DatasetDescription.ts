@@ -36,7 +36,7 @@ const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescript
 }
 
 /** Maps each column to the name of its type. */
-export const describeColumnTypes = (dataset: LoadableDataset): Readonly<Record<string, string>> =>
+export const describeDatasetColumnTypes = (dataset: LoadableDataset): Readonly<Record<string, string>> =>
   Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
 
 /** Returns the cells of a valid row. Cells that are invalid in combination with others are left empty. */

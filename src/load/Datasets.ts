@@ -1,9 +1,9 @@
 /** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
 import { Effect, Schema } from "effect"
 import type { RowModel } from "../rows/RowEncoder.ts"
-import { suggestName } from "../rules/Suggestions.ts"
+import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
-import { DilutiveSecurity, findMismatchedColumn, securityTypeColumns } from "../v1/dilution-data/Api.ts"
+import { DilutiveSecurity, findSecurityTypeMismatch, securityTypeColumns } from "../v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
 import { GapStatAdvanced } from "../v1/gap-stats/Api.ts"
 import { DailyPrice, HistoricalFloat } from "../v1/historical-float-pro/Api.ts"
@@ -67,7 +67,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     model: DilutiveSecurity,
     row: DilutiveSecurity.insert,
     key: ["id"],
-    validateRow: findMismatchedColumn,
+    validateRow: findSecurityTypeMismatch,
     combinedColumns: securityTypeColumns,
   },
   { table: "registrations", model: Registration, row: Registration.insert, key: ["id"] },
@@ -105,7 +105,7 @@ export class UnknownDataset
 /** Finds a dataset by name, or fails with a suggestion. */
 export const requireDataset = (name: string) => {
   const known = loadableDatasets.map(({ table }) => table)
-  const suggestion = suggestName(name.replaceAll("-", "_"), known)
+  const suggestion = formatNameSuggestion(name.replaceAll("-", "_"), known)
   return Effect.fromNullishOr(findDataset(name)).pipe(
     Effect.mapError(() =>
       new UnknownDataset({

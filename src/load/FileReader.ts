@@ -14,7 +14,7 @@ export interface CellProblem {
   readonly reason: string
 }
 
-export interface ParsedRow {
+export interface ParsedFileRow {
   /** The line on which the row starts. The first line of a file is 1. */
   readonly line: number
   readonly cells: RowCells
@@ -25,10 +25,10 @@ export interface ParsedRow {
 /** Validates the column names in a CSV header. */
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
-export class UnreadableFile
-  extends Schema.TaggedError<UnreadableFile>()("UnreadableFile", { message: Schema.String }) {}
+export class UnreadableLoadFile
+  extends Schema.TaggedError<UnreadableLoadFile>()("UnreadableFile", { message: Schema.String }) {}
 
-export const invalidListReason = `must be a JSON array of strings, like ["8-K","S-3"]`
+export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 
 /** Parses the JSON array in a CSV cell of a list column. */
 const parseList = (text: string): ReadonlyArray<string> | undefined => {
@@ -45,7 +45,7 @@ const parseCsvRow = (
   listColumns: ReadonlySet<string>,
   line: number,
   record: ReadonlyArray<string>,
-): ParsedRow => {
+): ParsedFileRow => {
   if (record.length !== header.length) {
     const reason = `has ${record.length} cells; the header has ${header.length}`
     return { line, cells: {}, problem: { column: "", reason } }
@@ -56,7 +56,7 @@ const parseCsvRow = (
     if (listColumns.has(column)) {
       if (text === "") continue
       const list = parseList(text)
-      if (list === undefined) return { line, cells, problem: { column, reason: invalidListReason } }
+      if (list === undefined) return { line, cells, problem: { column, reason: invalidListCellReason } }
       cells[column] = list
     } else cells[column] = text === "" ? null : text
   }
@@ -69,12 +69,12 @@ const countLineBreaks = (record: ReadonlyArray<string>) =>
 const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
 
 /** Fails if the separator is not a comma, because each line would then be read as a single cell. */
-const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, UnreadableFile, R>) =>
+const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, UnreadableLoadFile, R>) =>
   Stream.onFirst(text, (chunk) => {
     const [firstLine = ""] = chunk.trimStart().split("\n", 1)
     const separator = firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
     return separator === undefined ? Effect.void : Effect.fail(
-      new UnreadableFile({
+      new UnreadableLoadFile({
         message: `${path} is separated by ${separator}, but load expects commas between cells and decimal points in ` +
           "numbers. Export the file again in that form, or as NDJSON.",
       }),
@@ -87,16 +87,16 @@ const maxRecordSize = 16 * 1024 * 1024
 /** Reads CSV. If the header is invalid, the stream contains only the header's problems. */
 const readCsv = <R>(
   path: string,
-  text: Stream.Stream<string, UnreadableFile, R>,
+  text: Stream.Stream<string, UnreadableLoadFile, R>,
   listColumns: ReadonlySet<string>,
   checkHeader: CsvHeaderCheck,
-): Stream.Stream<ParsedRow, UnreadableFile, R> =>
+): Stream.Stream<ParsedFileRow, UnreadableLoadFile, R> =>
   Stream.suspend(() => {
     let header: ReadonlyArray<string> | undefined
     let isHeaderWrong = false
     // Lines are counted here, because the decoder does not report them (docs/decisions/0041-csv-and-ndjson.md).
     let nextLine = 1
-    const parseRecord = (record: ReadonlyArray<string>): ReadonlyArray<ParsedRow> => {
+    const parseRecord = (record: ReadonlyArray<string>): ReadonlyArray<ParsedFileRow> => {
       const line = nextLine
       nextLine += 1 + countLineBreaks(record)
       if (record.length === 1 && record[0] === "") return []
@@ -111,12 +111,12 @@ const readCsv = <R>(
       isHeaderWrong = problems.length > 0
       return problems.map((problem) => ({ line, cells: {}, problem }))
     }
-    const missingHeader = new UnreadableFile({ message: `${path} has no header.` })
+    const missingHeader = new UnreadableLoadFile({ message: `${path} has no header.` })
     return text.pipe(
       Stream.pipeThroughChannel(Csv.decodeString({ maxRecordSize })),
       Stream.mapError((error) =>
         Csv.isCsvError(error)
-          ? new UnreadableFile({ message: `${path}, line ${error.line}: ${error.message}.` })
+          ? new UnreadableLoadFile({ message: `${path}, line ${error.line}: ${error.message}.` })
           : error
       ),
       Stream.map(parseRecord),
@@ -136,8 +136,8 @@ function keepSourceText(this: unknown, _key: string, value: unknown, context?: {
 const isCell = (value: unknown): value is RowCells[string] =>
   value === null || typeof value === "string" || (Array.isArray(value) && value.every(Predicate.isString))
 
-const parseJsonRow = (line: number, text: string): ParsedRow => {
-  const reject = (column: string, reason: string): ParsedRow => ({ line, cells: {}, problem: { column, reason } })
+const parseJsonRow = (line: number, text: string): ParsedFileRow => {
+  const reject = (column: string, reason: string): ParsedFileRow => ({ line, cells: {}, problem: { column, reason } })
   try {
     const value: unknown = JSON.parse(text, keepSourceText)
     if (!Predicate.isObject(value)) return reject("", "must be a JSON object")
@@ -153,17 +153,17 @@ const parseJsonRow = (line: number, text: string): ParsedRow => {
 }
 
 /** Reads NDJSON: one JSON object per line. Blank lines are skipped. */
-const readNdjson = <E, R>(text: Stream.Stream<string, E, R>): Stream.Stream<ParsedRow, E, R> =>
+const readNdjson = <E, R>(text: Stream.Stream<string, E, R>): Stream.Stream<ParsedFileRow, E, R> =>
   text.pipe(
     Stream.splitLines,
-    Stream.mapAccum(() => 1, (line, text): readonly [number, ReadonlyArray<ParsedRow>] => [
+    Stream.mapAccum(() => 1, (line, text): readonly [number, ReadonlyArray<ParsedFileRow>] => [
       line + 1,
       text.trim() === "" ? [] : [parseJsonRow(line, text)],
     ]),
   )
 
 const makeFileError = (path: string, absolute = path) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
-  new UnreadableFile({
+  new UnreadableLoadFile({
     message: _tag === "NotFound"
       ? `There is no file ${path}${absolute === path ? "" : ` (${absolute})`}.`
       : `${path} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
@@ -175,34 +175,34 @@ const readSize = Effect.fnUntraced(function* (path: string) {
   const absolute = (yield* Path.Path).resolve(path)
   const info = yield* Effect.mapError(fs.stat(path), makeFileError(path, absolute))
   if (info.type !== "Directory") return Number(info.size)
-  return yield* new UnreadableFile({
+  return yield* new UnreadableLoadFile({
     message: `${path} is a folder, but load takes a file. To load every file in the folder: load --all ${path}`,
   })
 })
 
-const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableFile, R>) =>
+const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
   path.endsWith(".gz")
     ? NodeStream.pipeThroughDuplex(bytes, {
       evaluate: () => createGunzip(),
-      onError: () => new UnreadableFile({ message: `${path} is not a complete gzip file.` }),
+      onError: () => new UnreadableLoadFile({ message: `${path} is not a complete gzip file.` }),
     })
     : Stream.onFirst(bytes, (chunk) =>
       chunk[0] === 0x1f && chunk[1] === 0x8b
         ? Effect.fail(
-          new UnreadableFile({
+          new UnreadableLoadFile({
             message: `${path} is compressed with gzip, but its name does not end in .gz. Rename it to ${path}.gz.`,
           }),
         )
         : Effect.void)
 
 /** Fails if the bytes are not UTF-8. A lenient decoder would silently replace invalid characters. */
-const decodeUtf8 = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableFile, R>) =>
+const decodeUtf8 = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
   Stream.suspend(() => {
     const decoder = new TextDecoder("utf-8", { fatal: true })
     const decode = (chunk?: Uint8Array) =>
       Effect.try({
         try: () => decoder.decode(chunk, { stream: chunk !== undefined }),
-        catch: () => new UnreadableFile({ message: `${path} is not encoded in UTF-8.` }),
+        catch: () => new UnreadableLoadFile({ message: `${path} is not encoded in UTF-8.` }),
       })
     return Stream.concat(Stream.mapEffect(bytes, decode), Stream.fromEffect(Effect.suspend(() => decode())))
   })
@@ -229,14 +229,14 @@ export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
   checkHeader: CsvHeaderCheck = () => [],
-): Stream.Stream<ParsedRow, UnreadableFile, FileSystem.FileSystem | Path.Path> => {
+): Stream.Stream<ParsedFileRow, UnreadableLoadFile, FileSystem.FileSystem | Path.Path> => {
   const name = path.replace(/\.gz$/, "")
   return Stream.unwrap(Effect.map(readSize(path), (size) => {
     const text = readText(path, size)
     if (name.endsWith(".csv")) return readCsv(path, refuseOtherSeparators(path)(text), listColumns, checkHeader)
     if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(text)
     return Stream.fail(
-      new UnreadableFile({
+      new UnreadableLoadFile({
         message: `${path} has no supported extension. Load takes .csv, .ndjson and .jsonl files, and each of them ` +
           "compressed (.gz).",
       }),

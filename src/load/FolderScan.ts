@@ -2,7 +2,8 @@
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { findDataset, loadableDatasets } from "./Datasets.ts"
 
-export class InvalidFolder extends Schema.TaggedError<InvalidFolder>()("InvalidFolder", { message: Schema.String }) {}
+export class InvalidLoadFolder
+  extends Schema.TaggedError<InvalidLoadFolder>()("InvalidFolder", { message: Schema.String }) {}
 
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
@@ -13,14 +14,14 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const toFolderError = ({ reason: { _tag } }: PlatformError.PlatformError) =>
-    new InvalidFolder({
+    new InvalidLoadFolder({
       message: _tag === "NotFound"
         ? `There is no folder ${folder}.`
         : `${folder} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
     })
   const { type } = yield* Effect.mapError(fs.stat(folder), toFolderError)
   if (type !== "Directory") {
-    return yield* new InvalidFolder({
+    return yield* new InvalidLoadFolder({
       message: `${folder} is a file, but --all takes a folder. To load the file, name its dataset: load news ${folder}`,
     })
   }
@@ -31,7 +32,7 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   }))
   const ambiguous = found.find(({ files }) => files.length > 1)
   if (ambiguous !== undefined) {
-    return yield* new InvalidFolder({
+    return yield* new InvalidLoadFolder({
       message: `${folder} contains several files for ${ambiguous.table}: ${
         ambiguous.files.join(", ")
       }. Keep one of them.`,
@@ -41,7 +42,7 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
     files.map((file) => ({ dataset: table, file: path.join(folder, file) }))
   )
   if (tasks.length === 0) {
-    return yield* new InvalidFolder({
+    return yield* new InvalidLoadFolder({
       message: `No file in ${folder} is named after a table, such as ${loadableDatasets[0]?.table}.csv. ` +
         "To list the tables, run: tickerline datasets",
     })

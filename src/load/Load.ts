@@ -9,25 +9,25 @@ import { OperationProgress } from "../observability/Progress.ts"
 import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
 import {
-  acquireLoadLock,
+  acquireTableLoadLock,
   addUniqueKey,
   analyzeTable,
-  createIncompleteStagingTable,
+  createNullableStagingTable,
   createStagingTable,
-  deleteOtherRows,
+  deleteUnstagedRows,
   dropStagingTable,
   findLinesWithNewKeys,
   lineNumberColumn,
-  type LoadColumn,
-  lockAgainstWriters,
+  type LoadableColumn,
+  lockTableAgainstWriters,
   makeRowInserter,
   type MergeCounts,
-  mergeRows,
-  readTableColumns,
+  mergeStagedRows,
+  readLoadableColumns,
   validateConstraints,
 } from "./LoadingTable.ts"
 import {
-  type CellError,
+  type LoadCellError,
   makeInvalidRowsError,
   makeRowValidator,
   maxReportedBadRows,
@@ -107,7 +107,7 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
 const fillTable = Effect.fnUntraced(
   function* (
     target: string,
-    columns: ReadonlyArray<LoadColumn>,
+    columns: ReadonlyArray<LoadableColumn>,
     dataset: LoadableDataset,
     task: LoadTask,
     insertedRows: Ref.Ref<number>,
@@ -117,7 +117,7 @@ const fillTable = Effect.fnUntraced(
     const { checkHeader, getOmitted, validateRow } = makeRowValidator(dataset, {
       mayOmitColumns: task.append && task.keepOmitted === true,
     })
-    const badRows: Array<ReadonlyArray<CellError>> = []
+    const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
 
@@ -131,7 +131,7 @@ const fillTable = Effect.fnUntraced(
     }
 
     const insertBatch = Effect.fnUntraced(
-      function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<CellError>>]) {
+      function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]) {
         badRows.push(...invalid)
         // After the first bad row, reading continues only to report further bad rows.
         if (badRows.length > 0 || valid.length === 0) return
@@ -174,7 +174,7 @@ const startNextStep = (name: string) =>
 /** Fails if the file omits a required column but has new rows, which need a value in it. */
 const refuseIncompleteRows = Effect.fnUntraced(
   function* (
-    columns: ReadonlyArray<LoadColumn>,
+    columns: ReadonlyArray<LoadableColumn>,
     omitted: ReadonlyArray<string>,
     dataset: LoadableDataset,
     { file }: LoadTask,
@@ -203,7 +203,7 @@ const refuseIncompleteRows = Effect.fnUntraced(
  * Removes the column's default, so that a missing value stays null in the staging table until the merge. In a
  * replacement, this applies only to the time of the load (`now()`); other columns get their defaults at once.
  */
-const toStagedColumn = (column: LoadColumn, { append }: LoadTask): LoadColumn =>
+const toStagedColumn = (column: LoadableColumn, { append }: LoadTask): LoadableColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column
 
 const loadRows = Effect.fnUntraced(
@@ -211,9 +211,9 @@ const loadRows = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const { table } = dataset
     const [source, target] = [`loading.${table}`, `public.${table}`]
-    const columns = yield* readTableColumns(target)
+    const columns = yield* readLoadableColumns(target)
     const keepOmitted = task.append && task.keepOmitted === true
-    yield* keepOmitted ? createIncompleteStagingTable(table) : createStagingTable(table)
+    yield* keepOmitted ? createNullableStagingTable(table) : createStagingTable(table)
     yield* addUniqueKey(dataset)
     const stagedColumns = [
       ...columns.map((column) => toStagedColumn(column, task)),
@@ -225,9 +225,9 @@ const loadRows = Effect.fnUntraced(
     yield* startNextStep("merging")
     yield* analyzeTable(source)
     const merge = Effect.gen(function* () {
-      if (!task.append) yield* lockAgainstWriters(table)
-      const removed = task.append ? 0 : yield* deleteOtherRows(source, target, columns, dataset)
-      const merged = yield* mergeRows(source, target, columns, dataset, { omitted, isAppend: task.append })
+      if (!task.append) yield* lockTableAgainstWriters(table)
+      const removed = task.append ? 0 : yield* deleteUnstagedRows(source, target, columns, dataset)
+      const merged = yield* mergeStagedRows(source, target, columns, dataset, { omitted, isAppend: task.append })
       const changes = merged.added + merged.updated + removed
       return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
     })
@@ -243,13 +243,13 @@ const loadRows = Effect.fnUntraced(
 )
 
 /** Loads a file into a dataset, and updates `insertedRows` while the load runs. */
-export const loadFile = Effect.fnUntraced(function* (task: LoadTask, insertedRows: Ref.Ref<number>) {
+export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(task.dataset)
   const { table } = dataset
   Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
-    yield* acquireLoadLock(table)
+    yield* acquireTableLoadLock(table)
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
     const counts = yield* loadRows(dataset, task, insertedRows)
     const result: LoadResult = { table, ...counts }

@@ -4,13 +4,13 @@
  */
 import { Array, Console, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { tableLoadLockName } from "../db/AdvisoryLocks.ts"
-import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { formatLoadLockName } from "../db/AdvisoryLocks.ts"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import type { LoadableDataset } from "./Datasets.ts"
 import type { RowCells } from "./FileReader.ts"
 import type { ValidRow } from "./RowValidation.ts"
 
-export interface LoadColumn {
+export interface LoadableColumn {
   readonly name: string
   /** The PostgreSQL type, such as `numeric(18,4)`. */
   readonly type: string
@@ -21,9 +21,9 @@ export interface LoadColumn {
 }
 
 /** Reads a table's columns that accept values from a file. */
-export const readTableColumns = Effect.fnUntraced(function* (table: string) {
+export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<LoadColumn>`
+  return yield* sql<LoadableColumn>`
     select attname as name, format_type(atttypid, atttypmod) as type, atttypid::regtype::text like '%[]' as is_list,
       not attnotnull as is_nullable, pg_get_expr(adbin, adrelid) as default_value
     from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
@@ -34,16 +34,16 @@ export const readTableColumns = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Waits until no other load of the table is running. Disables the session's timeouts, which are meant for reads. */
-export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
+export const acquireTableLoadLock = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
   const [attempt] = yield* sql<
     { readonly acquired: boolean }
-  >`select pg_try_advisory_xact_lock(hashtext(${tableLoadLockName(table)})) as acquired`
+  >`select pg_try_advisory_xact_lock(hashtext(${formatLoadLockName(table)})) as acquired`
   if (attempt?.acquired === true) return
   yield* Console.error(`Another load of ${table} is running. Waiting for it to finish.`)
-  yield* sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName(table)}))`
+  yield* sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName(table)}))`
 })
 
 /** Runs the statements that a query of PostgreSQL's catalogs returns. */
@@ -71,7 +71,7 @@ export const createStagingTable = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Column with a row's line number in the file. Only a staging table for incomplete rows has it. */
-export const lineNumberColumn: LoadColumn = {
+export const lineNumberColumn: LoadableColumn = {
   name: "line in the file",
   type: "bigint",
   is_list: false,
@@ -80,7 +80,7 @@ export const lineNumberColumn: LoadColumn = {
 }
 
 /** Like `createStagingTable`, for rows of a file that omits columns: every column accepts null. */
-export const createIncompleteStagingTable = Effect.fnUntraced(function* (table: string) {
+export const createNullableStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
   yield* sql`
@@ -128,7 +128,7 @@ const qualifyColumns = (alias: string, names: ReadonlyArray<string>) =>
   names.map((name) => `${alias}."${name}"`).join(", ")
 
 /** Returns SQL that converts a cell's text to the type of its column. */
-const convertCell = ({ default_value, is_list, name, type }: LoadColumn) => {
+const convertCell = ({ default_value, is_list, name, type }: LoadableColumn) => {
   const value = is_list
     ? `case when "${name}" is not null then array(select jsonb_array_elements_text("${name}"::jsonb)) end`
     : `"${name}"::${type}`
@@ -140,7 +140,7 @@ const convertCell = ({ default_value, is_list, name, type }: LoadColumn) => {
  * function returns the numbers of added keys, of rows superseded by a later row, and of dropped identical rows.
  */
 export const makeRowInserter = Effect.fnUntraced(
-  function* (target: string, columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) {
+  function* (target: string, columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherNames = names.filter((name) => !key.includes(name))
@@ -170,7 +170,7 @@ export const makeRowInserter = Effect.fnUntraced(
 
     return Effect.fnUntraced(function* (batch: ReadonlyArray<ValidRow>) {
       const parameters = names.map((name) =>
-        arrayParameter(
+        makeArrayParameter(
           batch.map(({ cells, line }) => name === lineNumberColumn.name ? String(line) : encodeCell(cells[name])),
           OID.text,
         )
@@ -196,7 +196,7 @@ export interface MergeCounts {
 }
 
 /** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
-const matchKey = (columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) =>
+const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) =>
   columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
     `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
   ).join(" and ")
@@ -206,7 +206,7 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
   function* (
     source: string,
     target: string,
-    columns: ReadonlyArray<LoadColumn>,
+    columns: ReadonlyArray<LoadableColumn>,
     dataset: LoadableDataset,
     limit: number,
   ) {
@@ -220,7 +220,7 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
   },
 )
 
-export interface MergeRowsOptions {
+export interface StagedRowMergeOptions {
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
   /** Whether the dataset's `keepsExisting` applies and other programs may write to the table during the merge. */
@@ -239,20 +239,20 @@ const maxMergePasses = 10
  * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file has no value:
  * new rows, and rows that differ in another column, get the default. Rows that do not differ stay unchanged.
  */
-export const mergeRows = Effect.fnUntraced(
+export const mergeStagedRows = Effect.fnUntraced(
   function* (
     source: string,
     target: string,
-    columns: ReadonlyArray<LoadColumn>,
+    columns: ReadonlyArray<LoadableColumn>,
     dataset: LoadableDataset,
-    { isAppend, omitted }: MergeRowsOptions,
+    { isAppend, omitted }: StagedRowMergeOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
-    const toValue = ({ default_value, name }: LoadColumn) =>
+    const toValue = ({ default_value, name }: LoadableColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
-    const toComparedValue = ({ default_value, name }: LoadColumn) =>
+    const toComparedValue = ({ default_value, name }: LoadableColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
     const match = matchKey(columns, dataset)
     const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
@@ -305,14 +305,14 @@ export const mergeRows = Effect.fnUntraced(
  * Locks the table against other writers until the end of the transaction. Otherwise a replacement would keep the rows
  * that they add. Readers do not wait.
  */
-export const lockAgainstWriters = Effect.fnUntraced(function* (table: string) {
+export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`lock table ${sql("public")}.${sql(table)} in share row exclusive mode`
 })
 
 /** Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number. */
-export const deleteOtherRows = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, dataset: LoadableDataset) {
+export const deleteUnstagedRows = Effect.fnUntraced(
+  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
     const key = quoteColumns(dataset.key)
     const [counts] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (

@@ -6,8 +6,8 @@ import type { LoadableDataset } from "./Datasets.ts"
 import {
   type CellProblem,
   type CsvHeaderCheck,
-  invalidListReason,
-  type ParsedRow,
+  invalidListCellReason,
+  type ParsedFileRow,
   type RowCells,
 } from "./FileReader.ts"
 
@@ -15,7 +15,7 @@ import {
 export const maxReportedBadRows = 20
 
 /** One error in one cell of a file. */
-export interface CellError {
+export interface LoadCellError {
   readonly line: number
   /** Empty if the error concerns the whole row. */
   readonly column: string
@@ -45,7 +45,7 @@ const formatReasons = makeValidationReasonFormatter(wording)
 
 /** The schema reports an array in a text column as if it were an empty cell. This describes the actual error. */
 const formatWrongType = (cell: RowCells[string]) =>
-  Array.isArray(cell) ? "must be text, not an array" : invalidListReason
+  Array.isArray(cell) ? "must be text, not an array" : invalidListCellReason
 
 type RowFields = LoadableDataset["row"]["fields"]
 
@@ -140,7 +140,9 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
     return { column: name, reason: reason === wording.wrongType && cell !== null ? formatWrongType(cell) : reason }
   }
 
-  const validateRow = ({ cells, line, problem }: ParsedRow): Result.Result<ValidRow, ReadonlyArray<CellError>> => {
+  const validateRow = (
+    { cells, line, problem }: ParsedFileRow,
+  ): Result.Result<ValidRow, ReadonlyArray<LoadCellError>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
     const different = findDifferentColumns(cells)
     if (different.length > 0) return Result.fail(different.map((problem) => ({ line, ...problem })))
@@ -156,12 +158,16 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
 }
 
 /** Whether an earlier row already reported the same unknown column. */
-const isRepeatedColumn = ({ column, reason }: CellError, index: number, errors: ReadonlyArray<CellError>) =>
+const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, errors: ReadonlyArray<LoadCellError>) =>
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
 /** Makes the error of a refused file, which lists the problems of the first bad rows. */
-export const makeInvalidRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<CellError>>) => {
+export const makeInvalidRowsError = (
+  path: string,
+  table: string,
+  badRows: ReadonlyArray<ReadonlyArray<LoadCellError>>,
+) => {
   const errors = badRows.slice(0, maxReportedBadRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },

@@ -2,10 +2,10 @@
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
-import { changelogEntries, isAnnouncedByEmail } from "../changelog/Changelog.ts"
+import { changelogEntries, isEntryAnnouncedByEmail } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
-import { EmailContent, type EmailLinks, renderEmail } from "./EmailTemplate.ts"
+import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
 class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
@@ -13,7 +13,7 @@ class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ 
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const due = changelogEntries.filter(({ date }) => date <= today).toReversed()
-  if (ids.length === 0) return due.filter(isAnnouncedByEmail)
+  if (ids.length === 0) return due.filter(isEntryAnnouncedByEmail)
   return yield* Effect.forEach(ids, (id) => {
     const entry = due.find((one) => one.id === id)
     return entry !== undefined ? Effect.succeed(entry) : Effect.fail(
@@ -28,7 +28,7 @@ const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) 
 
 const Contact = Schema.Struct({ recipient: Schema.String, news: Schema.Boolean, queued: Schema.Boolean })
 
-export interface RecipientSelection {
+export interface AnnouncementRecipients {
   readonly entry: ChangelogEntry
   readonly recipients: ReadonlyArray<string>
   /** Number of addresses for which the outbox already contains the entry, sent or not. */
@@ -39,7 +39,7 @@ export interface RecipientSelection {
 }
 
 export interface PreparedAnnouncement {
-  readonly selection: RecipientSelection
+  readonly selection: AnnouncementRecipients
   readonly email: EmailContent
 }
 
@@ -51,7 +51,7 @@ const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, ad
     Result: EmailContent,
     execute: () => sql`select subject, text, html, operational from announcements where entry_id = ${entry.id}`,
   })(undefined)
-  return Option.getOrElse(stored, () => renderEmail(entry, addresses))
+  return Option.getOrElse(stored, () => renderChangelogEmail(entry, addresses))
 })
 
 /** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
@@ -85,7 +85,7 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const unqueued = contacts.filter(({ queued }) => !queued)
   const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
   const subscribed = valid.filter(({ news }) => news || email.operational)
-  const selection: RecipientSelection = {
+  const selection: AnnouncementRecipients = {
     entry,
     recipients: subscribed.map(({ recipient }) => recipient),
     alreadyQueued: contacts.length - unqueued.length,
@@ -179,11 +179,11 @@ export const readUndeliveredEmails = Effect.gen(function* () {
   })(undefined)
 })
 
-export const retryableEmailStatuses = ["failed", "unknown"] as const
+export const requeueableEmailStatuses = ["failed", "unknown"] as const
 
 /** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns their number. */
-export const requeueEmails = Effect.fnUntraced(
-  function* (status: typeof retryableEmailStatuses[number], entryId: Option.Option<string>) {
+export const requeueUndeliveredEmails = Effect.fnUntraced(
+  function* (status: typeof requeueableEmailStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient
     const rows = yield* sql`
       update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null

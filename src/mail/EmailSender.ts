@@ -38,7 +38,7 @@ const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
  * Makes the SQL statements of one sender. An email is claimed and handed over only while `holder` has the lease, so
  * that a suspended process cannot send an email that another process has taken over.
  */
-export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string) {
+export const makeEmailOutboxStatements = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
   const until = sql.literal(`now() + interval '${outboxLeaseSeconds} seconds'`)
   const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
@@ -182,7 +182,7 @@ type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
  */
 const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
   const { from, retryAfter, unsubscribe, url } = settings
-  const { giveUp, markHanded, markSent, postpone } = yield* makeOutboxStatements(holder)
+  const { giveUp, markHanded, markSent, postpone } = yield* makeEmailOutboxStatements(holder)
   const deliver = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
   let failedConnections = 0
@@ -236,7 +236,9 @@ const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, hol
 })
 
 const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, isHeld }: JobLease) {
-  const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeOutboxStatements(holder)
+  const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeEmailOutboxStatements(
+    holder,
+  )
   const send = yield* makeEmailSender(settings, holder)
   yield* initializeCounters(
     emailsSentTotal,
@@ -315,7 +317,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { hol
 })
 
 /** Runs only if `SMTP_URL` is set. While the mail server is unreachable, other processes may take the job. */
-export const sendEmailsJob = {
+export const emailSenderJob = {
   name: "mail",
   every: pollInterval,
   prepare: (lease) =>

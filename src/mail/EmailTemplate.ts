@@ -60,7 +60,7 @@ const explainRecipient = (operational: boolean, unsubscribeAddress: Option.Optio
   return `You are receiving this email because your account is subscribed to Tickerline news. ${unsubscribe}`
 }
 
-export const renderEmail = (
+export const renderChangelogEmail = (
   entry: ChangelogEntry,
   { baseUrl, unsubscribeAddress }: EmailLinks,
 ): EmailContent => {

@@ -12,7 +12,7 @@ const parseMailbox = (text: string): Mailbox | undefined => {
   return isEmailAddress(address) ? { name, address } : undefined
 }
 
-export const MailFromConfig = Config.schema(
+export const EmailSenderAddressConfig = Config.schema(
   Schema.String.check(Schema.makeFilter((text: string) => parseMailbox(text) !== undefined, {
     message: "must be an email address, such as Tickerline <notices@example.com>",
   })),
@@ -20,7 +20,7 @@ export const MailFromConfig = Config.schema(
 ).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
 
 /** The address to which customers write if they want no more news emails. */
-export const MailUnsubscribeConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
+export const UnsubscribeAddressConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
 const isSmtpUrl = (text: string) => {
   try {
@@ -40,25 +40,25 @@ export const SmtpUrlConfig = Config.schema(
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
 
-export const MailPerMinuteConfig = Config.schema(
+export const EmailsPerMinuteConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
   "MAIL_PER_MINUTE",
 ).pipe(Config.withDefault(60))
 
-export const MailRetryAfterConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
+export const EmailRetryDelayConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
 /** Reads the settings. Returns `None` if `SMTP_URL` is not set. */
 export const loadMailSettings = Effect.gen(function* () {
   const url = yield* Config.option(SmtpUrlConfig)
   if (Option.isNone(url)) return Option.none()
-  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* MailPerMinuteConfig)
+  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* EmailsPerMinuteConfig)
   return Option.some({
     url: url.value,
-    from: yield* MailFromConfig,
-    unsubscribe: yield* MailUnsubscribeConfig,
+    from: yield* EmailSenderAddressConfig,
+    unsubscribe: yield* UnsubscribeAddressConfig,
     /** Delay between two emails. */
     pace,
     /** Delay before the first retry. Each further retry doubles the delay. */
-    retryAfter: yield* MailRetryAfterConfig,
+    retryAfter: yield* EmailRetryDelayConfig,
   })
 })

@@ -5,10 +5,10 @@ import { conflictingCredentials, readRequestCredential } from "../accounts/keys/
 import { makeInternalRequester } from "../http/InternalRequests.ts"
 import { makeRequestContext, RequestContext } from "../http/RequestContext.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { ResultTokensConfig } from "./ResultSize.ts"
-import { failWithApiResponse, type McpToolError } from "./ToolErrors.ts"
+import { MaxResultTokensConfig } from "./ResultSize.ts"
+import { failWithApiError, type McpToolError } from "./ToolErrors.ts"
 
-export interface ApiResponse {
+export interface InternalApiResponse {
   readonly headers: Headers.Headers
   readonly text: string
   /** Whether the response needed no database query. */
@@ -18,14 +18,17 @@ export interface ApiResponse {
 
 export class InternalApiClient extends Context.Service<InternalApiClient, {
   /** Sends a GET request with the caller's key. Fails unless the response is 200. */
-  readonly send: (path: string, parameters: URLSearchParams) => Effect.Effect<ApiResponse, McpToolError, McpCaller>
+  readonly send: (
+    path: string,
+    parameters: URLSearchParams,
+  ) => Effect.Effect<InternalApiResponse, McpToolError, McpCaller>
 }>()("tickerline/mcp/InternalApiClient") {
   static readonly layer = Layer.effect(
     InternalApiClient,
     Effect.gen(function* () {
       const run = yield* makeInternalRequester
       const clock = yield* Clock.Clock
-      const maxTokens = yield* ResultTokensConfig
+      const maxTokens = yield* MaxResultTokensConfig
       const decoder = new TextDecoder()
 
       const send = Effect.fnUntraced(function* (path: string, parameters: URLSearchParams) {
@@ -42,7 +45,7 @@ export class InternalApiClient extends Context.Service<InternalApiClient, {
         const inner = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers })).modify({ remoteAddress })
         const response = yield* run(inner, context)
         const text = response.body._tag === "Uint8Array" ? decoder.decode(response.body.body) : ""
-        if (response.status !== 200) return yield* failWithApiResponse(text, response.headers["retry-after"], maxTokens)
+        if (response.status !== 200) return yield* failWithApiError(text, response.headers["retry-after"], maxTokens)
         return { headers: response.headers, text, cached: context.response.cached, request_id: id }
       })
       return InternalApiClient.of({ send })

@@ -4,28 +4,28 @@ import { HttpApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { EndpointTables, ThirdPartyTextColumns, type Tier } from "../rules/EndpointAnnotations.ts"
+import { TablesReadByEndpoint, ThirdPartyTextColumns, type Tier } from "../rules/EndpointAnnotations.ts"
 import { getListAt, getTextAt, getValueAt } from "../site/browser/json-values.js"
 import {
   describeAllowedValues,
   describeRangeAndDefault,
-  getEntriesAt,
-  listAllowedValues,
-  listNonNullAlternatives,
+  getObjectEntriesAt,
+  listAllowedSchemaValues,
+  listNonNullSchemaAlternatives,
   resolveSchemaReference,
 } from "../site/SchemaDescriptions.ts"
 
-export interface EndpointParameter {
+export interface McpEndpointParameter {
   readonly name: string
   readonly required: boolean
   readonly description: string
 }
 
-export interface EndpointDetails {
+export interface McpEndpointDescription {
   readonly endpoint: CatalogueEndpoint
   readonly path: string
   readonly tier: Tier
-  readonly parameters: ReadonlyArray<EndpointParameter>
+  readonly parameters: ReadonlyArray<McpEndpointParameter>
   readonly columns: ReadonlyArray<{ readonly name: string; readonly description: string }>
   /** Whether the endpoint returns a list, with pages and formats. */
   readonly isPaged: boolean
@@ -34,12 +34,12 @@ export interface EndpointDetails {
 }
 
 const readAnnotations = () => {
-  const annotations = new Map<string, Pick<EndpointDetails, "tables" | "thirdPartyText">>()
+  const annotations = new Map<string, Pick<McpEndpointDescription, "tables" | "thirdPartyText">>()
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations }) => {
       annotations.set(endpoint.path, {
-        tables: Context.get(mergedAnnotations, EndpointTables),
+        tables: Context.get(mergedAnnotations, TablesReadByEndpoint),
         thirdPartyText: Context.get(mergedAnnotations, ThirdPartyTextColumns),
       })
     },
@@ -52,7 +52,7 @@ const joinSentences = (...sentences: ReadonlyArray<string>) => sentences.filter(
 /** Parameters that the tools set themselves. */
 const hiddenParameters = new Set(["format", "page"])
 
-const listParameters = (operation: unknown): ReadonlyArray<EndpointParameter> =>
+const listParameters = (operation: unknown): ReadonlyArray<McpEndpointParameter> =>
   getListAt(operation, "parameters").flatMap((parameter) => {
     const schema = getValueAt(parameter, "schema")
     const name = getTextAt(parameter, "name") ?? ""
@@ -63,7 +63,7 @@ const listParameters = (operation: unknown): ReadonlyArray<EndpointParameter> =>
       required: getValueAt(parameter, "required") === true,
       description: joinSentences(
         getTextAt(parameter, "description") ?? "",
-        describeAllowedValues(listAllowedValues(schema)),
+        describeAllowedValues(listAllowedSchemaValues(schema)),
         describeRangeAndDefault(schema),
       ),
     }]
@@ -74,18 +74,18 @@ const listColumns = (operation: unknown) => {
     getValueAt(operation, "responses", "200", "content", "application/json", "schema"),
   )
   const items = getValueAt(body, "properties", "results", "items")
-  const columns = listNonNullAlternatives(items).flatMap((row) => getEntriesAt(row, "properties"))
+  const columns = listNonNullSchemaAlternatives(items).flatMap((row) => getObjectEntriesAt(row, "properties"))
   return Array.from(new Map(columns), ([name, schema]) => ({
     name,
     description: getTextAt(resolveSchemaReference(schema), "description") ??
-      listNonNullAlternatives(schema).map((option) => getTextAt(option, "description")).find((text) =>
+      listNonNullSchemaAlternatives(schema).map((option) => getTextAt(option, "description")).find((text) =>
         text !== undefined
       ) ??
       "",
   }))
 }
 
-const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
+const listQueryableEndpoints = (): ReadonlyArray<McpEndpointDescription> => {
   const document = getDefaultOpenApiDocument()
   const annotations = readAnnotations()
   return catalogueEndpoints.flatMap((endpoint) => {
@@ -107,7 +107,7 @@ const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
   })
 }
 
-let queryableEndpoints: ReadonlyArray<EndpointDetails> | undefined
+let queryableEndpoints: ReadonlyArray<McpEndpointDescription> | undefined
 
 /**
  * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams.

@@ -4,15 +4,15 @@ import { CostEstimate } from "../catalogue/Api.ts"
 import { InternalApiClient } from "./ApiRequests.ts"
 import {
   addDefaultParameters,
-  encodeParameterValues,
+  encodeToolParameterValues,
+  mcpToolRequestArguments,
   requireQueryableEndpoint,
-  toolRequestArguments,
 } from "./QueryTool.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 
 export const estimateEndpointPath = "/estimate"
 
-const EstimateArguments = Schema.Struct(toolRequestArguments)
+const EstimateArguments = Schema.Struct(mcpToolRequestArguments)
 
 const EstimateResult = Schema.Struct({
   ...CostEstimate.fields,
@@ -20,7 +20,7 @@ const EstimateResult = Schema.Struct({
   request_id: Schema.String,
 })
 
-export const estimateTool = makeReadOnlyMcpTool("estimate", {
+export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
   title: "Price of a request",
   description: "Returns the number of rows, the size and the cost of a call of query. Without the parameters limit " +
     "and format, it estimates 50 rows as CSV. It is free. If the call would be refused, the estimate is refused with " +
@@ -42,7 +42,7 @@ export const makeEstimateToolHandler = Effect.gen(function* () {
   return Effect.fnUntraced(function* (sent: unknown) {
     const { endpoint, parameters } = yield* decode(sent)
     const details = yield* requireQueryableEndpoint(endpoint)
-    const sentParameters = addDefaultParameters(details, encodeParameterValues(parameters))
+    const sentParameters = addDefaultParameters(details, encodeToolParameterValues(parameters))
     const query = new URLSearchParams({ ...sentParameters, endpoint: details.path })
     const { request_id, text } = yield* send(estimateEndpointPath, query)
     const { message, results: [estimate] } = yield* Effect.orDie(decodeResponse(text))

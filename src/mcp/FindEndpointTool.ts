@@ -1,10 +1,10 @@
 /** The tool `find_endpoint`: searches the endpoints, and describes the best match. */
 import { Effect, Option, Order, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
-import { canUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { suggestEndpoint } from "../catalogue/Endpoints.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
+import { formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
-import { type EndpointDetails, findQueryableEndpoint, getQueryableEndpoints } from "./EndpointDetails.ts"
+import { findQueryableEndpoint, getQueryableEndpoints, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 
@@ -48,7 +48,7 @@ const FindEndpointResult = Schema.Struct({
   message: Schema.optionalKey(Schema.String),
 })
 
-export const findEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
+export const mcpFindEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
   title: "Find an endpoint",
   description:
     "Searches the endpoints of Tickerline: market data about listed securities, such as symbol changes, gaps, " +
@@ -61,14 +61,14 @@ export const findEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
 const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? []
 
 /** Returns the parts of an endpoint's description that are searched, each with the weight of a matching word. */
-const listWeightedTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
+const listWeightedTexts = ({ columns, endpoint: { row }, parameters, path }: McpEndpointDescription) => [
   { weight: 16, text: `${path} ${row.label}` },
   { weight: 3, text: row.description },
   { weight: 2, text: [...parameters, ...columns].map(({ name }) => name).join(" ") },
   { weight: 1, text: [...parameters, ...columns].map(({ description }) => description).join(" ") },
 ]
 
-const listSearchTexts = (details: EndpointDetails) =>
+const listSearchTexts = (details: McpEndpointDescription) =>
   listWeightedTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
 
 /** Adds up the weights of the parts that contain the word or its singular, so that `splits` finds `split-status`. */
@@ -79,7 +79,7 @@ const scoreWord = (word: string, texts: ReturnType<typeof listSearchTexts>) => {
 
 const byScore = Order.flip(Order.mapInput(Order.Number, ({ score }: { readonly score: number }) => score))
 
-const search = (text: string): ReadonlyArray<EndpointDetails> => {
+const search = (text: string): ReadonlyArray<McpEndpointDescription> => {
   const exact = findQueryableEndpoint(text.trim())
   if (exact !== undefined) return [exact]
   const words = Array.from(new Set(listWords(text)))
@@ -95,7 +95,7 @@ export const makeFindEndpointToolHandler = Effect.gen(function* () {
   const decode = makeToolArgumentsDecoder(FindEndpointArguments)
 
   const describe = (
-    { columns, endpoint: { isPriced, row }, parameters, path, tier }: EndpointDetails,
+    { columns, endpoint: { isPriced, row }, parameters, path, tier }: McpEndpointDescription,
     account: typeof CurrentAccount.Service,
     isComplete: boolean,
   ) => ({
@@ -103,7 +103,7 @@ export const makeFindEndpointToolHandler = Effect.gen(function* () {
     label: row.label,
     description: row.description,
     tier,
-    is_available: canUseEndpoint(account, { path, required_tier: tier }),
+    is_available: canAccountUseEndpoint(account, { path, required_tier: tier }),
     price_per_gb_microdollars: isPriced ? getPricePerGigabyte(path) : 0,
     successor: row.successor,
     ...(isComplete ? { parameters, columns } : {}),
@@ -114,9 +114,9 @@ export const makeFindEndpointToolHandler = Effect.gen(function* () {
     const { account } = yield* McpCaller
     const matches = text.trim() === "" ? getQueryableEndpoints() : search(text)
     const results = matches.map((details, index) => describe(details, account, text.trim() !== "" && index === 0))
-    const message = matches.length > 0
-      ? Option.none()
-      : Option.some(`Nothing matches.${suggestEndpoint(text)} Call the tool without search to list all endpoints.`)
+    const message = matches.length > 0 ? Option.none() : Option.some(
+      `Nothing matches.${formatEndpointSuggestion(text)} Call the tool without search to list all endpoints.`,
+    )
     return { count: results.length, results, ...(Option.isSome(message) ? { message: message.value } : {}) }
   })
 })

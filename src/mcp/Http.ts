@@ -13,7 +13,7 @@ import { mcpPath } from "../http/RequestTarget.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
 import { InternalApiClient } from "./ApiRequests.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { findSessionVersion, SessionlessServer } from "./SessionlessServer.ts"
+import { findInitializedProtocolVersion, SessionlessMcpServer } from "./SessionlessServer.ts"
 import { mcpRegistrationsLayer } from "./Tools.ts"
 
 const server = {
@@ -80,7 +80,7 @@ const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) 
  */
 const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
-  const { answer } = yield* SessionlessServer
+  const { answerRequest: answer } = yield* SessionlessMcpServer
   const origins = yield* allowedOrigins
 
   return (httpApp) =>
@@ -99,7 +99,7 @@ const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(fu
       const body = yield* Effect.result(readBody)
       if (Result.isFailure(body)) return body.failure
       const message = parseMessage(body.success)
-      const version = findSessionVersion(request.headers["mcp-protocol-version"])
+      const version = findInitializedProtocolVersion(request.headers["mcp-protocol-version"])
       if (Result.isFailure(message) || version === undefined || hasOwnVersion(message.success)) {
         return yield* Effect.provideService(httpApp, McpCaller, caller)
       }
@@ -121,6 +121,6 @@ export const layer = Layer.unwrap(Effect.map(allowedOrigins, (origins) =>
     registrations: mcpRegistrationsLayer,
   }))).pipe(
     Layer.provide(admission.layer),
-    Layer.provide(SessionlessServer.layer(server).pipe(Layer.provide(McpServer.McpServer.layer))),
+    Layer.provide(SessionlessMcpServer.layer(server).pipe(Layer.provide(McpServer.McpServer.layer))),
     Layer.provide(InternalApiClient.layer),
   )

@@ -2,11 +2,11 @@
 import { Effect, Schema } from "effect"
 import { ChangeEvent } from "../rules/Errors.ts"
 import { InternalApiClient } from "./ApiRequests.ts"
-import { fitRowsToTokens, ResultTokensConfig } from "./ResultSize.ts"
+import { fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { TickerChangesResponse } from "../v1/ticker-changes/Api.ts"
 
-export const lineageEndpointPath = "/v1/ticker-changes"
+export const tickerChangesEndpointPath = "/v1/ticker-changes"
 
 const LineageArguments = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A current or former symbol.", examples: ["OSTK"] }),
@@ -33,7 +33,7 @@ const LineageResult = Schema.Struct({
   request_id: Schema.String,
 })
 
-export const lineageTool = makeReadOnlyMcpTool("lineage", {
+export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
   title: "Symbol history of a company",
   description:
     "Returns all symbols that a company has used, with dates, for a current or former symbol. If companies " +
@@ -47,10 +47,13 @@ const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesRe
 
 export const makeLineageToolHandler = Effect.gen(function* () {
   const { send } = yield* InternalApiClient
-  const maxTokens = yield* ResultTokensConfig
+  const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(LineageArguments)
   return Effect.fnUntraced(function* (sent: unknown) {
-    const { headers, request_id, text } = yield* send(lineageEndpointPath, new URLSearchParams(yield* decode(sent)))
+    const { headers, request_id, text } = yield* send(
+      tickerChangesEndpointPath,
+      new URLSearchParams(yield* decode(sent)),
+    )
     const { results: [chain] } = yield* Effect.orDie(decodeResponse(text))
     const newest = fitRowsToTokens(chain.history.toReversed(), maxTokens).rows.length
     const history = chain.history.slice(-newest)

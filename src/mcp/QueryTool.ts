@@ -1,12 +1,12 @@
 /** The tool `query`: rows of an endpoint as compact CSV or JSON, at most 50 per call. */
 import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effect"
-import { makeNotFoundError } from "../http/UnroutedResponses.ts"
+import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
-import { type ApiResponse, InternalApiClient } from "./ApiRequests.ts"
+import { InternalApiClient, type InternalApiResponse } from "./ApiRequests.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
-import { type EndpointDetails, findQueryableEndpoint } from "./EndpointDetails.ts"
-import { estimateTokens, fitRowsToTokens, ResultTokensConfig } from "./ResultSize.ts"
+import { findQueryableEndpoint, type McpEndpointDescription } from "./EndpointDetails.ts"
+import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { failWithInvalidArgument, failWithToolError } from "./ToolErrors.ts"
 
@@ -20,7 +20,7 @@ const ParameterValue = Schema.Union([
 ])
 
 /** The path of an endpoint and its parameters, which `query` and `estimate` accept. */
-export const toolRequestArguments = {
+export const mcpToolRequestArguments = {
   endpoint: Schema.String.annotate({ description: "A path that find_endpoint returns, such as /v1/news." }),
   parameters: Schema.optionalKey(
     Schema.Record(Schema.String, ParameterValue).annotate({
@@ -34,8 +34,8 @@ const Format = Schema.Literals(["csv", "json"])
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const QueryArguments = Schema.Struct({
-  endpoint: Schema.optionalKey(toolRequestArguments.endpoint),
-  parameters: toolRequestArguments.parameters,
+  endpoint: Schema.optionalKey(mcpToolRequestArguments.endpoint),
+  parameters: mcpToolRequestArguments.parameters,
   format: Schema.optionalKey(
     Format.annotate({
       description: "csv (the default) needs the fewest tokens and costs least. json is useful for nested rows.",
@@ -98,7 +98,7 @@ const QueryResult = Schema.Struct({
   results: Schema.optionalKey(Schema.Array(Schema.Json).annotate({ description: "Rows as objects." })),
 })
 
-export const queryTool = makeReadOnlyMcpTool("query", {
+export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   title: "Query an endpoint",
   description:
     "Returns rows of a Tickerline endpoint with its usual filters: at most 50 per call, and next_cursor for " +
@@ -109,8 +109,8 @@ export const queryTool = makeReadOnlyMcpTool("query", {
 })
 
 /** Converts the values of parameters to text. A list becomes its items, separated by commas. */
-export const encodeParameterValues = (
-  parameters: typeof toolRequestArguments.parameters.Type = {},
+export const encodeToolParameterValues = (
+  parameters: typeof mcpToolRequestArguments.parameters.Type = {},
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)]))
 
@@ -121,16 +121,16 @@ export const requireQueryableEndpoint = Effect.fnUntraced(function* (path: strin
   if (Option.isSome(findEndpoint(path))) {
     return yield* failWithInvalidArgument("endpoint", "must be an endpoint with data; find_endpoint lists them")
   }
-  const { error: { code, message } } = makeNotFoundError(path)
+  const { error: { code, message } } = makeUnknownPathError(path)
   return yield* failWithToolError({ code, message })
 })
 
 /** Returns the given format, but JSON for endpoints with groups: a group is one JSON object, but several CSV rows. */
-const chooseFormat = ({ endpoint }: EndpointDetails, format: Cursor["format"]) =>
+const chooseFormat = ({ endpoint }: McpEndpointDescription, format: Cursor["format"]) =>
   endpoint.unit === "row" ? format : "json"
 
 /** Adds `query`'s default limit and format to the parameters, unless they already contain a limit or format. */
-export const addDefaultParameters = (details: EndpointDetails, parameters: Readonly<Record<string, string>>) =>
+export const addDefaultParameters = (details: McpEndpointDescription, parameters: Readonly<Record<string, string>>) =>
   details.isPaged ? { limit: String(maxRows), format: chooseFormat(details, "csv"), ...parameters } : parameters
 
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
@@ -154,7 +154,7 @@ const bySkippedRows = (position: number) => Order.mapInput(Order.Number, (limit:
  * Finds a page that contains the row at `position` (0 is the first row). The page size is between half of `maxLimit`
  * and `maxLimit`, such that the fewest rows of the page come before the position.
  */
-export const choosePageForPosition = (position: number, maxLimit: number) => {
+export const choosePageContainingPosition = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
   const limit = Array.min(Array.isReadonlyArrayNonEmpty(limits) ? limits : [maxLimit], bySkippedRows(position))
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
@@ -197,7 +197,7 @@ const formatTime = (seconds: number) =>
 const optionalText = <const Name extends string>(name: Name, text: string | undefined) =>
   text === undefined ? {} : { [name]: text }
 
-const describeHeaders = ({ headers }: ApiResponse) => {
+const describeHeaders = ({ headers }: InternalApiResponse) => {
   const remaining = headers["x-ratelimit-remaining"]
   return {
     cost_microdollars: Number(headers["x-cost-microdollars"] ?? 0),
@@ -212,14 +212,14 @@ const describeHeaders = ({ headers }: ApiResponse) => {
 export const makeQueryToolHandler = Effect.gen(function* () {
   const { send } = yield* InternalApiClient
   const { getLastChange } = yield* DatasetVersions
-  const maxTokens = yield* ResultTokensConfig
+  const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(QueryArguments)
 
   const readCursor = Effect.fnUntraced(function* (sent: typeof QueryArguments.Type) {
     const { cursor, endpoint, format = "csv", parameters } = sent
     if (cursor === undefined) {
       if (endpoint === undefined) return yield* failWithInvalidArgument("endpoint", "is required")
-      const texts = encodeParameterValues(parameters)
+      const texts = encodeToolParameterValues(parameters)
       if (texts["format"] !== undefined) {
         return yield* failWithInvalidArgument(
           "format",
@@ -247,10 +247,10 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     return decoded.value
   })
 
-  const requestRows = Effect.fnUntraced(function* (details: EndpointDetails, cursor: Cursor) {
+  const requestRows = Effect.fnUntraced(function* (details: McpEndpointDescription, cursor: Cursor) {
     const { isPaged, path } = details
     const format = isPaged ? chooseFormat(details, cursor.format) : "json"
-    const { limit, page, skip } = choosePageForPosition(cursor.position, cursor.limit)
+    const { limit, page, skip } = choosePageContainingPosition(cursor.position, cursor.limit)
     const paging = isPaged ? { limit: String(limit), page: String(page), format } : {}
     const response = yield* send(path, new URLSearchParams({ ...paging, ...cursor.parameters }))
     const { header, message, rows } = (format === "csv" ? readCsvRows : readJsonRows)(response.text)

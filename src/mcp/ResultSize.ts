@@ -2,7 +2,7 @@
 import { Config, Schema } from "effect"
 
 /** Maximum size of a result in tokens. */
-export const ResultTokensConfig = Config.schema(
+export const MaxResultTokensConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1000, maximum: 1_000_000 })),
   "MCP_RESULT_TOKENS",
 ).pipe(Config.withDefault(25_000))
@@ -21,7 +21,7 @@ const shorten = (value: unknown, maxLength: number): unknown => {
 }
 
 /** Shortens the strings and lists in a value until it has at most `maxTokens`. Returns null if that is impossible. */
-export const shortenToFit = (value: unknown, maxTokens: number) => {
+export const shortenToMaxTokens = (value: unknown, maxTokens: number) => {
   if (estimateTokens(value) <= maxTokens) return value
   for (let maxLength = maxTokens * bytesPerToken; maxLength >= 1; maxLength = Math.floor(maxLength / 2)) {
     const shortened = shorten(value, maxLength)
@@ -36,5 +36,5 @@ export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number)
   const firstOmitted = rows.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)
   if (firstOmitted === -1) return { rows, isShortened: false }
   if (firstOmitted > 0) return { rows: rows.slice(0, firstOmitted), isShortened: false }
-  return { rows: [shortenToFit(rows[0], maxTokens)], isShortened: true }
+  return { rows: [shortenToMaxTokens(rows[0], maxTokens)], isShortened: true }
 }

@@ -14,7 +14,7 @@ const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
 /** Returns the version in `MCP-Protocol-Version`, the oldest one without that header, or undefined if it is unknown. */
-export const findSessionVersion = (header: string | undefined) =>
+export const findInitializedProtocolVersion = (header: string | undefined) =>
   header === undefined
     ? oldestVersion
     : protocols.map(({ protocolVersion }) => protocolVersion).find((version) => version === header)
@@ -61,15 +61,15 @@ const serialization = RpcSerialization.jsonRpc({ controlMessages: false })
 
 type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 
-export class SessionlessServer extends Context.Service<SessionlessServer, {
+export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
   /** Returns the JSON-RPC response to a request of the given version. */
-  readonly answer: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
+  readonly answerRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
 }>()("tickerline/mcp/SessionlessServer") {
   static readonly layer = (
     server: { readonly name: string; readonly version: string; readonly instructions: string },
   ) =>
     Layer.effect(
-      SessionlessServer,
+      SessionlessMcpServer,
       Effect.gen(function* () {
         const connections = new Map<number, Connection>()
         const disconnects = yield* Queue.make<number>()
@@ -136,7 +136,7 @@ export class SessionlessServer extends Context.Service<SessionlessServer, {
               Effect.ensuring(close(id)),
             )
           })
-        return SessionlessServer.of({ answer })
+        return SessionlessMcpServer.of({ answerRequest: answer })
       }),
     )
 }

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"
-import { suggestName } from "../rules/Suggestions.ts"
+import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { failWithToolError, McpToolError } from "./ToolErrors.ts"
@@ -48,7 +48,7 @@ export const makeToolArgumentsDecoder = <A, I>(
     Effect.catch(decode(sent), ({ issue }) => {
       const fields = getReasons(issue).slice(0, 20).map(({ name, reason }) => ({
         field: name.slice(0, 64) || "arguments",
-        reason: reason === unknownArgumentReason ? `${reason}.${suggestName(name, names)}` : reason,
+        reason: reason === unknownArgumentReason ? `${reason}.${formatNameSuggestion(name, names)}` : reason,
       }))
       const message = fields.map(({ field, reason }) => `${field} ${reason}`).join("; ")
       return failWithToolError({ code: "validation_error", message, details: { fields } })

@@ -1,7 +1,7 @@
 /** Errors of tools: the API's error, and what the model should do next. */
 import { Effect, Option, Schema } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
-import { shortenToFit } from "./ResultSize.ts"
+import { shortenToMaxTokens } from "./ResultSize.ts"
 
 export const McpToolError = Schema.Struct({
   error: Schema.Struct({
@@ -71,12 +71,12 @@ const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({
 const isJson = Schema.is(Schema.Json)
 
 /** Fails with the error in an API response. Shortens the details, such as the candidates, to `maxTokens`. */
-export const failWithApiResponse = (body: string, retryAfter: string | undefined, maxTokens: number) =>
+export const failWithApiError = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {
     onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),
     onSome: ({ error }) => {
       if (error.details === undefined) return failWithToolError(error, retryAfter)
-      const details = shortenToFit(error.details, maxTokens)
+      const details = shortenToMaxTokens(error.details, maxTokens)
       const message = details === error.details ? error.message : `${error.message} (The details are truncated.)`
       return failWithToolError({ ...error, message, ...(isJson(details) ? { details } : {}) }, retryAfter)
     },

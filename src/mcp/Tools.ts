@@ -1,29 +1,29 @@
 /** The tools and guides that the MCP server offers. */
 import { Effect, Layer } from "effect"
 import { McpServer, Toolkit } from "effect/ai"
-import { canKeyAccessPath, canUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
+import { canAccountUseEndpoint, canKeyAccessPath, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { readGuides } from "../site/Guides.ts"
 import { getQueryableEndpoints } from "./EndpointDetails.ts"
-import { estimateEndpointPath, estimateTool, makeEstimateToolHandler } from "./EstimateTool.ts"
-import { findEndpointTool, makeFindEndpointToolHandler } from "./FindEndpointTool.ts"
-import { lineageEndpointPath, lineageTool, makeLineageToolHandler } from "./LineageTool.ts"
+import { estimateEndpointPath, makeEstimateToolHandler, mcpEstimateTool } from "./EstimateTool.ts"
+import { makeFindEndpointToolHandler, mcpFindEndpointTool } from "./FindEndpointTool.ts"
+import { makeLineageToolHandler, mcpLineageTool, tickerChangesEndpointPath } from "./LineageTool.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { makeQueryToolHandler, queryTool } from "./QueryTool.ts"
+import { makeQueryToolHandler, mcpQueryTool } from "./QueryTool.ts"
 
-const tools = Toolkit.make(findEndpointTool, queryTool, lineageTool, estimateTool)
+const tools = Toolkit.make(mcpFindEndpointTool, mcpQueryTool, mcpLineageTool, mcpEstimateTool)
 
 type Account = typeof CurrentAccount.Service
 
 const canUse = (account: Account, paths: ReadonlyArray<string>) =>
   getQueryableEndpoints().some(({ path, tier }) =>
-    paths.includes(path) && canUseEndpoint(account, { path, required_tier: tier })
+    paths.includes(path) && canAccountUseEndpoint(account, { path, required_tier: tier })
   )
 
 /** For each tool name: whether an account may see the tool. All accounts may see a tool without an entry. */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
-  [queryTool.name]: (account) => canUse(account, getQueryableEndpoints().map(({ path }) => path)),
-  [lineageTool.name]: (account) => canUse(account, [lineageEndpointPath]),
-  [estimateTool.name]: (account) => canKeyAccessPath(account, estimateEndpointPath),
+  [mcpQueryTool.name]: (account) => canUse(account, getQueryableEndpoints().map(({ path }) => path)),
+  [mcpLineageTool.name]: (account) => canUse(account, [tickerChangesEndpointPath]),
+  [mcpEstimateTool.name]: (account) => canKeyAccessPath(account, estimateEndpointPath),
 }
 
 const offered = McpServer.visibility(({ target }) =>

@@ -5,4 +5,4 @@ import { Clock, Effect } from "effect"
 export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
 /** Makes the function that reads the monotonic clock, in milliseconds. */
-export const monotonicClock = Effect.map(Clock.Clock, (clock) => () => getMonotonicMillis(clock))
+export const makeMonotonicClock = Effect.map(Clock.Clock, (clock) => () => getMonotonicMillis(clock))

@@ -181,7 +181,7 @@ const makeDecimalColumn = (integers: number, decimals: number) => (description: 
 export const priceColumn = makeDecimalColumn(14, 4)
 
 /** A price in USD with three decimals (§2.5): `numeric(18,3)`. */
-export const priceInThousandthsColumn = makeDecimalColumn(15, 3)
+export const threeDecimalPriceColumn = makeDecimalColumn(15, 3)
 
 /** An amount in USD with two decimals: `numeric(20,2)`. */
 export const moneyColumn = makeDecimalColumn(18, 2)
@@ -219,9 +219,9 @@ const lineageTickerColumn = tickerColumn(
 )
 
 /** Columns that `provenance` and `follow_lineage` add to rows, in this order, after all other columns. */
-export const addedColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
+export const optInColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
 
-export type AddedColumn = keyof typeof addedColumns
+export type OptInColumn = keyof typeof optInColumns
 
 interface JsonRow<Fields> {
   readonly identifier: string

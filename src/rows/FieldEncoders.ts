@@ -5,7 +5,7 @@
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   booleanParquetField,
-  hasTextAt,
+  hasBytesAt,
   integerParquetField,
   makeDateParquetField,
   makeDecimalParquetField,
@@ -43,11 +43,11 @@ export const reservedFieldBytes = 64
  * Writes a field that is not null as JSON at the position in the output.
  * Returns the position after the JSON, `unsupportedField` or `invalidField`.
  */
-export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number
+export type FieldWriter = (bytes: Uint8Array, offset: number, size: number, position: number) => number
 
 export interface FieldEncoder {
   readonly type: (typeof postgresTypeIds)[keyof typeof postgresTypeIds]
-  readonly write: WriteField
+  readonly write: FieldWriter
   readonly parquet: ParquetField
 }
 
@@ -82,7 +82,7 @@ const writeEscape = (code: number, position: number) => {
 }
 
 /** Writes the characters of a JSON string. PostgreSQL sends valid UTF-8, in which only ASCII needs JSON escapes. */
-const writeCharacters: WriteField = (bytes, offset, size, position) => {
+const writeCharacters: FieldWriter = (bytes, offset, size, position) => {
   rowOutputBuffer.reserve(position, size * 6 + 2)
   const target = rowOutputBuffer.bytes
   const end = offset + size
@@ -94,7 +94,7 @@ const writeCharacters: WriteField = (bytes, offset, size, position) => {
   return position
 }
 
-const writeText: WriteField = (bytes, offset, size, position) => {
+const writeText: FieldWriter = (bytes, offset, size, position) => {
   rowOutputBuffer.bytes[position] = quote
   const end = writeCharacters(bytes, offset, size, position + 1)
   rowOutputBuffer.bytes[end] = quote
@@ -113,9 +113,9 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
     stored: textEncoder.encode(word),
     json: encodeAsWords(JSON.stringify(word)),
   }))
-  const write: WriteField = (bytes, offset, size, position) => {
+  const write: FieldWriter = (bytes, offset, size, position) => {
     for (const { json, stored } of encoded) {
-      if (stored.length !== size || !hasTextAt(bytes, offset, stored)) continue
+      if (stored.length !== size || !hasBytesAt(bytes, offset, stored)) continue
       rowOutputBuffer.reserve(position, json.size)
       return rowOutputBuffer.writeWords(json, position)
     }
@@ -128,7 +128,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
  * Writes an array as JSON. PostgreSQL sends: number of dimensions, flags, element type, size and lower bound of each
  * dimension, elements.
  */
-const writeTextArray: WriteField = (bytes, offset, size, position) => {
+const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
   if (dimensions !== 0 && !isList) return unsupportedField
@@ -189,7 +189,7 @@ const writeDigits = (value: number, position: number): number => {
   return writeFourDigits(value - rest * 10_000, writeDigits(rest, position))
 }
 
-const writeInteger: WriteField = (bytes, offset, _, position) => {
+const writeInteger: FieldWriter = (bytes, offset, _, position) => {
   const value = readInt64(bytes, offset)
   if (!Number.isSafeInteger(value)) return unsupportedField
   if (value < 0) rowOutputBuffer.bytes[position++] = hyphen
@@ -210,7 +210,7 @@ const [positive, negative] = [0, 0x4000]
  * Writes a decimal without trailing zeros. PostgreSQL sends: number of groups, weight of the first group (0: the last
  * before the point), sign (also NaN and the infinities), number of decimals, groups.
  */
-const writeDecimal: WriteField = (bytes, offset, _, position) => {
+const writeDecimal: FieldWriter = (bytes, offset, _, position) => {
   const count = readInt16(bytes, offset)
   const weight = readInt16(bytes, offset + 2)
   const sign = readInt16(bytes, offset + 4)
@@ -245,7 +245,7 @@ export const makeDecimalFieldEncoder = (precision: number, scale: number): Field
 
 const [jsonTrue, jsonFalse] = [encodeAsWords("true"), encodeAsWords("false")]
 
-const writeBoolean: WriteField = (bytes, offset, _, position) =>
+const writeBoolean: FieldWriter = (bytes, offset, _, position) =>
   rowOutputBuffer.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
 
 export const booleanFieldEncoder: FieldEncoder = {
@@ -296,7 +296,7 @@ const readDay = (bytes: Uint8Array, offset: number) => {
   return day < firstDay || day > lastDay ? undefined : day
 }
 
-const writeDate: WriteField = (bytes, offset, _, position) => {
+const writeDate: FieldWriter = (bytes, offset, _, position) => {
   const day = readDay(bytes, offset)
   if (day === undefined) return unsupportedField
   rowOutputBuffer.bytes[position] = quote

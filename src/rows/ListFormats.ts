@@ -88,7 +88,7 @@ export const negotiatePageFormat = (accept: string | undefined): PageFormat => n
 export const negotiateExportFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedExportTypes)
 
 /** Returns the headers of a file: the number of rows, if known in advance, and the name of a CSV or Parquet file. */
-export const makeFileHeaders = (
+export const makeListFileHeaders = (
   { format, rows }: { readonly format: ExportFormat; readonly rows: number | undefined },
   route: string | undefined,
 ): Record<string, string> => {
@@ -103,4 +103,4 @@ export const makeFileHeaders = (
 export const digestHeaderName = "Unencoded-Digest"
 
 /** Formats a Base64 SHA-256 as the header value. */
-export const formatDigest = (sha256: string) => `sha-256=:${sha256}:`
+export const formatDigestHeader = (sha256: string) => `sha-256=:${sha256}:`

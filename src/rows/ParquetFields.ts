@@ -38,7 +38,7 @@ export const textParquetField: ParquetField = {
 }
 
 /** Whether `text` is at this offset of `bytes`. */
-export const hasTextAt = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
+export const hasBytesAt = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
     if (bytes[offset + index] !== text[index]) return false
   }
@@ -51,7 +51,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   return {
     element: textElement,
     isEnumerated: true,
-    read: (bytes, offset, size) => encoded.find((word) => word.length === size && hasTextAt(bytes, offset, word)),
+    read: (bytes, offset, size) => encoded.find((word) => word.length === size && hasBytesAt(bytes, offset, word)),
     parse: parseText,
   }
 }

@@ -3,18 +3,18 @@ import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
 import { rowOutputBuffer } from "./OutputBuffer.ts"
 import {
-  findRowDate,
+  findRowDateColumn,
   getColumnNames,
   makeCsvRowWriter,
   makeJsonRowWriter,
-  type RowDate,
+  type RowDateColumn,
   type RowModels,
-  type WriteRow,
+  type RowWriter,
 } from "./RowEncoder.ts"
-import type { RowRecord } from "./RowRecord.ts"
+import type { BinaryRecord } from "./RowRecord.ts"
 
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
-export type RowsOfResult = Array.NonEmptyReadonlyArray<RowRecord>
+export type ResultRows = Array.NonEmptyReadonlyArray<BinaryRecord>
 
 /** Encodes results. The `write` functions write at a position in the output and return the position after the text. */
 export interface ResultEncoder {
@@ -25,19 +25,26 @@ export interface ResultEncoder {
   /** The select list in SQL: one record with all columns. */
   readonly selection: string
   /** Writes a result as JSON. */
-  readonly writeJson: (rows: RowsOfResult, position: number) => number
+  readonly writeJson: (rows: ResultRows, position: number) => number
   /** Writes a row as a CSV record. A result that is a group of rows has one record per row. */
-  readonly writeCsvRecord: WriteRow
+  readonly writeCsvRecord: RowWriter
   /** The column with the date of a row; undefined if the rows have no date. */
-  readonly rowDate: RowDate | undefined
+  readonly rowDate: RowDateColumn | undefined
   /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
-  readonly isSameResult: ((row: RowRecord, previous: RowRecord) => boolean) | undefined
+  readonly isSameResult: ((row: BinaryRecord, previous: BinaryRecord) => boolean) | undefined
 }
 
 const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson" | "isSameResult">): ResultEncoder => {
   const columns = getColumnNames(Row)
   const selection = `row(${columns.map((column) => `"${column}"`).join(", ")})`
-  return { models: Row, columns, selection, writeCsvRecord: makeCsvRowWriter(Row), rowDate: findRowDate(Row), ...rest }
+  return {
+    models: Row,
+    columns,
+    selection,
+    writeCsvRecord: makeCsvRowWriter(Row),
+    rowDate: findRowDateColumn(Row),
+    ...rest,
+  }
 }
 
 export const makeSingleRowResultEncoder = (Row: RowModels): ResultEncoder => {
@@ -48,15 +55,15 @@ export const makeSingleRowResultEncoder = (Row: RowModels): ResultEncoder => {
 /** Makes the encoder of results that are groups of rows. `writeJson` writes one group. */
 export const makeGroupResultEncoder = (
   Row: RowModels,
-  isSameResult: (row: RowRecord, previous: RowRecord) => boolean,
+  isSameResult: (row: BinaryRecord, previous: BinaryRecord) => boolean,
   writeJson: ResultEncoder["writeJson"],
 ): ResultEncoder => makeResultEncoder(Row, { writeJson, isSameResult })
 
 /** Groups rows into results. */
 export const groupRowsIntoResults = (
   { isSameResult }: ResultEncoder,
-  rows: ReadonlyArray<RowRecord>,
-): ReadonlyArray<RowsOfResult> => {
+  rows: ReadonlyArray<BinaryRecord>,
+): ReadonlyArray<ResultRows> => {
   if (isSameResult === undefined) return rows.map((row) => [row])
   if (!Array.isReadonlyArrayNonEmpty(rows)) return []
   return Array.groupWith(rows, (previous, row) => isSameResult(row, previous))
@@ -65,7 +72,7 @@ export const groupRowsIntoResults = (
 /** Writes results as JSON, with the separator between them. */
 export const writeJsonResults = (
   encoder: ResultEncoder,
-  results: ReadonlyArray<RowsOfResult>,
+  results: ReadonlyArray<ResultRows>,
   separator: string,
   position: number,
 ): number => {
@@ -79,8 +86,8 @@ export const writeJsonResults = (
 
 /** Returns a function that counts the results that begin in the next rows of a list. */
 export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
-  let previous: RowRecord | undefined
-  return (rows: ReadonlyArray<RowRecord>) => {
+  let previous: BinaryRecord | undefined
+  return (rows: ReadonlyArray<BinaryRecord>) => {
     if (isSameResult === undefined) return rows.length
     let count = 0
     for (const row of rows) {
@@ -93,7 +100,7 @@ export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
 }
 
 /** A part of a file, with the number of results and rows that it contains. */
-export interface EncodedChunk {
+export interface EncodedFileChunk {
   readonly bytes: Uint8Array
   readonly results: number
   /** Number of NDJSON lines, or of CSV records excluding the header. */
@@ -101,9 +108,9 @@ export interface EncodedChunk {
 }
 
 /** Encodes the next rows of a file. NDJSON keeps back a group that may continue, unless the rows are the last ones. */
-export type WriteChunk = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => EncodedChunk
+export type FileChunkWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => EncodedFileChunk
 
-const makeCsvWriter = (encoder: ResultEncoder): WriteChunk => {
+const makeCsvWriter = (encoder: ResultEncoder): FileChunkWriter => {
   const countResults = makeResultCounter(encoder)
   let header = `${byteOrderMark}${encoder.columns.join(",")}${csvNewline}`
   return (rows) => {
@@ -114,8 +121,8 @@ const makeCsvWriter = (encoder: ResultEncoder): WriteChunk => {
   }
 }
 
-const makeNdjsonWriter = (encoder: ResultEncoder): WriteChunk => {
-  let pending: ReadonlyArray<RowRecord> = []
+const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkWriter => {
+  let pending: ReadonlyArray<BinaryRecord> = []
   return (rows, isLast) => {
     const results = groupRowsIntoResults(encoder, [...pending, ...rows])
     const complete = isLast || encoder.isSameResult === undefined ? results : results.slice(0, -1)
@@ -127,5 +134,5 @@ const makeNdjsonWriter = (encoder: ResultEncoder): WriteChunk => {
 }
 
 /** Creates a writer for one file. It is stateful, because a group of rows may span two chunks. */
-export const makeFileWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): WriteChunk =>
+export const makeCsvOrNdjsonWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileChunkWriter =>
   format === "csv" ? makeCsvWriter(encoder) : makeNdjsonWriter(encoder)

@@ -3,11 +3,11 @@
  * from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
-import { type AddedColumn, addedColumns } from "./Columns.ts"
+import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
 import { type FieldEncoder, invalidField, reservedFieldBytes, unsupportedField } from "./FieldEncoders.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
-import { fieldHeaderBytes, readInt32, recordHeaderBytes, type RowRecord } from "./RowRecord.ts"
+import { type BinaryRecord, fieldHeaderBytes, readInt32, recordHeaderBytes } from "./RowRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
 
@@ -26,24 +26,24 @@ export class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly messag
 /** The model of the rows in a list. If there are several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
 
-export const toModelArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
+export const toRowModelArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
-/** Returns the names of all columns, in the order of the JSON. `addedColumns` come last. */
+/** Returns the names of all columns, in the order of the JSON. `optInColumns` come last. */
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
-  const names = new Set(toModelArray(models).flatMap((model) => Object.keys(model.json.fields)))
-  const added = Object.keys(addedColumns).filter((name) => names.delete(name))
+  const names = new Set(toRowModelArray(models).flatMap((model) => Object.keys(model.json.fields)))
+  const added = Object.keys(optInColumns).filter((name) => names.delete(name))
   return [...names, ...added]
 }
 
 /** The column with the row's own date, and its PostgreSQL type. */
-export interface RowDate {
+export interface RowDateColumn {
   readonly column: string
   readonly type: FieldEncoder["type"]
 }
 
 /** Returns the date column that the rows declare with `markAsRowDate`. Throws at startup if they declare several. */
-export const findRowDate = (models: RowModels): RowDate | undefined => {
-  const dates = toModelArray(models).flatMap(({ fields, json }) =>
+export const findRowDateColumn = (models: RowModels): RowDateColumn | undefined => {
+  const dates = toRowModelArray(models).flatMap(({ fields, json }) =>
     Object.keys(json.fields).flatMap((column) => {
       const ast = fields[column]?.ast
       const isRowDate = ast !== undefined && SchemaAST.resolve(ast)?.isRowDate === true
@@ -57,10 +57,10 @@ export const findRowDate = (models: RowModels): RowDate | undefined => {
 }
 
 /** Adds columns to the models, after all other columns. */
-export const addColumnsToModels = (models: RowModels, names: ReadonlyArray<AddedColumn>): ReadonlyArray<RowModel> => {
-  const selects = Object.fromEntries(names.map((name) => [name, addedColumns[name].schemas.select]))
-  const jsons = Object.fromEntries(names.map((name) => [name, addedColumns[name].schemas.json]))
-  return toModelArray(models).map(({ fields, identifier, json }) => ({
+export const addOptInColumns = (models: RowModels, names: ReadonlyArray<OptInColumn>): ReadonlyArray<RowModel> => {
+  const selects = Object.fromEntries(names.map((name) => [name, optInColumns[name].schemas.select]))
+  const jsons = Object.fromEntries(names.map((name) => [name, optInColumns[name].schemas.json]))
+  return toRowModelArray(models).map(({ fields, identifier, json }) => ({
     identifier,
     fields: { ...fields, ...selects },
     json: { fields: { ...json.fields, ...jsons } },
@@ -81,9 +81,9 @@ export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =
 // ----------------------------------------------------------------------------------------------------------------
 
 /** The fields of the record that is being encoded. */
-export interface FieldPositions {
+export interface RecordFieldPositions {
   bytes: Uint8Array
-  decode: RowRecord["decode"]
+  decode: BinaryRecord["decode"]
   readonly offsets: Int32Array
   /** -1 for null. */
   readonly sizes: Int32Array
@@ -99,13 +99,13 @@ const noBytes = new Uint8Array(0)
 
 /** Returns a function that finds the fields of a record and checks their types. */
 const makeTypedFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
-  const fields: FieldPositions = {
+  const fields: RecordFieldPositions = {
     bytes: noBytes,
     decode: () => undefined,
     offsets: new Int32Array(columns.length),
     sizes: new Int32Array(columns.length),
   }
-  const find = ({ bytes, decode, offset }: RowRecord) => {
+  const find = ({ bytes, decode, offset }: BinaryRecord) => {
     const count = readInt32(bytes, offset)
     if (count !== columns.length) {
       throw new InvalidRow({ message: `The statement selects ${count} columns instead of ${columns.length}` })
@@ -135,16 +135,16 @@ const makeTypedFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
 }
 
 /** Like `makeTypedFieldFinder`, for the columns of the models. */
-export const makeFieldFinder = (models: RowModels, columns: ReadonlyArray<string>) =>
+export const makeRecordFieldFinder = (models: RowModels, columns: ReadonlyArray<string>) =>
   makeTypedFieldFinder(columns.map((name) => {
-    const select = toModelArray(models).find((model) => name in model.json.fields)?.fields[name]
+    const select = toRowModelArray(models).find((model) => name in model.json.fields)?.fields[name]
     return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
   }))
 
 /** Returns a function that encodes a column as JSON with its schemas. It throws if the value does not match them. */
-export const makeSchemaEncoder = (
+export const makeSchemaFieldEncoder = (
   index: number,
-  fields: FieldPositions,
+  fields: RecordFieldPositions,
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
 ) => {
@@ -180,12 +180,12 @@ const writeInvalid: WriteColumn = () => invalidField
 
 const makeColumnWriter = (
   index: number,
-  fields: FieldPositions,
+  fields: RecordFieldPositions,
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
 ): WriteColumn => {
   const encoder = findFieldEncoder(select.ast)
-  const writeWithSchemas = makeSchemaWriter(makeSchemaEncoder(index, fields, select, json))
+  const writeWithSchemas = makeSchemaWriter(makeSchemaFieldEncoder(index, fields, select, json))
   if (encoder === undefined) return writeWithSchemas
   const { write } = encoder
   const writeMissing = isNullableSchema(select.ast) ? writeNull : writeInvalid
@@ -201,7 +201,7 @@ const makeColumnWriter = (
 // Rows
 // ----------------------------------------------------------------------------------------------------------------
 
-const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, fields: FieldPositions) =>
+const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, fields: RecordFieldPositions) =>
   Object.entries(model.json.fields).map(([name, json]) => {
     const select = model.fields[name]
     const index = columns.indexOf(name)
@@ -221,7 +221,7 @@ const [comma, closeBrace] = [44, 125]
 const compileJsonWriter = (
   model: RowModel,
   columns: ReadonlyArray<string>,
-  fields: FieldPositions,
+  fields: RecordFieldPositions,
 ): ModelWriter => {
   const compiled = compileColumns(model, columns, fields).map(({ name, write }, index) => ({
     prefix: encodeAsWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
@@ -248,7 +248,7 @@ const compileJsonWriter = (
 const compileCsvWriter = (
   model: RowModel,
   columns: ReadonlyArray<string>,
-  fields: FieldPositions,
+  fields: RecordFieldPositions,
 ): ModelWriter => {
   const compiled = compileColumns(model, columns, fields)
   const cells = columns.map((name) => compiled.find((column) => column.name === name)?.write)
@@ -272,13 +272,13 @@ const compileCsvWriter = (
 }
 
 /** Writes a record at the position in the output. Returns the position after it. */
-export type WriteRow = (record: RowRecord, position: number) => number
+export type RowWriter = (record: BinaryRecord, position: number) => number
 
-type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: FieldPositions) => ModelWriter
+type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: RecordFieldPositions) => ModelWriter
 
-const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compile: CompileModel): WriteRow => {
-  const { fields, find, release } = makeFieldFinder(models, columns)
-  const writers = toModelArray(models).map((model) => compile(model, columns, fields))
+const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compile: CompileModel): RowWriter => {
+  const { fields, find, release } = makeRecordFieldFinder(models, columns)
+  const writers = toRowModelArray(models).map((model) => compile(model, columns, fields))
   /** Writes the row using the first model that it matches. */
   return (record, position) => {
     find(record)
@@ -299,9 +299,9 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compil
 }
 
 /** Returns a function that writes a row as JSON. The record's fields are in the order of `columns`. */
-export const makeJsonRowWriter = (models: RowModels, columns = getColumnNames(models)): WriteRow =>
+export const makeJsonRowWriter = (models: RowModels, columns = getColumnNames(models)): RowWriter =>
   makeRowWriter(models, columns, compileJsonWriter)
 
 /** Returns a function that writes a row as a CSV record without a line ending. */
-export const makeCsvRowWriter = (models: RowModels, columns = getColumnNames(models)): WriteRow =>
+export const makeCsvRowWriter = (models: RowModels, columns = getColumnNames(models)): RowWriter =>
   makeRowWriter(models, columns, compileCsvWriter)

@@ -8,7 +8,7 @@ export const readInt32 = (bytes: Uint8Array, offset: number) =>
   (bytes[offset + 3] ?? 0)
 
 /** Decodes a field as the driver does. `type` is an OID. */
-export type DecodeField = (bytes: Uint8Array, type: number) => unknown
+export type FieldDecoder = (bytes: Uint8Array, type: number) => unknown
 
 /** Size of the header before the first field, and of the header before each field's bytes. */
 export const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
@@ -17,13 +17,13 @@ export const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
  * A row in the connection's buffer. Encode it at once: keeping it keeps the whole buffer in memory.
  * `copy` makes a record that may be kept.
  */
-export class RowRecord {
+export class BinaryRecord {
   readonly bytes: Uint8Array
   readonly offset: number
   readonly size: number
-  readonly decode: DecodeField
+  readonly decode: FieldDecoder
 
-  constructor(bytes: Uint8Array, offset: number, size: number, decode: DecodeField) {
+  constructor(bytes: Uint8Array, offset: number, size: number, decode: FieldDecoder) {
     this.bytes = bytes
     this.offset = offset
     this.size = size
@@ -44,7 +44,7 @@ export class RowRecord {
   }
 
   /** Whether the field has the same value in both records. */
-  hasSameField(other: RowRecord, index: number): boolean {
+  hasSameField(other: BinaryRecord, index: number): boolean {
     const [start, otherStart] = [this.findSize(index), other.findSize(index)]
     const length = 4 + Math.max(0, readInt32(this.bytes, start))
     for (let at = 0; at < length; at += 1) {
@@ -54,15 +54,15 @@ export class RowRecord {
   }
 
   /** Returns a record that shares its buffer with no other record: this one, if it is alone, or a copy. */
-  copy(): RowRecord {
+  copy(): BinaryRecord {
     if (this.bytes.length === this.size) return this
-    return new RowRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)
+    return new BinaryRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)
   }
 }
 
 /** Returns the first column of each row, which `ResultEncoder.selection` selects as a record. */
-export const toRowRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<RowRecord> =>
+export const toBinaryRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<BinaryRecord> =>
   rows.map(([record]) => {
-    if (record instanceof RowRecord) return record
+    if (record instanceof BinaryRecord) return record
     throw new TypeError("The statement does not select a row(…)")
   })

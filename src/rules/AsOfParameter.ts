@@ -23,7 +23,7 @@ export const normalizeTimestamp = (text: string): string | undefined => {
 }
 
 /** Like `normalizeTimestamp`, but also accepts a date, which means the end of that day in New York. */
-export const parseAsOf = (text: string) => isDate(text) ? getEndOfNewYorkDay(text) : normalizeTimestamp(text)
+export const parseAsOfTime = (text: string) => isDate(text) ? getEndOfNewYorkDay(text) : normalizeTimestamp(text)
 
 const reason = "must be a date, or a timestamp with an offset and at most six decimals, such as " +
   "2026-03-02T09:30:00-05:00"
@@ -35,9 +35,9 @@ export const AsOfParameter = {
         "The response that this request would have received at an earlier moment: a date means the end of that day " +
         "in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.",
       examples: ["2026-03-01", "2026-03-02T09:30:00-05:00"],
-    }).check(Schema.makeFilter((text: string) => parseAsOf(text) !== undefined, { message: reason })).pipe(
+    }).check(Schema.makeFilter((text: string) => parseAsOfTime(text) !== undefined, { message: reason })).pipe(
       Schema.decodeTo(Schema.String, {
-        decode: SchemaGetter.transform((text) => parseAsOf(text) ?? text),
+        decode: SchemaGetter.transform((text) => parseAsOfTime(text) ?? text),
         encode: SchemaGetter.passthrough(),
       }),
     ).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration }),
@@ -45,7 +45,7 @@ export const AsOfParameter = {
 }
 
 /** Reads `as_of` from the undecoded parameters of a request. Undefined if it is missing or invalid. */
-export const readAsOf = (parameters: Readonly<Record<string, unknown>>) => {
+export const readAsOfParameter = (parameters: Readonly<Record<string, unknown>>) => {
   const { as_of } = parameters
-  return typeof as_of === "string" ? parseAsOf(as_of) : undefined
+  return typeof as_of === "string" ? parseAsOfTime(as_of) : undefined
 }

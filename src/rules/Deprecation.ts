@@ -26,7 +26,7 @@ export class DeprecationAnnotation
   extends Context.Service<DeprecationAnnotation, Deprecation>()("tickerline/rules/DeprecationAnnotation") {}
 
 /** The deprecation of API version 1; `None` while the version is current (D26). */
-export const VersionDeprecation = Context.Reference<Option.Option<Deprecation>>(
+export const ApiVersionDeprecation = Context.Reference<Option.Option<Deprecation>>(
   "tickerline/rules/VersionDeprecation",
   { defaultValue: Option.none },
 )
@@ -63,7 +63,7 @@ export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
       deprecation.sunset === undefined ? operation : { ...operation, "x-sunset": deprecation.sunset },
   })))
 
-export const getDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
+export const getEndpointDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
 /** Adds `Deprecation`, `Sunset` and `Link`, which every response of a deprecated endpoint has (§9.4). */
@@ -91,8 +91,10 @@ export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Depreca
  * Returns the first step of every request to the endpoint: it records the route and, if the endpoint is deprecated,
  * adds the deprecation headers and fails after the sunset.
  */
-export const makeDeprecationCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
-  const deprecation = Option.getOrUndefined(getDeprecation(annotations))
+export const makeRouteAndDeprecationStep = (
+  { annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">,
+) => {
+  const deprecation = Option.getOrUndefined(getEndpointDeprecation(annotations))
   return Effect.flatMap(RequestContext, (context) => {
     context.response.route = path
     return deprecation === undefined
@@ -108,6 +110,6 @@ export class DeprecationMiddleware extends HttpApiMiddleware.Service<Deprecation
 ) {
   static readonly layer = Layer.succeed(
     this,
-    (httpApp, { endpoint }) => Effect.andThen(makeDeprecationCheck(endpoint), httpApp),
+    (httpApp, { endpoint }) => Effect.andThen(makeRouteAndDeprecationStep(endpoint), httpApp),
   )
 }

@@ -37,7 +37,7 @@ export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEn
 /**
  * The tables that the endpoint reads. Its cached results expire when one of them changes. `/v1/datasets` lists them.
  */
-export const EndpointTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/EndpointTables", {
+export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>("tickerline/rules/EndpointTables", {
   defaultValue: () => [],
 })
 
@@ -65,8 +65,8 @@ export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): End
 })
 
 /** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
-export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
-  const tables = Context.get(annotations, EndpointTables)
+export const getTablesReadByEndpoint = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
+  const tables = Context.get(annotations, TablesReadByEndpoint)
   if (tables.length === 0) throw new Error(`The endpoint ${path} does not declare the tables that it reads`)
   return tables
 }
@@ -75,4 +75,4 @@ export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): Rea
 export const describeEndpoint = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
 /** Annotates a group of endpoints with a title and a description. OpenAPI shows the group as a tag. */
-export const describeGroup = (title: string, description: string) => OpenApi.annotations({ title, description })
+export const describeEndpointGroup = (title: string, description: string) => OpenApi.annotations({ title, description })

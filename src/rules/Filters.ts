@@ -70,13 +70,13 @@ const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison:
   formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
 
 /** Makes the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
-export const numberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makeNumberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "min_", "", (column) => boundFilter("atLeast", column, "at least")),
   ...makeFields(names, "max_", "", (column) => boundFilter("atMost", column, "at most")),
 })
 
 /** Makes the filters `x_from` and `x_to` for each column `x` with past dates. A future date is refused (D7, §4.4). */
-export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makePastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
     "",
@@ -90,7 +90,7 @@ export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(
  * Makes the filters `x_from` and `x_to` for each column `x` with past instants. Days run from midnight to midnight at
  * -05:00.
  */
-export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makePastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
     "",
@@ -109,13 +109,13 @@ const anyDateFilter = (operator: "fromDay" | "toDay", column: string, comparison
   formattedParameter(CalendarDate, "date", { operator, column }, `${column} on this day or ${comparison}.`)
 
 /** Makes the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
-export const dateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makeDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "", "_from", (column) => anyDateFilter("fromDay", column, "later")),
   ...makeFields(names, "", "_to", (column) => anyDateFilter("toDay", column, "earlier")),
 })
 
 /** Makes the filter `x=true` or `x=false` for each column `x`. */
-export const booleanFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const makeBooleanFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(
     names,
     "",
@@ -160,11 +160,11 @@ const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column
 /**
  * Makes a filter for each column. A row matches if its value equals one of the comma-separated values of the filter.
  */
-export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const makeExactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOf", ""))
 
-/** Like `exactTextFilters`, but ignores case (D33). */
-export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+/** Like `makeExactTextFilters`, but ignores case (D33). */
+export const makeCaseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", ignoring case"))
 
 /** Filters by comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
@@ -184,7 +184,7 @@ export const statusCodeFilter = listFilter(
 /**
  * Makes a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
  */
-export const enumFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
+export const makeEnumFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listFilter(
     Schema.String.pipe(Schema.decodeTo(
       Schema.Literals(words).annotate({ message: `must be one of: ${words.join(", ")}` }),
@@ -209,17 +209,17 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
   )
 
 /** Makes a filter that finds text containing the value, ignoring case. `%`, `_` and quotes have no special meaning. */
-export const substringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
+export const makeSubstringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
 /**
  * Makes a filter that finds arrays in which an element contains the value, ignoring case. OpenAPI describes it as "Part
  * of `name`".
  */
-export const arrayElementSubstringFilter = (column: string, name: string) =>
+export const makeArrayElementSubstringFilter = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
 /** Makes a filter that finds arrays in which an element, such as a tag, equals the value, ignoring case (D33). */
-export const arrayElementFilter = (column: string, description: string) =>
+export const makeArrayElementFilter = (column: string, description: string) =>
   Schema.optionalKey(
     Schema.String.annotate({ description }).pipe(Schema.decodeTo(NonEmptyText)).annotate({
       filter: { operator: "hasElement", column },

@@ -1,7 +1,7 @@
 /** `follow_lineage` and `cik` (D35), the parameters of every list with `ticker`, and the rules for combining them. */
 import { Predicate, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
-import { CikListParameter, splitTickerEntry } from "./Tickers.ts"
+import { CikListParameter, splitTickerListEntry } from "./Tickers.ts"
 
 export const LineageParameters = {
   follow_lineage: Schema.optionalKey(
@@ -31,7 +31,7 @@ const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>):
     return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
   }
   const reasons = ciks.map((entry, index) => {
-    const { cik, ticker } = splitTickerEntry(entry)
+    const { cik, ticker } = splitTickerListEntry(entry)
     if (cik === undefined) return `must name its symbol, like META:${entry}, unless ticker is one symbol`
     if (!tickers.includes(ticker)) return `names ${ticker}, which ticker does not list without a CIK`
     return ciks.findIndex((other) => other.startsWith(`${ticker}:`)) < index ? `names ${ticker} twice` : undefined
@@ -59,14 +59,14 @@ export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQ
 }
 
 /** Returns each symbol to resolve, with the CIK that the request selects for it, if any. */
-export const getSymbolsToResolve = ({ cik = [], ticker = [] }: LineageQuery) => {
+export const getSymbolsWithSelectedCiks = ({ cik = [], ticker = [] }: LineageQuery) => {
   const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
   const selected = new Map(ciks.map((entry) => {
-    const { cik, ticker } = splitTickerEntry(entry)
+    const { cik, ticker } = splitTickerListEntry(entry)
     return cik === undefined ? [tickers[0], entry] as const : [ticker, cik] as const
   }))
   return tickers.map((entry) => {
-    const { cik = selected.get(entry), ticker } = splitTickerEntry(entry)
+    const { cik = selected.get(entry), ticker } = splitTickerListEntry(entry)
     return { ticker, cik }
   })
 }

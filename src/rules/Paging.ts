@@ -3,8 +3,13 @@ import { Context, Effect, Schema, SchemaGetter } from "effect"
 import type { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats, type PageFormat } from "../rows/ListFormats.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
-import { groupRowsIntoResults, makeFileWriter, type ResultEncoder, writeJsonResults } from "../rows/ResultWriter.ts"
-import type { RowRecord } from "../rows/RowRecord.ts"
+import {
+  groupRowsIntoResults,
+  makeCsvOrNdjsonWriter,
+  type ResultEncoder,
+  writeJsonResults,
+} from "../rows/ResultWriter.ts"
+import type { BinaryRecord } from "../rows/RowRecord.ts"
 import { redactApiKeys } from "./Errors.ts"
 
 /**
@@ -45,14 +50,14 @@ export const PagingParameters = {
 }
 
 /** Makes the parameter `limit` of a list that has a cursor instead of pages. */
-export const makeLimitParameter = (maximum: number, standard: number, description: string) =>
+export const makeCursorLimitParameter = (maximum: number, standard: number, description: string) =>
   decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
     default: standard,
     description,
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(standard)))
 
 /** The decoded paging parameters. */
-export interface PageQuery {
+export interface PagingQuery {
   readonly page: number
   readonly limit: number | "all"
   readonly format?: ListFormat
@@ -78,11 +83,11 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 })
 
 /** A limit that is greater than the number of rows in any table. */
-export const unlimitedRows = Number.MAX_SAFE_INTEGER
+export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 
 /** Returns the range of rows to select: those of the page, and one more that shows whether a next page exists. */
-export const getPageRowRange = ({ limit, page }: PageQuery) =>
-  limit === "all" ? { limit: unlimitedRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
+export const getPageRowRange = ({ limit, page }: PagingQuery) =>
+  limit === "all" ? { limit: unlimitedRowCount, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
 const makePageTarget = (target: string, page: number) => {
   const [path = "/", ...search] = target.split("?")
@@ -122,14 +127,14 @@ interface Page {
   readonly results: ResultEncoder
   readonly format: PageFormat
   /** The rows that `getPageRowRange` selects: one more than the page shows, if a next page exists. */
-  readonly rows: ReadonlyArray<RowRecord>
+  readonly rows: ReadonlyArray<BinaryRecord>
   /** Returns the envelope's `message` for the rows of the page. */
-  readonly message?: ((rows: ReadonlyArray<RowRecord>) => string | undefined) | undefined
+  readonly message?: ((rows: ReadonlyArray<BinaryRecord>) => string | undefined) | undefined
 }
 
 /** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
 export const encodeListPage = (
-  { limit, page }: PageQuery,
+  { limit, page }: PagingQuery,
   { format, message, results, rows }: Page,
 ): ResponseContent => {
   const all = groupRowsIntoResults(results, rows)
@@ -137,7 +142,7 @@ export const encodeListPage = (
   const has_more = shown.length < all.length
   const nextPage = has_more ? page + 1 : undefined
   if (format !== "json") {
-    const { bytes, results: records, rows } = makeFileWriter(results, format)(shown.flat(), true)
+    const { bytes, results: records, rows } = makeCsvOrNdjsonWriter(results, format)(shown.flat(), true)
     return { body: bytes, records, nextPage, file: { format, rows } }
   }
   const disclaimer = message?.(shown.flat())

@@ -38,16 +38,16 @@ const checkDate = (query: DecodedQuery) =>
  * format that comes from the header `Accept`.
  */
 const checkExport = ({ format, limit, page }: DecodedQuery) =>
-  limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageReason }] : []) : [
+  limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []) : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
-    ...(format === "json" ? [{ path: ["limit"], issue: exportFormatReason }] : []),
+    ...(format === "json" ? [{ path: ["limit"], issue: jsonExportErrorReason }] : []),
   ]
 
 /** The end of the error message for `limit=all` in JSON. The name of the parameter, `limit`, precedes it. */
-export const exportFormatReason = "can be all only with format=csv, format=ndjson or format=parquet"
+export const jsonExportErrorReason = "can be all only with format=csv, format=ndjson or format=parquet"
 
 /** The end of the error message for a page in Parquet. The name of the parameter, `format`, precedes it. */
-export const parquetPageReason = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
+export const parquetPageErrorReason = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
 /** Checks that ranges are in order, that no parameters conflict, and that none lacks a parameter that it needs. */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [

@@ -113,13 +113,13 @@ const selectNames = (isSelected: (header: HeaderDeclaration) => boolean) =>
   Object.entries<HeaderDeclaration>(declarations).flatMap(([name, header]) => isSelected(header) ? [name] : [])
 
 /** Headers that browser code may read. */
-export const corsExposedHeaders = selectNames(({ isExposed }) => isExposed).toSorted()
+export const corsExposedHeaderNames = selectNames(({ isExposed }) => isExposed).toSorted()
 
 const selectLowerCaseNames = (caching: HeaderDeclaration["caching"]) =>
   selectNames((header) => header.caching === caching).map((name) => name.toLowerCase())
 
 /** Lower-case names of the headers whose value is the same for every account. */
-export const accountIndependentHeaders: ReadonlySet<string> = new Set([
+export const accountIndependentHeaderNames: ReadonlySet<string> = new Set([
   "content-encoding",
   "content-length",
   "content-type",
@@ -127,4 +127,4 @@ export const accountIndependentHeaders: ReadonlySet<string> = new Set([
 ])
 
 /** Lower-case names of the headers with a new value in every response. */
-export const perRequestHeaders: ReadonlySet<string> = new Set(selectLowerCaseNames("perRequest"))
+export const perRequestHeaderNames: ReadonlySet<string> = new Set(selectLowerCaseNames("perRequest"))

@@ -53,5 +53,5 @@ export const findNearestName = (
 export const formatSuggestion = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
 
 /** Suggests a name for a misspelled one, as a sentence with a leading space; empty if no name is similar. */
-export const suggestName = (misspelled: string, names: ReadonlyArray<string>) =>
+export const formatNameSuggestion = (misspelled: string, names: ReadonlyArray<string>) =>
   formatSuggestion(findNearestName(misspelled, names))

@@ -20,7 +20,7 @@ const padCik = (digits: string) => digits.padStart(10, "0")
 const normalizeTickerEntry = (text: string) => toUpperCaseAscii(removeSpaces(text)).replace(/(?<=:)\d{1,10}$/, padCik)
 
 /** Splits an entry of a ticker list, such as `META` or `META:0001326801`, into the ticker and the optional CIK. */
-export const splitTickerEntry = (entry: string) => {
+export const splitTickerListEntry = (entry: string) => {
   const [ticker = "", cik] = entry.split(":")
   return { ticker, cik }
 }

@@ -6,7 +6,7 @@ import { HttpApiMiddleware } from "effect/http-api"
 import { RequestContext } from "../http/RequestContext.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
-import { suggestName } from "./Suggestions.ts"
+import { formatNameSuggestion } from "./Suggestions.ts"
 import { makeValidationReasonFormatter } from "./ValidationMessages.ts"
 
 const maxFields = 20
@@ -38,7 +38,7 @@ const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string>
  */
 const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
-  const suggestion = suggestName(field, names) ||
+  const suggestion = formatNameSuggestion(field, names) ||
     (names.length === 0 ? " It has no parameters." : ` Its parameters are ${names.join(", ")}.`)
   return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${suggestion}` }
 }
@@ -53,14 +53,14 @@ const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
 export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as const
 
 /** The parameters of a request as text, by name; an array if one is repeated. */
-export type SearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
+export type RawSearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
 /**
  * Makes the 422 error for a query that does not match the schema of its endpoint. It names up to 20 invalid parameters.
  */
 export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
-  parameters: SearchParameters,
+  parameters: RawSearchParameters,
   endpoint: HttpApiEndpoint.Top,
 ) =>
   makeValidationError(

@@ -1,5 +1,5 @@
 /** The page about corrections: per dataset, how many rows were corrected, how late, and in which fields. */
-import { type CorrectionDelay, correctionDelays, type CorrectionsResponse } from "../v1/corrections/Api.ts"
+import { type CorrectionDelayClass, correctionDelayClasses, type CorrectionsResponse } from "../v1/corrections/Api.ts"
 import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
@@ -19,8 +19,8 @@ other values under the same key. Programs can request the same from
 and after it, and the names of the changed fields (<a href="${getPagePath("changes")}">Keep a copy up to date</a>).</p>
 `
 
-/** The page without counts, for the navigation and the search index. The site serves `makeCorrectionsPage` instead. */
-export const correctionsPage: SitePage = {
+/** The page without counts, for the navigation and the search index. The site serves `makeCorrectionsPageWithCounts` instead. */
+export const correctionsPageWithoutCounts: SitePage = {
   path,
   title: "Corrections",
   section: "Reference",
@@ -35,7 +35,7 @@ export const correctionsPage: SitePage = {
 export const renderCorrectionsLink = (dataset: string) =>
   `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
 
-const delayNames: Readonly<Record<CorrectionDelay, string>> = {
+const delayNames: Readonly<Record<CorrectionDelayClass, string>> = {
   within_hour: "Within an hour",
   within_day: "Within a day",
   within_week: "Within a week",
@@ -70,7 +70,7 @@ const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
       makeNumericColumn("In total"),
       makeNumericColumn("Share of the total"),
     ],
-    correctionDelays.map((delay) => [
+    correctionDelayClasses.map((delay) => [
       delayNames[delay],
       formatInteger(last_30_days.delays[delay]),
       formatInteger(total.delays[delay]),
@@ -119,11 +119,11 @@ recorded; it is not known for rows that are older than the counts.</p>
 ${results.map(renderDataset).join("\n")}`
 
 /** Makes the corrections page. `counts` is undefined if the database cannot be read. */
-export const makeCorrectionsPage = (counts: CorrectionCounts | undefined): SitePage => {
-  const { body, description } = correctionsPage.render()
+export const makeCorrectionsPageWithCounts = (counts: CorrectionCounts | undefined): SitePage => {
+  const { body, description } = correctionsPageWithoutCounts.render()
   const unavailable = `<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`
   return {
-    ...correctionsPage,
+    ...correctionsPageWithoutCounts,
     render: () => ({ description, body: body + (counts === undefined ? unavailable : renderCounts(counts)) }),
   }
 }

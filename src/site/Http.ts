@@ -8,16 +8,16 @@ import { cacheCompressedForms } from "../http/Compression.ts"
 import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
 import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
-import { respondNotFound } from "../http/UnroutedResponses.ts"
+import { respondToUnknownPath } from "../http/UnroutedResponses.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { escapeMarkup } from "./browser/markup.js"
 import { changelogPage } from "./ChangelogPage.ts"
-import { correctionsPage, makeCorrectionsPage } from "./CorrectionsPage.ts"
+import { correctionsPageWithoutCounts, makeCorrectionsPageWithCounts } from "./CorrectionsPage.ts"
 import { makeGuidePages } from "./Guides.ts"
 import { renderHtmlPage } from "./Layout.ts"
 import { getAssetPath, getPagePath, type SitePage } from "./Page.ts"
 import { makeReferencePages } from "./ReferencePages.ts"
-import { makeSearchEntries } from "./SearchIndex.ts"
+import { makeSearchIndexEntries } from "./SearchIndex.ts"
 import { interactivePages } from "./InteractivePages.ts"
 
 interface SiteFile {
@@ -59,7 +59,7 @@ const loadPages = Effect.gen(function* () {
     ...(yield* makeGuidePages),
     ...interactivePages,
     changelogPage,
-    correctionsPage,
+    correctionsPageWithoutCounts,
     ...(yield* makeReferencePages),
   ]
   return pages
@@ -99,7 +99,7 @@ const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: getAssetPath("search.json"),
   contentType: "application/json",
   render: Effect.map(
-    Effect.forEach(pages, (page) => Effect.andThen(Effect.yieldNow, Effect.sync(() => makeSearchEntries(page)))),
+    Effect.forEach(pages, (page) => Effect.andThen(Effect.yieldNow, Effect.sync(() => makeSearchIndexEntries(page)))),
     (entries) => JSON.stringify({ entries: entries.flat() }),
   ),
   headers: {},
@@ -121,13 +121,15 @@ const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SiteP
   const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>
     makeTextResponder(renderHtmlPage(page, pages), { contentType: htmlType, headers: securityHeaders })
-  const responderOf = Function.memoize((counts: Effect.Success<typeof read>) => render(makeCorrectionsPage(counts)))
+  const responderOf = Function.memoize((counts: Effect.Success<typeof read>) =>
+    render(makeCorrectionsPageWithCounts(counts))
+  )
   return HttpRouter.route(
     "GET",
-    correctionsPage.path,
+    correctionsPageWithoutCounts.path,
     (request) =>
       read.pipe(
-        Effect.match({ onSuccess: responderOf, onFailure: () => render(makeCorrectionsPage(undefined)) }),
+        Effect.match({ onSuccess: responderOf, onFailure: () => render(makeCorrectionsPageWithCounts(undefined)) }),
         Effect.map((respond) => respond(request)),
       ),
   )
@@ -170,7 +172,7 @@ const acceptsHtml = ({ headers }: HttpServerRequest.HttpServerRequest) =>
 
 const handleUnknownPage = (pages: ReadonlyArray<SitePage>) => (request: HttpServerRequest.HttpServerRequest) => {
   const [path = ""] = request.url.split("?", 1)
-  if (!acceptsHtml(request)) return respondNotFound(path)
+  if (!acceptsHtml(request)) return respondToUnknownPath(path)
   return Effect.sync(() =>
     HttpServerResponse.text(renderHtmlPage(notFoundPage(path, pages), pages), {
       status: 404,
@@ -200,7 +202,7 @@ export const layer = Layer.effect(
     const redirect = Effect.succeed(redirectToStart(yield* BaseUrl))
     const pages = yield* loadPages
     const files = [
-      ...pages.flatMap((page) => page === correctionsPage ? [] : [pageFile(page, pages)]),
+      ...pages.flatMap((page) => page === correctionsPageWithoutCounts ? [] : [pageFile(page, pages)]),
       ...(yield* loadAssets),
       searchIndexFile(pages),
     ]
@@ -210,6 +212,6 @@ export const layer = Layer.effect(
       ...redirects.map((path) => HttpRouter.route("GET", path, redirect)),
       HttpRouter.route("GET", `${getPagePath("index")}/:page/*`, handleUnknownPage(pages)),
     ])
-    return new Set([...files.map(({ path }) => path), correctionsPage.path, ...redirects])
+    return new Set([...files.map(({ path }) => path), correctionsPageWithoutCounts.path, ...redirects])
   }),
 )

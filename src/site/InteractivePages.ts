@@ -7,7 +7,7 @@ import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
 /** The form for the visitor's key, activated by `browser/api-key.js`. */
-export const apiKeyForm = `<form id="key-form" class="key" hidden>
+export const apiKeyFormHtml = `<form id="key-form" class="key" hidden>
 <label for="key">Your API key</label>
 <div class="field"><input id="key" type="password" autocomplete="off" autocapitalize="off" spellcheck="false"
  placeholder="tl_live_…" aria-describedby="key-state key-note">
@@ -57,7 +57,7 @@ const explorer: SitePage = {
  the changes do not form a single chain, the explorer shows the conflicts and
  <a href="${getPagePath("lineage")}">why the service returns no chain</a>.</p>
 ${withoutScripts("The explorer", "/v1/ticker-changes?ticker=META")}
-${apiKeyForm}
+${apiKeyFormHtml}
 <form id="lineage-form" class="lineage-form" hidden>
 <label for="symbol">Symbol</label>
 <div class="field"><input id="symbol" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false"
@@ -98,7 +98,7 @@ const account: SitePage = {
 <p>Limits, balance, daily usage and cost, recent requests and API keys of the account that your key belongs to. This
  page is free of charge; <a href="${getPagePath("cost")}">Cost</a> explains how other requests are charged.</p>
 ${withoutScripts("This page", "/v1/overview")}
-${apiKeyForm}
+${apiKeyFormHtml}
 ${state}
 <div id="result" hidden>
 <h2 id="overview">Overview</h2>
@@ -153,7 +153,7 @@ const datasets: SitePage = {
     }">Corrections</a> shows how often the rows of each dataset were corrected, and how
  late.</p>
 ${withoutScripts("The column with the last change", "/v1/datasets?limit=100")}
-${apiKeyForm}
+${apiKeyFormHtml}
 ${state}
 <h2 id="all">All datasets</h2>
 <div id="freshness"></div>

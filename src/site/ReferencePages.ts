@@ -13,17 +13,17 @@ import { getPagePath, getReferencePagePath, referenceOverviewPath, type SitePage
 import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
   describeAllowedValues,
-  describeFields,
   describeRangeAndDefault,
-  getEntriesAt,
-  listAllowedValues,
-  listNonNullAlternatives,
+  describeResponseFields,
+  getObjectEntriesAt,
+  listAllowedSchemaValues,
+  listNonNullSchemaAlternatives,
   listOperationResponses,
   renderSchemaType,
   renderSentences,
   resolveSchemaReference,
 } from "./SchemaDescriptions.ts"
-import { apiKeyForm } from "./InteractivePages.ts"
+import { apiKeyFormHtml } from "./InteractivePages.ts"
 
 const section = (id: string, title: string, body: string) =>
   body === "" ? "" : `<h2 id="${id}">${title}</h2>\n${body}\n`
@@ -31,7 +31,7 @@ const section = (id: string, title: string, body: string) =>
 /** The examples of an operation, ordered by status. */
 const examplesOf = (operation: unknown) =>
   listOperationResponses(operation).flatMap(([status, response]) =>
-    getEntriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
+    getObjectEntriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
       name,
       status: Number(status),
       request: getTextAt(example, "summary") ?? "",
@@ -43,10 +43,10 @@ const takesAnyParameter = (schema: unknown) => getValueAt(resolveSchemaReference
 
 /** Returns the options of a select element. Empty for an array, because its description lists the values. */
 const optionsOf = (schema: unknown) => {
-  const types = listNonNullAlternatives(schema)
+  const types = listNonNullSchemaAlternatives(schema)
   if (types.some((type) => getValueAt(type, "type") === "boolean")) return ["true", "false"]
-  return types.every((type) => getValueAt(type, "type") !== "array" && listAllowedValues(type).length > 0)
-    ? listAllowedValues(schema)
+  return types.every((type) => getValueAt(type, "type") !== "array" && listAllowedSchemaValues(type).length > 0)
+    ? listAllowedSchemaValues(schema)
     : []
 }
 
@@ -100,8 +100,10 @@ const renderParameters = (operation: unknown, example: URLSearchParams, hasForm:
 
 const errorCodesOf = (response: unknown) => {
   const schema = getValueAt(response, "content", "application/json", "schema")
-  const codes = listNonNullAlternatives(schema).flatMap((body) =>
-    listAllowedValues(getValueAt(resolveSchemaReference(getValueAt(body, "properties", "error")), "properties", "code"))
+  const codes = listNonNullSchemaAlternatives(schema).flatMap((body) =>
+    listAllowedSchemaValues(
+      getValueAt(resolveSchemaReference(getValueAt(body, "properties", "error")), "properties", "code"),
+    )
   )
   return Array.from(new Set(codes))
 }
@@ -119,7 +121,7 @@ const renderErrors = (operation: unknown) => {
 }
 
 const renderHeaders = (response: unknown) => {
-  const rows = getEntriesAt(response, "headers").map((
+  const rows = getObjectEntriesAt(response, "headers").map((
     [name, header],
   ) => [renderInlineCode(name), renderProse(getTextAt(resolveSchemaReference(header), "description") ?? "")])
   return rows.length === 0 ? "" : renderTable(["Header", "Meaning"], rows, { label: "Response headers" })
@@ -149,7 +151,7 @@ const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ",
 /** Renders the form that sends the request and shows the response. Pages about streams have no form. */
 const renderRequestForm = ({ row }: CatalogueEndpoint, hasParameters: boolean, request: string, response: string) =>
   `<h2 id="try-it">Try it</h2>
-${row.tier === null ? "" : apiKeyForm}
+${row.tier === null ? "" : apiKeyFormHtml}
 <p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
 <div id="request">${request}</div>
 <form id="try" data-path="${escapeMarkup(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
@@ -164,7 +166,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const title = titleOf(endpoint)
   const operation = operationOf(endpoint)
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
-  const fields = describeFields(getValueAt(success, "content", "application/json", "schema"))
+  const fields = describeResponseFields(getValueAt(success, "content", "application/json", "schema"))
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
   const request = firstExample?.request ?? row.path

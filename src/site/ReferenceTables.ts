@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
-import { catalogueEndpoints, pricedPaths } from "../catalogue/Endpoints.ts"
+import { catalogueEndpoints, pricedEndpointPaths } from "../catalogue/Endpoints.ts"
 import { isTierSufficient, tiers } from "../rules/EndpointAnnotations.ts"
 import * as Errors from "../rules/Errors.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
@@ -39,7 +39,7 @@ const advice = [
 ] as const
 
 /** Every error code of the API, ordered by status. */
-export const errorReference = advice.map(([error, action, retry]) => {
+export const errorCodeReference = advice.map(([error, action, retry]) => {
   const annotations = Schema.resolveAnnotations(error)
   return {
     status: Number(annotations?.["httpApiStatus"]),
@@ -53,7 +53,7 @@ export const errorReference = advice.map(([error, action, retry]) => {
 const errorTable = () =>
   renderTable(
     ["Status", "Code", "Meaning", "What to do", "Retry"],
-    errorReference.map((
+    errorCodeReference.map((
       { action, code, description, retry, status },
     ) => [String(status), renderInlineCode(code), ...[description, action, retry].map(renderProse)]),
   )
@@ -97,7 +97,7 @@ const modeOf = (values: ReadonlyArray<number>) => {
 }
 
 const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () => {
-  const prices = pricedPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
+  const prices = pricedEndpointPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
   const usual = modeOf(prices.map(({ price }) => price))
   const row = (
     data: string,

@@ -4,7 +4,7 @@ import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 
-export const getEntriesAt = (
+export const getObjectEntriesAt = (
   value: unknown,
   ...path: ReadonlyArray<string>
 ): ReadonlyArray<readonly [string, unknown]> => {
@@ -22,7 +22,9 @@ export const resolveSchemaReference = (part: unknown): unknown => {
 
 /** Lists the responses of an operation with their statuses. */
 export const listOperationResponses = (operation: unknown) =>
-  getEntriesAt(operation, "responses").map(([status, response]) => [status, resolveSchemaReference(response)] as const)
+  getObjectEntriesAt(operation, "responses").map(([status, response]) =>
+    [status, resolveSchemaReference(response)] as const
+  )
 
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
   const resolved = resolveSchemaReference(schema)
@@ -32,11 +34,12 @@ const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
 
 const isNull = (schema: unknown) => getValueAt(schema, "type") === "null"
 
-export const listNonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
+export const listNonNullSchemaAlternatives = (schema: unknown) =>
+  alternatives(schema).filter((option) => !isNull(option))
 
 /** Returns the first value of a keyword in a schema, in the target of its `$ref`, or in its alternatives or `allOf`. */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
-  [schema, resolveSchemaReference(schema), ...listNonNullAlternatives(schema)]
+  [schema, resolveSchemaReference(schema), ...listNonNullSchemaAlternatives(schema)]
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
     .map((option) => getValueAt(option, keyword)).find((value) => value !== undefined)
 
@@ -44,15 +47,15 @@ const keywordOf = (schema: unknown, keyword: string): unknown =>
 const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getValueAt(array, "items")
 
 /** Lists the fixed values that a schema allows. For an array, these are the values allowed for its items. */
-export const listAllowedValues = (schema: unknown): ReadonlyArray<string> =>
-  listNonNullAlternatives(schema).flatMap((option) => {
-    if (getValueAt(option, "type") === "array") return listAllowedValues(itemsOf(option))
+export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> =>
+  listNonNullSchemaAlternatives(schema).flatMap((option) => {
+    if (getValueAt(option, "type") === "array") return listAllowedSchemaValues(itemsOf(option))
     const constant = getValueAt(option, "const")
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
 const typeName = (schema: unknown): string => {
-  const names = listNonNullAlternatives(schema).map((option) =>
+  const names = listNonNullSchemaAlternatives(schema).map((option) =>
     getValueAt(option, "type") === "array"
       ? `array of ${typeName(itemsOf(option))}`
       : getTextAt(option, "format") ?? getTextAt(option, "type") ?? "any"
@@ -86,16 +89,16 @@ interface FieldDescription {
 }
 
 /** Describes the fields of a response without duplicates, each followed by the fields inside it. */
-export const describeFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
+export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
-    listNonNullAlternatives(schema).flatMap((option) => {
+    listNonNullSchemaAlternatives(schema).flatMap((option) => {
       if (ancestors.includes(option)) return []
       const inside = [...ancestors, option]
       if (getValueAt(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)
-      return getEntriesAt(option, "properties").flatMap(([name, field]) => {
+      return getObjectEntriesAt(option, "properties").flatMap(([name, field]) => {
         const path = prefix === "" ? name : `${prefix}.${name}`
         const description = String(keywordOf(field, "description") ?? "")
-        const meaning = renderSentences(description, describeAllowedValues(listAllowedValues(field)))
+        const meaning = renderSentences(description, describeAllowedValues(listAllowedSchemaValues(field)))
         return [
           { path, cells: [`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
           ...visit(field, path, inside),

@@ -22,7 +22,7 @@ const searchableText = (html: string) =>
 const maxTextLength = 1500
 
 /** Returns the search entries of a page. Renders the page if this has not happened yet. */
-export const makeSearchEntries = (page: SitePage): ReadonlyArray<SearchEntry> => {
+export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<SearchEntry> => {
   const { path, section, title } = page
   const { body, description, search } = getPageContent(page)
   if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]

@@ -8,7 +8,7 @@ import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import { VersionDeprecation } from "../../src/rules/Deprecation.ts"
+import { ApiVersionDeprecation } from "../../src/rules/Deprecation.ts"
 import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -294,7 +294,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       Effect.gen(function* () {
         const port = yield* Effect.provideService(
           ServiceInstances.startServiceInstance(),
-          VersionDeprecation,
+          ApiVersionDeprecation,
           Option.some(retired),
         )
         for (const operation of operations) {

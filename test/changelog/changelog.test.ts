@@ -9,8 +9,8 @@ import { mcpPath } from "../../src/http/RequestTarget.ts"
 import {
   changelogEntries,
   changelogReleases,
-  isAnnouncedByEmail,
   isEmailMandatory,
+  isEntryAnnouncedByEmail,
 } from "../../src/changelog/Changelog.ts"
 import { ChangelogRelease, doesEntryAffectPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
@@ -59,7 +59,7 @@ describe("The changelog", () => {
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
       assert.isNotNull(entry.migration, entry.id)
-      assert.isTrue(isEmailMandatory(entry) && isAnnouncedByEmail(entry), entry.id)
+      assert.isTrue(isEmailMandatory(entry) && isEntryAnnouncedByEmail(entry), entry.id)
     }
   })
 

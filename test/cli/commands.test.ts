@@ -11,7 +11,7 @@ import { inject } from "vitest"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import { displayWidth } from "../../src/cli/terminal/TerminalText.ts"
+import { getDisplayWidth } from "../../src/cli/terminal/TerminalText.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import {
   canWriteFiles,
@@ -512,7 +512,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       for (const [list, after] of [["keys", "ultimate"], ["accounts", "ultimate"]] as const) {
         const lines = assertSuccess(yield* runCommandInProcess([list, "list"], environment)).trimEnd().split("\n")
         const starts = lines.filter((line) => names.some((name) => line.includes(` ${name} `)))
-          .map((line) => displayWidth(line.slice(0, line.indexOf(after))))
+          .map((line) => getDisplayWidth(line.slice(0, line.indexOf(after))))
         assert.strictEqual(starts.length, names.length, list)
         assert.strictEqual(new Set(starts).size, 1, `${list}: ${starts.join(", ")}`)
         assert.strictEqual(starts[0], (lines[0] ?? "").indexOf("tier"))

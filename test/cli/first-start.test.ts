@@ -17,11 +17,11 @@ import {
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
-import { tableLoadLockName } from "../../src/db/AdvisoryLocks.ts"
+import { formatLoadLockName } from "../../src/db/AdvisoryLocks.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { findDatasetFiles } from "../../src/load/FolderScan.ts"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import * as Logging from "../../src/cli/Logging.ts"
 import { withProgressDisplay } from "../../src/cli/terminal/ProgressDisplay.ts"
 import { startProgram } from "../support/Processes.ts"
@@ -358,7 +358,7 @@ const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: strin
   `
   const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const holding = Effect.andThen(
-    sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName("news")}))`,
+    sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName("news")}))`,
     Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
   )
   yield* Effect.forkScoped(sql.withTransaction(holding))
@@ -463,7 +463,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.strictEqual(shorter.length, tasks.length - 1)
       const checked = yield* Effect.forEach(shorter, (task) =>
         Effect.map(
-          Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append: false, check: true }, rows)),
+          Effect.flatMap(Ref.make(0), (rows) => loadDatasetFile({ ...task, append: false, check: true }, rows)),
           ({ rows, table }) => [table, rows] as const,
         ))
       assert.sameDeepMembers(checked, (yield* rowCounts).filter(([table]) => table !== longestTable))
@@ -479,7 +479,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       const home = yield* folder
       const own = `${home}/own.csv`
       yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
-      yield* loadFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
+      yield* loadDatasetFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
       yield* FirstStart.prepareFirstStart(home)
       const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])

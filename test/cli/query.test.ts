@@ -6,8 +6,8 @@ import { createServer } from "node:http"
 import {
   extractResponseRows,
   formatSymbolHistory,
-  makeErrorFromResponse,
-  parseExactJson,
+  makeQueryErrorFromResponse,
+  parseJsonWithExactNumbers,
 } from "../../src/cli/query/QueryResponse.ts"
 import { containsApiKey } from "../../src/cli/CommandParts.ts"
 import { parseQueryCommandTarget } from "../../src/cli/query/QueryRequest.ts"
@@ -305,7 +305,7 @@ describe("The query command", () => {
         details: { candidates, candidate_count },
       }
       const text = JSON.stringify({ error, request_id: "1" })
-      return makeErrorFromResponse({ status: 409, text, retryAfterSeconds: null }, "->").message
+      return makeQueryErrorFromResponse({ status: 409, text, retryAfterSeconds: null }, "->").message
     }
     assert.strictEqual(
       describeRefusal(31),
@@ -318,7 +318,7 @@ describe("The query command", () => {
     assert.strictEqual(formatSymbolHistory([{ old_ticker: "A", new_ticker: "B" }], "→"), "A → B")
     assert.isUndefined(formatSymbolHistory([], "→"))
     assert.isUndefined(formatSymbolHistory([{ old_ticker: "A" }], "→"))
-    assert.isTrue(Option.isNone(parseExactJson("{")))
+    assert.isTrue(Option.isNone(parseJsonWithExactNumbers("{")))
     assert.deepStrictEqual(extractResponseRows([1, 2]), [])
     assert.isTrue(containsApiKey("ticker=TL_LIVE_abc"))
     assert.isFalse(containsApiKey("ticker=GAP7"))

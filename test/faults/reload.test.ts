@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
@@ -136,7 +136,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
             `${folder}/${prefix}.csv`,
             `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
           )
-          yield* loadFile(
+          yield* loadDatasetFile(
             { dataset: "ticker_changes", file: `${folder}/${prefix}.csv`, append: false },
             yield* Ref.make(0),
           )

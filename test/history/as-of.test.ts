@@ -6,9 +6,9 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Api } from "../../src/Api.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { MaxSortedRows } from "../../src/history/PastTables.ts"
-import { EndpointTables } from "../../src/rules/EndpointAnnotations.ts"
-import { parseAsOf } from "../../src/rules/AsOfParameter.ts"
+import { MaxSortedPastRows } from "../../src/history/PastTables.ts"
+import { TablesReadByEndpoint } from "../../src/rules/EndpointAnnotations.ts"
+import { parseAsOfTime } from "../../src/rules/AsOfParameter.ts"
 import { documentedEndpoints, getParameterNames, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
 import { formatContentDigest } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
@@ -27,7 +27,7 @@ const datasetEndpoints: Array<{ readonly path: string; readonly tables: Readonly
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint }) => {
-    const tables = Context.get(endpoint.annotations, EndpointTables)
+    const tables = Context.get(endpoint.annotations, TablesReadByEndpoint)
     if (tables.length > 0) datasetEndpoints.push({ path: endpoint.path, tables })
   },
 })
@@ -137,7 +137,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       const { ultimate } = yield* Service.TestKeys
       const startInstance = ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
       const withFewRows = yield* startInstance
-      const withManyRows = yield* Effect.provideService(startInstance, MaxSortedRows, 12)
+      const withManyRows = yield* Effect.provideService(startInstance, MaxSortedPastRows, 12)
       const tables = yield* copyTables
       const choose = makeRandomChooser(1)
       const requested = sampleUnlessThorough(targets, 5, 1)
@@ -194,7 +194,7 @@ describe("The parameter as_of", () => {
       // In a query string, + decodes to a space.
       "2026-03-02T00:00:00 05:30": "2026-03-01T18:30:00.000000Z",
     }
-    for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseAsOf(text), moment, text)
+    for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseAsOfTime(text), moment, text)
     const others = [
       "",
       "now",
@@ -210,7 +210,7 @@ describe("The parameter as_of", () => {
       "0001-01-01T00:00:00.5+25:00",
       "1772461800",
     ]
-    for (const text of others) assert.isUndefined(parseAsOf(text), text)
+    for (const text of others) assert.isUndefined(parseAsOfTime(text), text)
   })
 
   it("belongs to every endpoint that reads datasets, and to no other", () => {

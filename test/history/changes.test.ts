@@ -4,10 +4,10 @@ import { Context, Deferred, Effect, Fiber, FileSystem, Layer, Ref, Schema } from
 import { SqlClient } from "effect/sql"
 import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
-import { loadFile } from "../../src/load/Load.ts"
-import { readTableColumns } from "../../src/load/LoadingTable.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
+import { readLoadableColumns } from "../../src/load/LoadingTable.ts"
 import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
-import { changeKinds, datasetAccessEndpoints, feedDatasets } from "../../src/v1/changes/Api.ts"
+import { changeFeedDatasets, changeKinds, datasetAccessEndpoints } from "../../src/v1/changes/Api.ts"
 import { selectReadableDatasets } from "../../src/v1/changes/Http.ts"
 import { fillTable } from "../support/GeneratedRows.ts"
 import { getResultRows } from "../support/ListClients.ts"
@@ -30,7 +30,7 @@ const Page = Schema.Struct({
   results: Schema.Array(Schema.Struct({
     cursor: Schema.String,
     recorded_at: Schema.String,
-    dataset: Schema.Literals(feedDatasets),
+    dataset: Schema.Literals(changeFeedDatasets),
     kind: Schema.Literals(changeKinds),
     key: Values,
     row: Schema.NullOr(Values),
@@ -125,7 +125,7 @@ class Copy {
 /** Reads the rows of a table without the column `recorded_in`, as PostgreSQL prints them. */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  const columns = (yield* readTableColumns(table)).map(({ name }) => `"${name}"`).join(", ")
+  const columns = (yield* readLoadableColumns(table)).map(({ name }) => `"${name}"`).join(", ")
   const rows = yield* sql.unsafe<{ readonly row: string }>(
     `select row(${columns})::text as row from ${table} order by 1`,
   )
@@ -139,7 +139,7 @@ const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
   if (content === "") return []
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-feed-" })}/${dataset}.ndjson`
   yield* fs.writeFileString(file, content)
-  yield* loadFile({ dataset, file, append: true }, yield* Ref.make(0))
+  yield* loadDatasetFile({ dataset, file, append: true }, yield* Ref.make(0))
   return yield* readTable(dataset)
 })
 
@@ -226,7 +226,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       changes.forEach((change) => copy.apply(change))
       assert.sameMembers(Array.from(copy.tables.keys()), loadableDatasets.map(({ table }) => table))
       yield* assertCopies(copy, loadableDatasets.map(({ table }) => table))
-      assert.sameMembers([...feedDatasets], loadableDatasets.map(({ table }) => table))
+      assert.sameMembers([...changeFeedDatasets], loadableDatasets.map(({ table }) => table))
     }))
 
   it.effect("delivers transactions in the order of their commits, even if the last to commit began first", () =>
@@ -365,7 +365,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.strictEqual(valueAt(refused.body, "error", "details", "endpoint"), "/v1/news")
     }))
 
-  it.effect.each(feedDatasets)(
+  it.effect.each(changeFeedDatasets)(
     "requires the tier of the endpoint that shows %s",
     (dataset) =>
       Effect.gen(function* () {

@@ -4,9 +4,9 @@ import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Database } from "../../src/db/Database.ts"
 import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
-import { countNextChanges } from "../../src/history/CorrectionCounts.ts"
+import { countNextFeedChanges } from "../../src/history/CorrectionCounts.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
-import { changeKinds, feedDatasets } from "../../src/v1/changes/Api.ts"
+import { changeFeedDatasets, changeKinds } from "../../src/v1/changes/Api.ts"
 import { classifyCorrectionDelay, CorrectionsResponse } from "../../src/v1/corrections/Api.ts"
 import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
@@ -32,7 +32,7 @@ const service = ChangeFeed.layer.pipe(
 const Page = Schema.Struct({
   results: Schema.Array(Schema.Struct({
     recorded_at: Schema.String,
-    dataset: Schema.Literals(feedDatasets),
+    dataset: Schema.Literals(changeFeedDatasets),
     kind: Schema.Literals(changeKinds),
     key: Schema.Json,
     changed: Schema.Array(Schema.String),
@@ -85,7 +85,7 @@ const readCounts = Effect.gen(function* () {
   return Object.fromEntries(rows.map(({ name, number }) => [name, number]))
 })
 
-const countAll = Effect.repeat(countNextChanges(), { while: (hasMore) => hasMore }).pipe(
+const countAll = Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
   Effect.provide(Logger.layer([])),
 )
 
@@ -159,8 +159,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The count
     Effect.gen(function* () {
       yield* countAll
       const { counts } = yield* requestCounts
-      assert.strictEqual(counts.count, feedDatasets.length)
-      assert.deepStrictEqual(counts.results.map(({ dataset }) => dataset), [...feedDatasets])
+      assert.strictEqual(counts.count, changeFeedDatasets.length)
+      assert.deepStrictEqual(counts.results.map(({ dataset }) => dataset), [...changeFeedDatasets])
       assert.isNull(counts.counted_until)
       assert.isTrue(counts.results.every(({ fields, total }) => fields.length === 0 && total.corrected === 0))
       const page = yield* requestPage
@@ -179,7 +179,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The count
         yield* reset
         const writer = yield* Effect.forkChild(writeTransactions(seed + 10, getInputCount(40)))
         const choose = makeRandomChooser(seed)
-        const count = Effect.suspend(() => countNextChanges(choose([1, 2, 3, 7, 50])))
+        const count = Effect.suspend(() => countNextFeedChanges(choose([1, 2, 3, 7, 50])))
         while (writer.pollUnsafe() === undefined) yield* Effect.all([count, count], { concurrency: 2 })
         yield* Fiber.join(writer)
         yield* Effect.repeat(count, { while: (hasMore) => hasMore })

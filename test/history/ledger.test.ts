@@ -7,7 +7,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
@@ -324,7 +324,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
           `${folder}/${name}`,
         )
       const load = (file: string, append = false) =>
-        Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset: "daily_prices", file, append }, progress))
+        Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile({ dataset: "daily_prices", file, append }, progress))
       const prices = Array.from({ length: 100 }, (_, index) => `L${index},2024-03-01,1`)
       yield* load(yield* write("a.csv", prices))
       const first = yield* newest

@@ -1,13 +1,13 @@
 /** The recent changes that all streams of a process share, against a model (decision 0117). */
 import { assert, describe, it } from "@effect/vitest"
-import type { FeedChange, FeedPosition } from "../../src/history/ChangeFeed.ts"
-import { isLaterPosition, makeChangeMatcher, makeRecentChanges } from "../../src/history/RecentChanges.ts"
+import type { ChangeFeedEntry, ChangeFeedPosition } from "../../src/history/ChangeFeed.ts"
+import { isLaterFeedPosition, makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
 const encoder = new TextEncoder()
 
-const makeChange = (recordedAt: number, position: number, dataset: string, size: number): FeedChange => ({
+const makeChange = (recordedAt: number, position: number, dataset: string, size: number): ChangeFeedEntry => ({
   recordedAt,
   position,
   dataset,
@@ -27,11 +27,11 @@ describe("The recent changes", () => {
   it("give each stream the changes after its position, once and in order, or report that they were dropped", () => {
     for (let seed = 1; seed <= getInputCount(200); seed++) {
       const choose = makeRandomChooser(seed)
-      const start: FeedPosition = { recordedAt: 0, position: Infinity }
-      const recent = makeRecentChanges({ cursor: "0.", end: start }, 20_000)
-      const written: Array<FeedChange> = []
+      const start: ChangeFeedPosition = { recordedAt: 0, position: Infinity }
+      const recent = makeRecentChangeBuffer({ cursor: "0.", end: start }, 20_000)
+      const written: Array<ChangeFeedEntry> = []
       const streams: Array<
-        { place: { next: number; cursor: string; end: FeedPosition }; from: number; ids: Array<string> }
+        { place: { next: number; cursor: string; end: ChangeFeedPosition }; from: number; ids: Array<string> }
       > = []
       let [time, position] = [0, 0]
       let isEnded = true
@@ -80,7 +80,7 @@ describe("The recent changes", () => {
   })
 
   it("are selected by dataset, kind and symbol, once for all equal filters", () => {
-    const recent = makeRecentChanges({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 20_000)
+    const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 20_000)
     const changes = [makeChange(1, 1, "a", 10), makeChange(1, 2, "b", 10), makeChange(2, 1, "b", 10)]
     recent.append({ changes, cursor: "2.", end: { recordedAt: 2, position: Infinity }, hasMore: false })
     const take = (matcher: typeof all) =>
@@ -101,7 +101,7 @@ describe("The recent changes", () => {
   })
 
   it("take up at most the given number of bytes, except for the newest batch, which is always kept", () => {
-    const recent = makeRecentChanges({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 100_000)
+    const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 100_000)
     for (let time = 1; time <= 1_000; time++) {
       const change = makeChange(time, 1, "a", 900)
       recent.append({ changes: [change], cursor: change.cursor, end: change, hasMore: false })
@@ -109,7 +109,7 @@ describe("The recent changes", () => {
     const places = Array.from({ length: 1_000 }, (_, index) => ({ recordedAt: index + 1, position: 1 }))
     const kept = places.filter((place) => recent.find(place) !== undefined)
     assert.isTrue(kept.length > 20 && kept.length * 1_000 < 100_000, String(kept.length))
-    assert.isTrue(isLaterPosition(kept[0] ?? { recordedAt: 0, position: 0 }, { recordedAt: 900, position: 1 }))
+    assert.isTrue(isLaterFeedPosition(kept[0] ?? { recordedAt: 0, position: 0 }, { recordedAt: 900, position: 1 }))
     const huge = makeChange(2_000, 1, "a", 1_000_000)
     recent.append({ changes: [huge], cursor: huge.cursor, end: huge, hasMore: false })
     assert.isUndefined(recent.find({ recordedAt: 999, position: 1 }))

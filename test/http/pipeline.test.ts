@@ -8,7 +8,7 @@ import { Api } from "../../src/Api.ts"
 import { findEndpoint } from "../../src/catalogue/Endpoints.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
-import { readTableColumns } from "../../src/load/LoadingTable.ts"
+import { readLoadableColumns } from "../../src/load/LoadingTable.ts"
 import { makeQueryValidationError } from "../../src/rules/Validation.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { buildUrl, documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
@@ -32,7 +32,7 @@ const storeUnusualValues = Effect.gen(function* () {
   for (const { key, table } of loadableDatasets) {
     // With triggers, the history would record each update, and a job would count each update as a correction.
     yield* sql.unsafe(`alter table ${table} disable trigger user`)
-    for (const { is_list, name, type } of yield* readTableColumns(table)) {
+    for (const { is_list, name, type } of yield* readLoadableColumns(table)) {
       if (key.includes(name) || is_list) continue
       const unusual = unusualValues[type.replace(/\(.*/, "")]
       for (const [value, remainder] of [["null", 0], [unusual ?? "null", 1]] as const) {

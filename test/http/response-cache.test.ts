@@ -7,7 +7,7 @@ import { Socket } from "node:net"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { computeEtag } from "../../src/http/ConditionalRequests.ts"
 import { makeRequestContext } from "../../src/http/RequestContext.ts"
-import { makeResponseStore } from "../../src/http/ResponseCache.ts"
+import { makeCachedResponseStore } from "../../src/http/ResponseCache.ts"
 import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
@@ -19,7 +19,7 @@ const target = "/v1/news"
 
 /** Stores a response with the headers in the response cache, and looks it up with another request. */
 const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
-  const { find, store } = yield* makeResponseStore
+  const { find, store } = yield* makeCachedResponseStore
   const body = Buffer.from("{}")
   const context = makeRequestContext({ id: "one", target })
   context.response.endpoint = { path: target, required_tier: "basic" }

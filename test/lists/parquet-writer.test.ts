@@ -12,10 +12,10 @@ import {
   moneyColumn,
   nullableColumn,
   priceColumn,
-  priceInThousandthsColumn,
   priceTimesSharesColumn,
   textArrayColumn,
   textColumn,
+  threeDecimalPriceColumn,
 } from "../../src/rows/Columns.ts"
 import { rowOutputBuffer } from "../../src/rows/OutputBuffer.ts"
 import { makeParquetWriter } from "../../src/lists/ParquetWriter.ts"
@@ -26,7 +26,7 @@ import {
   type RowModel,
   type RowModels,
 } from "../../src/rows/RowEncoder.ts"
-import { type RowRecord, toRowRecords } from "../../src/rows/RowRecord.ts"
+import { type BinaryRecord, toBinaryRecords } from "../../src/rows/RowRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
@@ -68,11 +68,11 @@ const database = Layer.unwrap(
 
 const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   const sql = yield* SqlClient.SqlClient
-  return toRowRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+  return toBinaryRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
 /** Writes the records to a file, `size` records at a time. */
-const writeFile = (models: RowModels, records: ReadonlyArray<RowRecord>, size = records.length, metadata = {}) => {
+const writeFile = (models: RowModels, records: ReadonlyArray<BinaryRecord>, size = records.length, metadata = {}) => {
   const write = makeParquetWriter(models, getColumnNames(models), metadata)
   const chunks: Array<Uint8Array> = []
   for (let index = 0; index < Math.max(1, records.length); index += Math.max(1, size)) {
@@ -85,7 +85,7 @@ const writeFile = (models: RowModels, records: ReadonlyArray<RowRecord>, size = 
 const read = (bytes: Uint8Array) => Effect.promise(() => readParquet(bytes))
 
 /** Parses the JSON of the rows, keeping all digits of numbers. Columns that a row's model lacks are null. */
-const toJsonRows = (models: RowModels, records: ReadonlyArray<RowRecord>) => {
+const toJsonRows = (models: RowModels, records: ReadonlyArray<BinaryRecord>) => {
   const writeJson = makeJsonRowWriter(models)
   const nulls = Object.fromEntries(getColumnNames(models).map((name) => [name, null]))
   return records.map((record) => ({
@@ -175,7 +175,7 @@ const isEveryType = (row: object) => getColumnNames(EveryType).every((name) => n
 layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
   it.effect("has the same values as the JSON, for each type up to its limits (D16)", () =>
     Effect.gen(function* () {
-      const records: Array<RowRecord> = []
+      const records: Array<BinaryRecord> = []
       for (const [column, expressions] of Object.entries(valid)) {
         for (const expression of expressions) records.push(...(yield* selectValue(column, expression)))
       }
@@ -218,7 +218,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     }))
 
   class Decimals extends Model.Class<Decimals>("Decimals")({
-    thousandths: priceInThousandthsColumn(""),
+    thousandths: threeDecimalPriceColumn(""),
     price: priceColumn(""),
     money: moneyColumn(""),
     product: priceTimesSharesColumn(""),

@@ -3,7 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
-import { type ParsedRow, readFileRows } from "../../src/load/FileReader.ts"
+import { type ParsedFileRow, readFileRows } from "../../src/load/FileReader.ts"
 
 /** The folder of the test files. */
 class Folder extends Context.Service<Folder, string>()("test/load/Folder") {
@@ -62,7 +62,7 @@ const columns = ["a", "b b", "c"] as const
 /** Returns the rows that the reader is expected to produce. */
 const toRows = (
   lines: ReadonlyArray<{ readonly line: number; readonly cells: ReadonlyArray<string> }>,
-): ReadonlyArray<ParsedRow> =>
+): ReadonlyArray<ParsedFileRow> =>
   lines.map(({ cells, line }) => ({
     line,
     cells: Object.fromEntries(columns.map((column, at) => [column, cells[at] === "" ? null : cells[at]])),
@@ -110,7 +110,7 @@ layer(Folder.layer)("The file reader", (it) => {
     Effect.fnUntraced(function* ({ style, objects }) {
       const end = style.crlf ? "\r\n" : "\n"
       let text = style.mark ? "\uFEFF" : ""
-      const rows: Array<ParsedRow> = []
+      const rows: Array<ParsedFileRow> = []
       for (const { fraction, left, text: parts, integer, words, yes } of objects) {
         text += `${style.quoteAll ? "  " : ""}${end}`.repeat(style.emptyLines)
         const number = `${integer}.${String(fraction).padStart(6, "0")}`

@@ -7,7 +7,7 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { describeDatasetFormat } from "../../src/load/DatasetDescription.ts"
 import { findDatasetFiles } from "../../src/load/FolderScan.ts"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import * as Service from "../support/Service.ts"
 
 const TestLayer = Layer.unwrap(
@@ -22,8 +22,8 @@ const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, str
   return folder
 })
 
-const loaded = (task: Parameters<typeof loadFile>[0]) =>
-  Effect.flatMap(Ref.make(0), (progress) => loadFile(task, progress))
+const loaded = (task: Parameters<typeof loadDatasetFile>[0]) =>
+  Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile(task, progress))
 
 layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   it.effect.each(loadableDatasets)(

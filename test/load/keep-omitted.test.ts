@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../src/load/Datasets.ts"
-import { loadFile, type LoadTask } from "../../src/load/Load.ts"
-import { type LoadColumn, readTableColumns } from "../../src/load/LoadingTable.ts"
+import { loadDatasetFile, type LoadTask } from "../../src/load/Load.ts"
+import { type LoadableColumn, readLoadableColumns } from "../../src/load/LoadingTable.ts"
 import { fillTable } from "../support/GeneratedRows.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
@@ -18,7 +18,7 @@ const append = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-keep-" })}/${name}`
     yield* fs.writeFileString(file, content)
-    return yield* loadFile({ dataset, file, append: true, keepOmitted: true, ...more }, yield* Ref.make(0))
+    return yield* loadDatasetFile({ dataset, file, append: true, keepOmitted: true, ...more }, yield* Ref.make(0))
   },
 )
 
@@ -29,7 +29,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Returns SQL that prints a column as in a data file. */
-const printColumn = ({ is_list, name, type }: LoadColumn) =>
+const printColumn = ({ is_list, name, type }: LoadableColumn) =>
   is_list
     ? `to_json("${name}")`
     : type.startsWith("timestamp(3) without") || type.startsWith("timestamp without")
@@ -39,7 +39,7 @@ const printColumn = ({ is_list, name, type }: LoadColumn) =>
     : `"${name}"::text`
 
 /** Reads the given columns of all rows, in the format of a data file. */
-const exportRows = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<LoadColumn>) {
+const exportRows = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<LoadableColumn>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<Row>(
     `select ${columns.map((column) => `${printColumn(column)} as "${column.name}"`).join(", ")} from ${table}`,
@@ -56,7 +56,7 @@ const toCsv = (rows: ReadonlyArray<Row>) => {
 /** Chooses the columns of a file: the key, the columns that are validated together, and random other ones. */
 const chooseColumns = (
   { combinedColumns = [], key }: LoadableDataset,
-  columns: ReadonlyArray<LoadColumn>,
+  columns: ReadonlyArray<LoadableColumn>,
   seed: number,
 ) => {
   const choose = makeRandomChooser(seed)
@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
-        const columns = yield* readTableColumns(table)
+        const columns = yield* readLoadableColumns(table)
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ${sql(table)}`
         yield* fillTable(dataset, 7)

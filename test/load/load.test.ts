@@ -22,7 +22,7 @@ import { gzipSync } from "node:zlib"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { describeDatasetFormat } from "../../src/load/DatasetDescription.ts"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/OpenTransactions.ts"
 import { commandFile, compileCacheFolder, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -90,7 +90,7 @@ const writeTestFile = Effect.fnUntraced(function* (name: string, content: string
 })
 
 const load = (dataset: string, file: string, append = false) =>
-  Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset, file, append }, progress))
+  Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile({ dataset, file, append }, progress))
 
 const replaceWith = (dataset: Dataset, name: string, content: string | Uint8Array) =>
   Effect.flatMap(writeTestFile(name, content), (file) => load(dataset, file))
@@ -784,7 +784,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           yield* seed
           const task = { dataset: "ticker_changes", file: yield* writeTestFile(name, content), allowEmpty: true }
           const loading = (append: boolean) =>
-            Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append }, rows))
+            Effect.flatMap(Ref.make(0), (rows) => loadDatasetFile({ ...task, append }, rows))
           assert.strictEqual((yield* loading(true)).rows, 0)
           assert.strictEqual((yield* readTableState("ticker_changes")).rows, 1)
           assert.strictEqual((yield* loading(false)).rows, 0)
@@ -797,7 +797,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         const file = yield* writeTestFile("a.csv", header)
         const task = { dataset: "ticker_changes", file, append: false, check: true }
-        const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => loadFile(task, rows)))
+        const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => loadDatasetFile(task, rows)))
         assert.strictEqual(error._tag, "EmptyLoadFile")
       }))
 
@@ -1222,7 +1222,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const file = yield* writeTestFile("new.csv", toCsv(makeChanges(25_000, "A")))
         for (const append of [false, true]) {
           const progress = yield* Ref.make(0)
-          const loading = yield* Effect.forkChild(loadFile({ dataset: "ticker_changes", file, append }, progress))
+          const loading = yield* Effect.forkChild(
+            loadDatasetFile({ dataset: "ticker_changes", file, append }, progress),
+          )
           yield* waitUntil("the first batch", Effect.map(Ref.get(progress), (arrived) => arrived >= 5_000))
           const exit = yield* Effect.andThen(Fiber.interrupt(loading), Fiber.await(loading))
           assert.isTrue(Exit.isFailure(exit))
@@ -1368,7 +1370,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.strictEqual(after?.changes, (before?.changes ?? 0) + 1)
       assert.isAbove(after?.at ?? 0, before?.at ?? 0)
       const path = yield* writeTestFile("a.csv", file)
-      yield* loadFile({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
+      yield* loadDatasetFile({ dataset: "ticker_changes", file: path, append: false, check: true }, yield* Ref.make(0))
       assert.deepStrictEqual((yield* noted)[0], after)
       yield* replaceWith("ticker_changes", "a.csv", file)
       assert.deepStrictEqual((yield* noted)[0], after)

@@ -23,7 +23,7 @@ const createCustomers = Effect.fnUntraced(function* (...emails: ReadonlyArray<st
   yield* sql`update accounts set contact_email = null`
   for (const email of emails) {
     yield* Accounts.ensureAccount({ name: `of ${email}`, tier: "basic", email, prepaid: false })
-    yield* Accounts.setContactEmail(`of ${email}`, email)
+    yield* Accounts.setAccountContactEmail(`of ${email}`, email)
   }
 })
 
@@ -134,7 +134,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
           { entry_id: "ticker-changes", queued: 0, sent: 1, failed: 1, unknown: 0 },
         ])
         smtp.behaviour.rcpt = () => Promise.resolve(undefined)
-        assert.strictEqual(yield* Announcements.requeueEmails("failed", Option.none()), 1)
+        assert.strictEqual(yield* Announcements.requeueUndeliveredEmails("failed", Option.none()), 1)
         yield* waitForStatuses("sent", "sent")
         assert.deepStrictEqual(yield* sql`select attempts from announcement_mails order by recipient`, [
           { attempts: 1 },
@@ -188,7 +188,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
         yield* startSender(smtp.port)
         yield* waitForStatuses("unknown")
         assert.strictEqual(smtp.received.length, before)
-        assert.strictEqual(yield* Announcements.requeueEmails("unknown", Option.some("ticker-changes")), 1)
+        assert.strictEqual(yield* Announcements.requeueUndeliveredEmails("unknown", Option.some("ticker-changes")), 1)
         yield* waitForStatuses("sent")
       }).pipe(Effect.scoped))
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { isEmailAddress } from "../../src/accounts/EmailAddress.ts"
 import { changelogEntries } from "../../src/changelog/Changelog.ts"
-import { type EmailContent, renderEmail } from "../../src/mail/EmailTemplate.ts"
+import { type EmailContent, renderChangelogEmail } from "../../src/mail/EmailTemplate.ts"
 import { composeMimeMessage } from "../../src/mail/SmtpDelivery.ts"
 import * as MailServer from "../support/MailServer.ts"
 
@@ -38,7 +38,7 @@ const headerNames = (raw: string) =>
 
 describe("In an email,", () => {
   it("the subject names a breaking change, and the text explains what to do and why it was sent (§3, §9.6)", () => {
-    const { html, operational, subject, text } = renderEmail(findEntry("historical-market-cap"), addresses)
+    const { html, operational, subject, text } = renderChangelogEmail(findEntry("historical-market-cap"), addresses)
     assert.strictEqual(
       subject,
       "Tickerline breaking change: market_cap of historical-float-pro is computed differently",
@@ -54,11 +54,11 @@ describe("In an email,", () => {
   })
 
   it("the text about a deprecation names the replacement and the dates (§3, §9.6, D24)", () => {
-    const { subject, text } = renderEmail(findEntry("v1-historical-tickers-deprecated"), addresses)
+    const { subject, text } = renderChangelogEmail(findEntry("v1-historical-tickers-deprecated"), addresses)
     assert.match(subject, /^Tickerline deprecation: \/v1\/historical-tickers /)
     assert.include(text, "Replacement: /v1/ticker-changes")
     assert.include(text.replaceAll(/\s+/g, " "), "twelve months")
-    const planned = renderEmail(
+    const planned = renderChangelogEmail(
       { ...findEntry("fixed-offset"), takes_effect: "2027-12-01", sunset: "2028-01-01" },
       addresses,
     )
@@ -67,7 +67,7 @@ describe("In an email,", () => {
   })
 
   it("the text of all news explains how to unsubscribe (§9.6)", () => {
-    const { operational, subject, text } = renderEmail(findEntry("latest-among-matching"), addresses)
+    const { operational, subject, text } = renderChangelogEmail(findEntry("latest-among-matching"), addresses)
     assert.isFalse(operational)
     assert.strictEqual(
       subject,
@@ -111,7 +111,7 @@ describe("In a MIME message,", () => {
 
   it.effect("no address, title or text becomes a header, a second recipient or markup (SECURITY.md: emails)", () =>
     Effect.gen(function* () {
-      const usual = headerNames(yield* composeText(renderEmail(findEntry("ticker-changes"), addresses)))
+      const usual = headerNames(yield* composeText(renderChangelogEmail(findEntry("ticker-changes"), addresses)))
       for (const text of hostile) {
         const hostileEntry = {
           ...findEntry("ticker-changes"),
@@ -121,7 +121,7 @@ describe("In a MIME message,", () => {
           paths: [text],
           names: [text],
         }
-        const content = renderEmail(hostileEntry, addresses)
+        const content = renderChangelogEmail(hostileEntry, addresses)
         const raw = yield* composeText(content, { from: { name: text, address: "n@example.com" } })
         assert.sameMembers(headerNames(raw), usual, JSON.stringify(text))
         assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "To"), ["a@x.example"])
@@ -149,7 +149,7 @@ describe("In a MIME message,", () => {
     Effect.gen(function* () {
       const title = "Größe, 漢字 und 🚀"
       const raw = yield* composeText(
-        renderEmail({ ...findEntry("ticker-changes"), title, text: title }, addresses),
+        renderChangelogEmail({ ...findEntry("ticker-changes"), title, text: title }, addresses),
         { from: { name: "Größe", address: "n@example.com" } },
       )
       assert.isTrue(/^[\x20-\x7e\r\n\t]*$/.test(raw))

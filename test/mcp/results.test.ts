@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "../../src/mcp/CsvRecords.ts"
-import { choosePageForPosition } from "../../src/mcp/QueryTool.ts"
+import { choosePageContainingPosition } from "../../src/mcp/QueryTool.ts"
 import { estimateTokens, fitRowsToTokens } from "../../src/mcp/ResultSize.ts"
 
 const encodeCell = (text: string) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
@@ -33,7 +33,7 @@ describe("A page", () => {
     "contains the position, and has at least half of the maximum number of rows (guides/mcp)",
     [Position, Limit],
     ([at, max]) => {
-      const { limit, page, skip } = choosePageForPosition(at, max)
+      const { limit, page, skip } = choosePageContainingPosition(at, max)
       assert.strictEqual((page - 1) * limit + skip, at)
       assert.isAtMost(limit, max)
       assert.isAtLeast(limit, max / 2)

@@ -23,16 +23,25 @@ import {
   makeJsonRowWriter,
   type RowModel,
   type RowModels,
-  type WriteRow,
+  type RowWriter,
 } from "../../src/rows/RowEncoder.ts"
-import { makeFileWriter, makeGroupResultEncoder, makeSingleRowResultEncoder } from "../../src/rows/ResultWriter.ts"
-import type { RowRecord } from "../../src/rows/RowRecord.ts"
-import { toRowRecords } from "../../src/rows/RowRecord.ts"
+import {
+  makeCsvOrNdjsonWriter,
+  makeGroupResultEncoder,
+  makeSingleRowResultEncoder,
+} from "../../src/rows/ResultWriter.ts"
+import type { BinaryRecord } from "../../src/rows/RowRecord.ts"
+import { toBinaryRecords } from "../../src/rows/RowRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { encodeListPage } from "../../src/rules/Paging.ts"
 import { ApiKeyRow } from "../../src/v1/account/Api.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
-import { AdvancedConvertible, AdvancedWarrant, Convertible, Warrant } from "../../src/v1/dilution-data/Api.ts"
+import {
+  Convertible,
+  ConvertibleWithAdvancedFields,
+  Warrant,
+  WarrantWithAdvancedFields,
+} from "../../src/v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../../src/v1/float-outstanding/Api.ts"
 import { GapStat, GapStatAdvanced } from "../../src/v1/gap-stats/Api.ts"
 import { HistoricalFloat } from "../../src/v1/historical-float-pro/Api.ts"
@@ -53,8 +62,8 @@ import * as Service from "../support/Service.ts"
 type Row = RowModel & Schema.Codec<unknown, unknown> & { readonly json: Schema.Codec<unknown, unknown> }
 
 const rows: ReadonlyArray<Row> = [
-  AdvancedConvertible,
-  AdvancedWarrant,
+  ConvertibleWithAdvancedFields,
+  WarrantWithAdvancedFields,
   AfterhoursStat,
   ApiKeyRow,
   ComplianceNotice,
@@ -180,14 +189,14 @@ const select = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const list = expressions.join(", ")
     const rows = yield* sql.unsafe(`select row(${list}), ${list} ${from}`, parameters).valuesUnprepared
-    const records = toRowRecords(rows)
+    const records = toBinaryRecords(rows)
     return rows.flatMap(([, ...values], index) => records.slice(index, index + 1).map((record) => ({ record, values })))
   },
 )
 
 const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   const sql = yield* SqlClient.SqlClient
-  return toRowRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+  return toBinaryRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
 /** Sends generated rows to PostgreSQL, and reads them back as typed columns. */
@@ -202,7 +211,8 @@ const sendRows = (row: RowModel, rows: ReadonlyArray<object>) => {
 }
 
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-const write = (writeRow: WriteRow, record: RowRecord) => textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
+const write = (writeRow: RowWriter, record: BinaryRecord) =>
+  textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
 
 /** Makes a function that encodes a row's values as JSON with the schemas of its model. */
 const encodeWithSchemas = (row: Row) => {
@@ -385,7 +395,7 @@ layer(database)("The row encoder", (it) => {
       }
       const sql = yield* SqlClient.SqlClient
       const plain = yield* sql`select 1`.values
-      assert.throws(() => toRowRecords(plain), /row/)
+      assert.throws(() => toBinaryRecords(plain), /row/)
     }))
 
   it.effect("refuses a null in a column that is not nullable (§7.1)", () =>
@@ -400,7 +410,7 @@ layer(database)("The row encoder", (it) => {
     Effect.gen(function* () {
       const models: RowModels = [Warrant, Convertible]
       const names = getColumnNames(models)
-      const show = Effect.fnUntraced(function* (securityType: string, writer: WriteRow) {
+      const show = Effect.fnUntraced(function* (securityType: string, writer: RowWriter) {
         const expressions = names.map((name) => {
           if (name === "security_type") return `'${securityType}'::text`
           const { type } = columnOf(name in Warrant.fields ? Warrant : Convertible, name)
@@ -449,11 +459,11 @@ layer(database)("The result writer", (it) => {
       const records = yield* readHoldings
       for (const encoder of [grouped, makeSingleRowResultEncoder(Holding)]) {
         for (const format of ["csv", "ndjson"] as const) {
-          const complete = makeFileWriter(encoder, format)(records, true)
+          const complete = makeCsvOrNdjsonWriter(encoder, format)(records, true)
           const text = show(complete.bytes)
           assert.strictEqual(complete.results, encoder === grouped ? 8 : records.length)
           for (const size of [1, 2, 3, 5, 100]) {
-            const writeChunk = makeFileWriter(encoder, format)
+            const writeChunk = makeCsvOrNdjsonWriter(encoder, format)
             const total = { text: "", results: 0, rows: 0 }
             for (let index = 0; index < records.length || index === 0; index += size) {
               // The connection may reuse its buffer once a chunk is encoded, so the writer gets copies.

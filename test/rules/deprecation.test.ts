@@ -7,10 +7,10 @@ import { AuthenticationMiddleware } from "../../src/accounts/keys/Authentication
 import { NotFound } from "../../src/rules/Errors.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
 import {
+  ApiVersionDeprecation,
   type Deprecation,
   DeprecationMiddleware,
   makeDeprecationAnnotations,
-  VersionDeprecation,
 } from "../../src/rules/Deprecation.ts"
 import * as Service from "../support/Service.ts"
 import { serveRoutes } from "../support/SmallApis.ts"
@@ -232,7 +232,7 @@ const retired: Deprecation = {
 
 const retiredAt = (instant: string) =>
   Service.layer.pipe(
-    Layer.provide(Layer.succeed(VersionDeprecation, Option.some(retired))),
+    Layer.provide(Layer.succeed(ApiVersionDeprecation, Option.some(retired))),
     Layer.provide(clockAt(instant)),
   )
 
@@ -306,7 +306,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
 describe("The service", () => {
   it.effect("refuses to start if the version's sunset is less than twelve months after its announcement (§3, §8, D24)", () =>
     Effect.gen(function* () {
-      const tooEarlySunset = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
+      const tooEarlySunset = Layer.succeed(ApiVersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
       const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(tooEarlySunset)))))
       assert.match(Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started", /twelve months/)
     }))

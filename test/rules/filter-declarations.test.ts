@@ -6,8 +6,8 @@ import { SqlClient } from "effect/sql"
 import { BillingMiddleware } from "../../src/accounts/Authorization.ts"
 import { Api } from "../../src/Api.ts"
 import * as Datasets from "../../src/load/Datasets.ts"
-import { EndpointTables, getEndpointTables } from "../../src/rules/EndpointAnnotations.ts"
-import { booleanFilters } from "../../src/rules/Filters.ts"
+import { getTablesReadByEndpoint, TablesReadByEndpoint } from "../../src/rules/EndpointAnnotations.ts"
+import { makeBooleanFilters } from "../../src/rules/Filters.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
 import { compileFilterConditions } from "../../src/lists/Conditions.ts"
 import {
@@ -38,7 +38,7 @@ const declared = () => {
       // The change feed reads the history of all tables, and has tests of its own.
       const isFeed = endpoint.path.startsWith("/v1/changes")
       if (isFeed || !Array.from(middleware).some(({ key }) => key === BillingMiddleware.key)) return
-      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, EndpointTables) })
+      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, TablesReadByEndpoint) })
     },
   })
   return found
@@ -155,7 +155,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
       assert.throws(() => compileFilterConditions(sql, silent), "The parameter silent declares no filter")
       const literal = Schema.Struct({
-        ...booleanFilters("is_adr"),
+        ...makeBooleanFilters("is_adr"),
         flag: Schema.optionalKey(Schema.Boolean.annotate({
           filter: {
             operator: "literal",
@@ -176,6 +176,6 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
   it.effect("refuses an endpoint that declares no tables (D17)", () =>
     Effect.sync(() => {
       const bare = { path: "/v1/bare", annotations: Context.empty() }
-      assert.throws(() => getEndpointTables(bare), "The endpoint /v1/bare does not declare the tables")
+      assert.throws(() => getTablesReadByEndpoint(bare), "The endpoint /v1/bare does not declare the tables")
     }))
 })

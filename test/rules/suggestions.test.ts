@@ -1,7 +1,7 @@
 /** Suggestions for misspelled names (D4). */
 import { assert, describe, it } from "@effect/vitest"
 import { Option, Schema } from "effect"
-import { findNearestName, suggestName } from "../../src/rules/Suggestions.ts"
+import { findNearestName, formatNameSuggestion } from "../../src/rules/Suggestions.ts"
 
 const names = ["ticker", "limit", "page", "date_from", "DATABASE_URL"]
 
@@ -16,13 +16,13 @@ describe("findNearestName", () => {
     assert.deepStrictEqual(findNearestName("date", names), Option.some("date_from"))
     assert.deepStrictEqual(findNearestName("LIMIT", names), Option.some("limit"))
     assert.deepStrictEqual(findNearestName("database_ulr", names), Option.some("DATABASE_URL"))
-    assert.strictEqual(suggestName("tikcer", names), " Did you mean ticker?")
+    assert.strictEqual(formatNameSuggestion("tikcer", names), " Did you mean ticker?")
   })
 
   it("finds nothing if no name is similar (D4)", () => {
     assert.deepStrictEqual(findNearestName("volume", names), Option.none())
     assert.deepStrictEqual(findNearestName("", names), Option.none())
-    assert.strictEqual(suggestName("volume", names), "")
+    assert.strictEqual(formatNameSuggestion("volume", names), "")
   })
 
   it.prop("finds a valid name for itself, and only valid names (D4)", [Schema.String], ([sent]) => {

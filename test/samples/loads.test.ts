@@ -5,7 +5,7 @@ import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
@@ -23,7 +23,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })
       const counts: Readonly<Record<string, number>> = yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
       for (const { table } of loadableDatasets) {
-        const loaded = yield* loadFile(
+        const loaded = yield* loadDatasetFile(
           { dataset: table, file: `${folder}/${table}.csv`, append: false },
           yield* Ref.make(0),
         )

@@ -9,7 +9,7 @@ import { makeRowValidator } from "../../src/load/RowValidation.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { readFileRows } from "../../src/load/FileReader.ts"
 import { type MarketFilesOptions, writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
-import { rowBuilders, type TableName } from "../../samples/generator/Tables.ts"
+import { sampleRowBuilders, type TableName } from "../../samples/generator/Tables.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 /** The last day of the market. */
@@ -52,7 +52,7 @@ class Market extends Context.Service<
     Effect.gen(function* () {
       const { counts, home } = yield* generateMarketFiles({ seed: 1 })
       const read = yield* Effect.forEach(
-        Object.keys(rowBuilders),
+        Object.keys(sampleRowBuilders),
         (table) => Effect.map(readTable(home, table), (rows) => [table, rows] as const),
       )
       const all = new Map<string, ReadonlyArray<Cells>>(read)
@@ -261,7 +261,7 @@ layer(Market.layer)("the fictional market", (it) => {
         ),
       )
       const columns = ["ticker", "old_ticker", "new_ticker", "former_ticker"]
-      for (const row of Object.keys(rowBuilders).flatMap((table) => rows(table))) {
+      for (const row of Object.keys(sampleRowBuilders).flatMap((table) => rows(table))) {
         const symbols = [...columns.map((column) => text(row, column)).filter(Boolean), ...listOf(row, "tickers")]
         for (const symbol of symbols) {
           if (!/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol) || used.has(symbol)) assert.fail(symbol)
@@ -339,7 +339,7 @@ layer(Market.layer)("the fictional market", (it) => {
         "nasdaq_compliance.compliance_deadline",
         "ticker_changes.effective_date",
       ])
-      const future = Object.keys(rowBuilders).flatMap((table) =>
+      const future = Object.keys(sampleRowBuilders).flatMap((table) =>
         rows(table).flatMap((row) =>
           Object.entries(row).filter(([, cell]) =>
             typeof cell === "string" && /^\d{4}-\d{2}-\d{2}($|[ T])/.test(cell) && cell > `${today}T99`

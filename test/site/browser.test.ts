@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
-import { pricedPaths } from "../../src/catalogue/Endpoints.ts"
+import { pricedEndpointPaths } from "../../src/catalogue/Endpoints.ts"
 import * as Service from "../support/Service.ts"
 import {
   Browser,
@@ -370,7 +370,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* ask(page, "META:0000000001")
         yield* waitFor(page, "The events cannot be shown.")
         yield* runInBrowser(() => page.locator("#events .notice").getByText("Invalid request").waitFor())
-        const endpoints = pricedPaths.filter((path) => path !== "/v1/gap-stats" && path !== "/v1/nasdaq-compliance")
+        const endpoints = pricedEndpointPaths.filter((path) =>
+          path !== "/v1/gap-stats" && path !== "/v1/nasdaq-compliance"
+        )
         yield* enterKey(page, yield* Service.ensureAccountWithKey("test explorer", "ultimate", { endpoints }))
         yield* ask(page, "GAP7")
         yield* waitFor(page, "This key does not give access to events of these types: compliance notice, gap.")

@@ -5,7 +5,7 @@ import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.t
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
-import { errorReference } from "../../src/site/ReferenceTables.ts"
+import { errorCodeReference } from "../../src/site/ReferenceTables.ts"
 import { getDocumentedResponses } from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
   it.effect("lists every declared error code with its status (§7.2, D13)", () =>
     Effect.gen(function* () {
       const { text } = yield* open("/v1/docs/errors")
-      const listed = errorReference.map(({ code, status }) => `${status} ${code}`)
+      const listed = errorCodeReference.map(({ code, status }) => `${status} ${code}`)
       const declared = new Set<string>()
       for (const path of Object.keys(getDefaultOpenApiDocument().paths)) {
         for (const [status, response] of getDocumentedResponses(path)) {
@@ -216,7 +216,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       for (const one of malformed) assert.include(text, one.slice(0, 3))
       assert.includeMembers([...listed, ...malformed], Array.from(declared))
       const plain = text.replaceAll("<wbr>", "")
-      for (const { code } of errorReference) assert.include(plain, `<code>${code}</code>`)
+      for (const { code } of errorCodeReference) assert.include(plain, `<code>${code}</code>`)
     }))
 })
 

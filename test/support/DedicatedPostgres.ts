@@ -2,7 +2,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { inject } from "vitest"
-import { runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+import { runProcessToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 import { chooseFreePort, type EmbeddedCluster, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { withHomeLock } from "../../src/db/embedded/HomeDirectory.ts"
 import { ensurePostgresIsRunning, findRunningPostgres } from "../../src/db/embedded/PostgresServer.ts"
@@ -99,7 +99,11 @@ export class DedicatedPostgres
       const prepared = yield* prepareSampleCluster
       const folder = yield* makeServerFolder
       const data = `${folder}/data`
-      yield* runToCompletion({ command: "cp", args: ["-a", prepared.dataDirectory, data], systemUser: undefined })
+      yield* runProcessToCompletion({
+        command: "cp",
+        args: ["-a", prepared.dataDirectory, data],
+        systemUser: undefined,
+      })
       const cluster = { ...prepared, baseDirectory: folder, dataDirectory: data, logFile: `${folder}/postgres.log` }
       const server = yield* makeServerControls(cluster, yield* chooseFreePort)
       yield* server.start

@@ -2,8 +2,8 @@
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../src/load/Datasets.ts"
-import { readTableColumns } from "../../src/load/LoadingTable.ts"
-import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
+import { readLoadableColumns } from "../../src/load/LoadingTable.ts"
+import { describeDatasetColumnTypes } from "../../src/load/DatasetDescription.ts"
 
 /** Number of tickers in tables with several rows per ticker. */
 const tickers = 2_000
@@ -80,8 +80,8 @@ export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, 
 export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, rows: number, isRecorded = true) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
-  const columns = yield* readTableColumns(table)
-  const known = describeColumnTypes(dataset)
+  const columns = yield* readLoadableColumns(table)
+  const known = describeDatasetColumnTypes(dataset)
   const values = columns.map(({ is_list, name, type }, at) => {
     const words = known[name]?.split(" | ") ?? []
     const key = words.length > 1 ? undefined : keyValue(dataset, name, type)

@@ -1,7 +1,7 @@
 /** Clients for the list of a dataset, or for two lists that show the same dataset. */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { loadFile } from "../../src/load/Load.ts"
+import { loadDatasetFile } from "../../src/load/Load.ts"
 import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
 import * as Service from "./Service.ts"
 
@@ -137,7 +137,10 @@ export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${dataset}-` })}/rows.csv`
   yield* fs.writeFileString(file, csv)
-  const { dropped, rows, table } = yield* loadFile({ dataset, file, append: how === "append" }, yield* Ref.make(0))
+  const { dropped, rows, table } = yield* loadDatasetFile(
+    { dataset, file, append: how === "append" },
+    yield* Ref.make(0),
+  )
   return { table, rows, dropped }
 })
 

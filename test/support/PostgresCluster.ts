@@ -13,7 +13,7 @@ import {
   readServerCredentials,
 } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { locateEmbeddedServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
-import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+import { EmbeddedPostgresError, runProcessToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 
 /** Folder of the installed PostgreSQL programs; undefined for the embedded ones. */
 export const installedPostgresPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
@@ -39,7 +39,7 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
     [data, secret],
     (file) => systemUser === undefined ? Effect.void : fs.chown(file, systemUser.uid, systemUser.gid),
   )
-  const { code, output } = yield* runToCompletion({
+  const { code, output } = yield* runProcessToCompletion({
     command: `${bin}/initdb`,
     args: [
       `--pgdata=${data}`,

@@ -10,12 +10,12 @@ import { Database } from "../../src/db/Database.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import { LineageResolver } from "../../src/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/lists/ListEndpoints.ts"
-import type { ListClauses, ListDefinition, QueryShape } from "../../src/lists/ListQuery.ts"
+import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
 import type { AnnotatedEndpoint } from "../../src/rules/EndpointAnnotations.ts"
 import { type DecodedQuery, type FilterOperator, getFilterDeclaration } from "../../src/rules/FilterDeclarations.ts"
-import { type PageQuery, unlimitedRows } from "../../src/rules/Paging.ts"
-import { queryParseOptions, type SearchParameters } from "../../src/rules/Validation.ts"
+import { type PagingQuery, unlimitedRowCount } from "../../src/rules/Paging.ts"
+import { queryParseOptions, type RawSearchParameters } from "../../src/rules/Validation.ts"
 import { accountEndpoints } from "../../src/v1/account/Http.ts"
 import { afterhoursStatsEndpoints } from "../../src/v1/afterhours-stats/Http.ts"
 import { datasetsEndpoints } from "../../src/v1/datasets/Http.ts"
@@ -170,7 +170,7 @@ const makeClauses = (
     orderBy,
     orderAndLimit: orderBy,
     orderUpToPage: orderBy,
-    limit: unlimitedRows,
+    limit: unlimitedRowCount,
     offset: new StatementParameter(() => 0),
     isDeep: false,
     period: undefined,
@@ -178,7 +178,7 @@ const makeClauses = (
   }
 }
 
-export interface ReferenceQuery extends PageQuery {
+export interface ReferenceQuery extends PagingQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean
   readonly provenance?: boolean
@@ -199,7 +199,7 @@ export interface ReferenceList {
   readonly isOfAccount: boolean
   /** Decodes the parameters, and returns the value of `X-Dropped-Tickers` as well. */
   readonly decode: (
-    parameters: SearchParameters,
+    parameters: RawSearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
   /** Returns all results without pages. Each result is the list of its rows. */
   readonly readAll: (
@@ -224,10 +224,10 @@ const unrestrictedAccount: typeof CurrentAccount.Service = {
   endpoints: null,
 }
 
-const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query, Decoded extends PageQuery>(
+const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Query, Decoded extends PagingQuery>(
   sql: SqlClient.SqlClient,
   { path }: AnnotatedEndpoint,
-  decodeQuery: (parameters: SearchParameters) => Effect.Effect<Decoded, Schema.SchemaError>,
+  decodeQuery: (parameters: RawSearchParameters) => Effect.Effect<Decoded, Schema.SchemaError>,
   { Query: { fields } = { fields: {} }, Row, select, shapedBy = [] }: ListDefinition<Query, ShapedBy>,
   isOfAccount: boolean,
 ): ReferenceList => {
@@ -253,7 +253,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
         name,
         shaped.has(name) ? value : new StatementParameter(() => value),
       ]),
-    ) as QueryShape<Query, ShapedBy>
+    ) as ListQueryShape<Query, ShapedBy>
 
   const filteredColumns = new Map(
     Object.entries(fields).flatMap(([name, field]) => {
@@ -300,7 +300,7 @@ export const referenceLists = Effect.gen(function* () {
       add(makeReferenceList(sql, endpoint, makeDecoder(definition.Query), definition, false)),
     makeResolvedEndpoint: (endpoint, query, resolve, definition) => {
       const decode = makeDecoder(query)
-      const resolveQuery = (parameters: SearchParameters) =>
+      const resolveQuery = (parameters: RawSearchParameters) =>
         Effect.flatMap(
           decode(parameters),
           (sent) => Effect.orDie(resolve(sent, unrestrictedAccount)),

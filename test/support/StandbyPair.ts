@@ -4,7 +4,11 @@ import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
 import { closeSync, openSync } from "node:fs"
 import { chooseFreePort, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { type DetachedProcess, launchDetached, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+import {
+  type DetachedProcess,
+  launchDetachedProcess,
+  runProcessToCompletion,
+} from "../../src/db/embedded/ChildProcess.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { DedicatedPostgres } from "./DedicatedPostgres.ts"
 
@@ -42,7 +46,7 @@ const copied = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres
   const data = `${cluster.baseDirectory}/standby-${number}`
-  yield* runToCompletion({ command: "cp", args: ["-a", cluster.dataDirectory, data], systemUser: undefined })
+  yield* runProcessToCompletion({ command: "cp", args: ["-a", cluster.dataDirectory, data], systemUser: undefined })
   yield* fs.writeFileString(`${data}/standby.signal`, "")
   return data
 })
@@ -71,7 +75,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
       url = of(other.port ?? port)
       const options = { ...settings, port: String(other.port ?? port), primary_conninfo: other.upstream ?? streaming }
       const output = openSync(`${data}.log`, "a")
-      child = yield* launchDetached({
+      child = yield* launchDetachedProcess({
         command: `${cluster.programsDirectory}/bin/postgres`,
         args: ["-D", data, ...Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
         systemUser: cluster.systemUser,

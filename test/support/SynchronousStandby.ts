@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { closeSync, openSync, writeFileSync } from "node:fs"
-import { launchDetached } from "../../src/db/embedded/ChildProcess.ts"
+import { launchDetachedProcess } from "../../src/db/embedded/ChildProcess.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { DedicatedPostgres, makeServerControls, type PostgresServer } from "./DedicatedPostgres.ts"
 import { queryServer } from "./StandbyPair.ts"
@@ -40,7 +40,7 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
   yield* fs.remove(`${data}/postmaster.pid`, { force: true })
   const output = openSync(logFile, "a", 0o600)
   const options = [`port=${server.port}`, "listen_addresses=127.0.0.1", "unix_socket_directories="]
-  yield* launchDetached({
+  yield* launchDetachedProcess({
     command: `${programs}/bin/postgres`,
     args: ["-D", data, ...options.flatMap((option) => ["-c", option])],
     systemUser,

@@ -29,7 +29,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       )
       const named = new Set(rows.flatMap((row) => valueAt(row, "endpoints")))
       // The change feed reads all datasets, so no row of /v1/datasets names /v1/changes.
-      const paths = Endpoints.pricedPaths.filter((path) => !path.startsWith("/v1/changes"))
+      const paths = Endpoints.pricedEndpointPaths.filter((path) => !path.startsWith("/v1/changes"))
       assert.deepStrictEqual(Array.from(named).toSorted(), paths.toSorted())
     }))
 

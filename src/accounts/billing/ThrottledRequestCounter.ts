@@ -16,7 +16,7 @@ interface Tally {
   readonly minute: number
   requests: number
   bytes: number
-  writtenCounts: ThrottledRequestCount["to"]
+  writtenCounts: ThrottledRequestCount["countsAfter"]
 }
 
 const zero = { requests: 0, bytes: 0 }
@@ -59,12 +59,12 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     const batch = taken.map((tally): ThrottledRequestCount => ({
       id: tally.id,
       row: tally.row,
-      from: tally.writtenCounts,
-      to: { requests: tally.requests, bytes: tally.bytes },
+      countsBefore: tally.writtenCounts,
+      countsAfter: { requests: tally.requests, bytes: tally.bytes },
     }))
     const markWritten = () => {
       for (const [index, tally] of taken.entries()) {
-        tally.writtenCounts = batch[index]?.to ?? tally.writtenCounts
+        tally.writtenCounts = batch[index]?.countsAfter ?? tally.writtenCounts
         waiting.delete(tally)
         // If requests were added during the write, the tally goes to the end of the queue.
         if (tally.requests > tally.writtenCounts.requests) waiting.add(tally)

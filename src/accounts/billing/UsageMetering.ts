@@ -8,7 +8,7 @@ import { initializeCounters, registerGauge } from "../../observability/CallbackM
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
 import {
-  makeThrottledRequestWriter,
+  makeThrottledCountWriter,
   makeUsageBatch,
   makeUsageWriter,
   type UsageBatch,
@@ -16,7 +16,7 @@ import {
 } from "./UsageWriter.ts"
 
 /** Maximum number of waiting rows before requests are refused. */
-export const UsageBufferConfig = Config.schema(
+export const UsageBufferSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
 ).pipe(Config.withDefault(100_000))
@@ -69,9 +69,9 @@ export class UsageMetering extends Context.Service<UsageMetering, {
   static readonly layer = Layer.effect(
     UsageMetering,
     Effect.gen(function* () {
-      const maxWaiting = yield* UsageBufferConfig
+      const maxWaiting = yield* UsageBufferSizeConfig
       const writeUsage = yield* makeUsageWriter
-      const writeRefusals = yield* makeThrottledRequestWriter
+      const writeRefusals = yield* makeThrottledCountWriter
       yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
       const waiting: Array<UsageRecord> = []
       const refusals = makeThrottledRequestCounter()
@@ -132,7 +132,10 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           Effect.suspend(() => {
             markWritten()
             refusalBatch = undefined
-            const requests = batch.reduce((sum, { from, to }) => sum + to.requests - from.requests, 0)
+            const requests = batch.reduce(
+              (sum, { countsBefore: from, countsAfter: to }) => sum + to.requests - from.requests,
+              0,
+            )
             return Metric.update(rowsWrittenTotal, requests)
           }),
         )

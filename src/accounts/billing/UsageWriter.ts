@@ -5,7 +5,7 @@
 import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
-import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
 
 /** A completed request. */
@@ -48,8 +48,8 @@ export interface ThrottledRequestCount {
   /** The first refused request of the row, which stores its id, time and other details. */
   readonly row: UsageRecord
   /** The row's counts before the write; zero if the row does not exist yet. */
-  readonly from: { readonly requests: number; readonly bytes: number }
-  readonly to: { readonly requests: number; readonly bytes: number }
+  readonly countsBefore: { readonly requests: number; readonly bytes: number }
+  readonly countsAfter: { readonly requests: number; readonly bytes: number }
 }
 
 const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
@@ -92,27 +92,27 @@ export const makeUsageWriter = Effect.gen(function* () {
       with locked as materialized (
         select account_id from accounts
         where account_id = any(${
-      arrayParameter(Array.from(new Set(rows.map((row) => row.account_id))), OID.float8)
+      makeArrayParameter(Array.from(new Set(rows.map((row) => row.account_id))), OID.float8)
     }::bigint[])
         order by account_id for no key update
       ), recorded as (
         insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
           records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via)
         select
-          unnest(${arrayParameter(ids, OID.uuid)}),
-          unnest(${arrayParameter(rows.map((row) => row.requested_at), OID.timestamptz)}),
-          unnest(${arrayParameter(rows.map((row) => row.account_id), OID.float8)}),
-          unnest(${arrayParameter(rows.map((row) => row.key_id), OID.float8)}),
-          unnest(${arrayParameter(rows.map((row) => row.request_id), OID.text)}),
-          unnest(${arrayParameter(rows.map((row) => row.endpoint), OID.text)}),
-          unnest(${arrayParameter(rows.map((row) => row.status_code), OID.int2)}),
-          unnest(${arrayParameter(rows.map((row) => row.records_returned), OID.int4)}),
-          unnest(${arrayParameter(rows.map((row) => row.bytes), OID.float8)}),
-          unnest(${arrayParameter(rows.map((row) => row.cost_microdollars), OID.float8)}),
-          unnest(${arrayParameter(rows.map((row) => row.duration_ms), OID.int4)}),
-          unnest(${arrayParameter(rows.map((row) => row.cached), OID.bool)}),
-          unnest(${arrayParameter(rows.map((row) => row.deprecated), OID.bool)}),
-          unnest(${arrayParameter(rows.map((row) => row.via), OID.text)})
+          unnest(${makeArrayParameter(ids, OID.uuid)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.requested_at), OID.timestamptz)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.account_id), OID.float8)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.key_id), OID.float8)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.request_id), OID.text)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.endpoint), OID.text)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.status_code), OID.int2)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.records_returned), OID.int4)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.bytes), OID.float8)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.cost_microdollars), OID.float8)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.duration_ms), OID.int4)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.cached), OID.bool)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.deprecated), OID.bool)}),
+          unnest(${makeArrayParameter(rows.map((row) => row.via), OID.text)})
         where (select count(*) from locked) >= 0
         ${sql.literal(onConflict)}
         returning requested_at, account_id, endpoint, status_code, bytes, cost_microdollars
@@ -154,25 +154,29 @@ export const makeUsageWriter = Effect.gen(function* () {
 })
 
 /** Makes the function that writes counts of refused requests. Writing the same counts again changes nothing. */
-export const makeThrottledRequestWriter = Effect.gen(function* () {
+export const makeThrottledCountWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
 
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
-    const floats = (get: (count: ThrottledRequestCount) => number) => arrayParameter(batch.map(get), OID.float8)
-    const texts = (get: (count: ThrottledRequestCount) => string | null) => arrayParameter(batch.map(get), OID.text)
+    const floats = (get: (count: ThrottledRequestCount) => number) => makeArrayParameter(batch.map(get), OID.float8)
+    const texts = (get: (count: ThrottledRequestCount) => string | null) => makeArrayParameter(batch.map(get), OID.text)
     // Updates an existing row only if its count is still `from`, so that sending the same batch again changes nothing.
     return sql`
       with sent as materialized (
         select * from unnest(
-          ${arrayParameter(batch.map(({ id }) => id), OID.uuid)},
-          ${arrayParameter(batch.map(({ row }) => row.requested_at), OID.timestamptz)},
+          ${makeArrayParameter(batch.map(({ id }) => id), OID.uuid)},
+          ${makeArrayParameter(batch.map(({ row }) => row.requested_at), OID.timestamptz)},
           ${floats(({ row }) => row.account_id)}::bigint[], ${floats(({ row }) => row.key_id)}::bigint[],
           ${texts(({ row }) => row.request_id)}, ${texts(({ row }) => row.endpoint)},
           ${floats(({ row }) => row.status_code)}::smallint[], ${floats(({ row }) => row.duration_ms)}::integer[],
-          ${arrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)}, ${texts(({ row }) => row.via)},
-          ${floats(({ from }) => from.requests)}::bigint[], ${floats(({ from }) => from.bytes)}::bigint[],
-          ${floats(({ to }) => to.requests)}::bigint[], ${floats(({ to }) => to.bytes)}::bigint[]
+          ${makeArrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)}, ${texts(({ row }) => row.via)},
+          ${floats(({ countsBefore: from }) => from.requests)}::bigint[], ${
+      floats(({ countsBefore: from }) => from.bytes)
+    }::bigint[],
+          ${floats(({ countsAfter: to }) => to.requests)}::bigint[], ${
+      floats(({ countsAfter: to }) => to.bytes)
+    }::bigint[]
         ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
           deprecated, via, requests_before, bytes_before, requests_after, bytes_after)
       ), locked as materialized (

@@ -11,7 +11,7 @@ export const apiKeyCacheTtlMillis = 500
 const maxKeys = 10_000
 
 /** The result of a key lookup. */
-export interface CachedApiKey {
+export interface ApiKeyLookupResult {
   readonly account: typeof CurrentAccount.Service
   /** Start of the lookup (monotonic clock, ms). */
   readonly asOf: number
@@ -22,16 +22,16 @@ export class ApiKeyCache extends Context.Service<ApiKeyCache, {
   /** Returns the account of a key, or undefined if the last lookup of the key is too long ago. */
   readonly find: (key: string) => typeof CurrentAccount.Service | undefined
   /** `digest` is the hexadecimal SHA-256 of the key. */
-  readonly add: (digest: string, key: CachedApiKey) => void
+  readonly add: (digest: string, key: ApiKeyLookupResult) => void
   readonly getSize: () => number
 }>()("tickerline/accounts/ApiKeyCache") {
   static readonly layer = Layer.effect(
     ApiKeyCache,
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const keys = new Map<string, CachedApiKey>()
+      const keys = new Map<string, ApiKeyLookupResult>()
 
-      const isCurrent = ({ asOf }: CachedApiKey) => getMonotonicMillis(clock) - asOf < apiKeyCacheTtlMillis
+      const isCurrent = ({ asOf }: ApiKeyLookupResult) => getMonotonicMillis(clock) - asOf < apiKeyCacheTtlMillis
 
       const deleteExpired = Effect.sync(() => {
         for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)

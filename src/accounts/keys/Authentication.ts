@@ -21,13 +21,13 @@ export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, p
   endpoints === null || endpoints.includes(path)
 
 /** Whether the tier of the account includes the endpoint, and the key may be used for it. */
-export const canUseEndpoint = (
+export const canAccountUseEndpoint = (
   account: typeof CurrentAccount.Service,
   { path, required_tier }: EndpointAccess,
 ) => isTierSufficient(account.tier, required_tier) && canKeyAccessPath(account, path)
 
 /** Whether the account is postpaid or has a positive prepaid balance, and so may request priced data (D13). */
-export const hasCredit = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
+export const hasRemainingCredit = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
   balance_microdollars === null || balance_microdollars > 0
 
 const schemes = {

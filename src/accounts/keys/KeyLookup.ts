@@ -1,14 +1,14 @@
 /** D2 (API keys): reads keys and their accounts from the database. */
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { Database } from "../../db/Database.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
 import { CurrentAccount } from "./Authentication.ts"
-import type { CachedApiKey } from "./ApiKeyCache.ts"
+import type { ApiKeyLookupResult } from "./ApiKeyCache.ts"
 
 const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,
@@ -89,16 +89,16 @@ export const makeApiKeyLookup = Effect.gen(function* () {
     const [row] = yield* readKeys(sql`key_hash = decode(${digest}, 'hex')`)
     if (row === undefined) return yield* unknownApiKeyError
     if (!row.is_usable) return yield* disabledKey
-    return { account: toAccount(row), asOf } satisfies CachedApiKey
+    return { account: toAccount(row), asOf } satisfies ApiKeyLookupResult
   })
 })
 
 /** Makes the function that reads the accounts of the keys of open streams. The result omits unusable keys. */
-export const makeKeyAccountReader = Effect.gen(function* () {
+export const makeAccountsByKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readKeys = yield* makeKeyReader
   return Effect.fnUntraced(function* (keyIds: ReadonlyArray<number>) {
-    const rows = yield* readKeys(sql`key_id = any(${arrayParameter(keyIds, OID.float8)}::bigint[])`)
+    const rows = yield* readKeys(sql`key_id = any(${makeArrayParameter(keyIds, OID.float8)}::bigint[])`)
     return new Map(rows.filter(({ is_usable }) => is_usable).map((row) => [Number(row.key_id), toAccount(row)]))
   })
 })

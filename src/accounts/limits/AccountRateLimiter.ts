@@ -10,16 +10,18 @@ import { makeSharedTokenBuckets, type TokenBucketResult } from "./SharedTokenBuc
 
 const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
-export const RateLimitBasicConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_BASIC").pipe(Config.withDefault(200))
-export const RateLimitProConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
-export const RateLimitUltimateConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_ULTIMATE").pipe(
+export const BasicTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_BASIC").pipe(
+  Config.withDefault(200),
+)
+export const ProTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
+export const UltimateTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_ULTIMATE").pipe(
   Config.withDefault(5_000),
 )
 
-export const RateLimitsConfig = Config.all({
-  basic: RateLimitBasicConfig,
-  pro: RateLimitProConfig,
-  ultimate: RateLimitUltimateConfig,
+export const RateLimitsByTierConfig = Config.all({
+  basic: BasicTierRateLimitConfig,
+  pro: ProTierRateLimitConfig,
+  ultimate: UltimateTierRateLimitConfig,
 })
 
 const countedLocallyTotal = Metric.counter("tickerline_rate_limit_alone_total", {
@@ -62,7 +64,7 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   static readonly layer = Layer.effect(
     AccountRateLimiter,
     Effect.gen(function* () {
-      const limits = yield* RateLimitsConfig
+      const limits = yield* RateLimitsByTierConfig
       yield* initializeCounters(countedLocallyTotal)
       const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
       const buckets = yield* makeSharedTokenBuckets

@@ -4,8 +4,8 @@
  */
 import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { monotonicClock } from "../../observability/MonotonicTime.ts"
-import { makeTokenBucketStore, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
 /** How long a share may be used before it is synchronized again, ms. */
 const shareTtlMillis = 500
@@ -14,7 +14,7 @@ const shareTtlMillis = 500
 const emptyBucketPollMillis = 100
 
 /** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
-export const TokenStoreTimeouts = Context.Reference("tickerline/accounts/TokenStoreTimeouts", {
+export const TokenBucketStoreTimeouts = Context.Reference("tickerline/accounts/TokenStoreTimeouts", {
   defaultValue: () => ({
     query: Duration.seconds(1),
     /** Time limit for a request to get its token, including connection attempts that hang. */
@@ -106,9 +106,9 @@ const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: numb
 
 /** Makes the shares of all buckets. While PostgreSQL does not respond, `consume` fails without waiting. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
-  const timeouts = yield* TokenStoreTimeouts
-  const requestTokens = yield* makeTokenBucketStore
-  const getMillis = yield* monotonicClock
+  const timeouts = yield* TokenBucketStoreTimeouts
+  const requestTokens = yield* makeTokenBucketRequester
+  const getMillis = yield* makeMonotonicClock
   const shares = new Map<number, Share>()
   const queue = yield* Queue.unbounded<Share>()
   let unavailable: TokenStoreUnavailable | undefined

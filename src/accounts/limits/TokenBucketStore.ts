@@ -1,7 +1,7 @@
 /** D18 (rate limits): the accounts' token buckets in PostgreSQL, shared by all processes. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
-import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 
 export interface TokenBucketRequest {
@@ -31,13 +31,13 @@ const decode = decodeRows(TokenBucketGrant)
  * Uses its own connection, so that requests for tokens never queue behind reads. The statement locks buckets in
  * account order, so that processes cannot deadlock, and refills them according to PostgreSQL's clock.
  */
-export const makeTokenBucketStore = Effect.gen(function* () {
+export const makeTokenBucketRequester = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient
   const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
 
   return (requests: ReadonlyArray<TokenBucketRequest>) => {
     const column = (name: keyof TokenBucketRequest) =>
-      arrayParameter(requests.map((request) => request[name]), OID.float8)
+      makeArrayParameter(requests.map((request) => request[name]), OID.float8)
     return decode(sql`
       with requests as materialized (
         select account_id::bigint, capacity, needed, prefetch, returned

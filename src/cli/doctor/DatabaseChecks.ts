@@ -3,14 +3,14 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, Option, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { DatabasePoolSizeConfig } from "../../db/Database.ts"
-import { migrationsTable } from "../../db/migrations/Migrations.ts"
+import { migrationsTableName } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db/pool/PoolerCheck.ts"
 import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeServerPoll } from "../../db/replicas/ServerState.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
-import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
+import { MaxConcurrentExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
 import { formatCountWithNoun } from "../terminal/TerminalText.ts"
 import {
@@ -147,7 +147,7 @@ export const checkConnectionLimit = Effect.gen(function* () {
   const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
   // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
   // poll for dataset versions connect directly.
-  const needed = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxExportsConfig) + 2
+  const needed = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
@@ -166,7 +166,7 @@ const formatNames = (names: ReadonlyArray<string>) =>
 export const isDatabaseMigrated = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly exists: boolean }>`
-    select to_regclass(${migrationsTable}) is not null and to_regclass('public.usage') is not null as exists
+    select to_regclass(${migrationsTableName}) is not null and to_regclass('public.usage') is not null as exists
   `
   return row?.exists === true
 })
@@ -175,8 +175,8 @@ export const checkMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const known = yield* listMigrationScripts
   const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
-    select to_regclass(${migrationsTable}) is not null as exists,
-      coalesce(has_table_privilege(to_regclass(${migrationsTable})::oid, 'select'), false) as is_readable
+    select to_regclass(${migrationsTableName}) is not null as exists,
+      coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
   `
   const advice = "Run `tickerline migrate` as the role that owns the tables, or start the service as that role."
   if (table?.exists !== true) return makeWarningFinding("migrations", "the database is empty", advice)
@@ -184,7 +184,7 @@ export const checkMigrations = Effect.gen(function* () {
     return makeSkippedFinding("migrations", "this role may not read which migrations were applied")
   }
   const applied = yield* sql<{ readonly id: number; readonly name: string }>`
-    select migration_id as id, name from ${sql(migrationsTable)} order by migration_id
+    select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
   `
   const appliedIds = new Set(applied.map(({ id }) => id))
   const pending = known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => `${id}_${name}`)

@@ -7,7 +7,7 @@ import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/Connec
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeBooleanFlag, makeExampleWithoutNpmOutput } from "../CommandParts.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { escapeLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
 import {
@@ -128,8 +128,8 @@ const formatFinding = (
 ) => {
   const mark = unicode ? marks[state].unicode : marks[state].ascii.padEnd(2)
   return [
-    `  ${paint(marks[state].style, mark)} ${check}: ${escapeLine(found)}`,
-    ...(advice === undefined ? [] : [`    ${unicode ? "→" : "->"} ${escapeLine(advice)}`]),
+    `  ${paint(marks[state].style, mark)} ${check}: ${escapeTerminalLine(found)}`,
+    ...(advice === undefined ? [] : [`    ${unicode ? "→" : "->"} ${escapeTerminalLine(advice)}`]),
   ]
 }
 

@@ -2,7 +2,7 @@
 import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
-import { CacheBytesConfig } from "../../lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../../lists/QueryCache.ts"
 import { makeFailedFinding, makePassedFinding, makeSkippedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
 export const checkRuntime = Effect.sync(() => {
@@ -64,7 +64,7 @@ export const checkMemory = Effect.gen(function* () {
   // The container's memory limit. Node returns 0 or a huge number if there is no limit.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
-  const cache = Math.ceil((yield* CacheBytesConfig) * 2 / mebibyte)
+  const cache = Math.ceil((yield* MaxCacheBytesConfig) * 2 / mebibyte)
   return available >= cache + baseMemory
     ? makePassedFinding("memory", `${available} MiB, of which the cache may use ${cache} MiB`)
     : makeWarningFinding(

@@ -9,35 +9,35 @@ import {
   makeBooleanFlag,
   makeExampleWithoutNpmOutput,
   makeUsageError,
-  refuseKeysInArguments,
+  refuseApiKeysInArguments,
   requireHttpUrls,
   serviceConnectionFlags,
 } from "../CommandParts.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { escapeLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import {
-  findApiKey,
-  makeNoAnswerError,
+  findClientApiKey,
+  makeNoResponseError,
   makeSingleAttemptSender,
-  type QueryRequest,
+  type QueryCommandRequest,
   waitForRateLimit,
 } from "./QueryRequest.ts"
-import { makeErrorFromResponse, parseExactJson, type QueryCommandError } from "./QueryResponse.ts"
+import { makeQueryErrorFromResponse, parseJsonWithExactNumbers, type QueryCommandError } from "./QueryResponse.ts"
 
 const path = "/v1/changes"
 
 /** Makes a reader that keeps each change as a line of JSON, with all digits of its numbers. */
 const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
-    Effect.fail(makeErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
+    Effect.fail(makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
   return {
     readChange: (response) =>
-      Option.match(parseExactJson(response.text), {
+      Option.match(parseJsonWithExactNumbers(response.text), {
         onNone: () => readError(response),
         onSome: (change) => Effect.succeed(JSON.stringify(change)),
       }),
     readPage: (response) => {
-      const page = Option.getOrUndefined(parseExactJson(response.text))
+      const page = Option.getOrUndefined(parseJsonWithExactNumbers(response.text))
       if (!Predicate.hasProperty(page, "results") || !Array.isArray(page.results)) return readError(response)
       if (!Predicate.hasProperty(page, "cursor") || typeof page.cursor !== "string") return readError(response)
       const has_more = Predicate.hasProperty(page, "has_more") && page.has_more === true
@@ -50,7 +50,7 @@ const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
 
 /** Calls `print` with every change that has happened so far. Returns the cursor to continue from. */
 const printKnownChanges = Effect.fnUntraced(function* <E, R>(
-  request: QueryRequest,
+  request: QueryCommandRequest,
   query: AnyQuery,
   print: (line: string) => Effect.Effect<void, E, R>,
 ) {
@@ -61,7 +61,7 @@ const printKnownChanges = Effect.fnUntraced(function* <E, R>(
   for (;;) {
     const response = yield* Effect.mapError(
       send(path, { ...query, after, limit: maxChangesPerPoll }),
-      (error) => makeNoAnswerError(request, error),
+      (error) => makeNoResponseError(request, error),
     )
     if (response.metadata.status !== 200) return yield* readError(response)
     const { cursor, has_more, results } = yield* readPage(response)
@@ -74,13 +74,13 @@ const printKnownChanges = Effect.fnUntraced(function* <E, R>(
 })
 
 const followAndPrint = Effect.fnUntraced(function* <E, R>(
-  request: QueryRequest,
+  request: QueryCommandRequest,
   query: AnyQuery,
   print: (line: string) => Effect.Effect<void, E, R>,
 ) {
   const sender = yield* makeSingleAttemptSender(request)
   yield* followChanges(sender, makeReader(request.arrow), path, query, {}).pipe(
-    Stream.mapError((error) => error._tag === "NoAnswer" ? makeNoAnswerError(request, error) : error),
+    Stream.mapError((error) => error._tag === "NoAnswer" ? makeNoResponseError(request, error) : error),
     Stream.runForEach(print),
   )
 })
@@ -108,15 +108,15 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
       )
       const empty = values.find(([, value]) => value.trim() === "")
       if (empty !== undefined) return yield* makeUsageError("changes", `--${empty[0]} has no value.`)
-      yield* refuseKeysInArguments("changes", values.map(([, value]) => value))
+      yield* refuseApiKeysInArguments("changes", values.map(([, value]) => value))
       yield* requireHttpUrls("changes", Option.toArray(url))
       const stdout = yield* stdoutCapabilities
       const stderr = yield* stderrCapabilities
-      const request: QueryRequest = {
+      const request: QueryCommandRequest = {
         baseUrl: Option.isSome(url) ? url.value : yield* apiBaseUrl,
         path,
         search: "",
-        apiKey: yield* findApiKey(keyFile, Option.isNone(url)),
+        apiKey: yield* findClientApiKey(keyFile, Option.isNone(url)),
         arrow: stderr.hasUnicode ? "→" : "->",
       }
       const query = Object.fromEntries(values)
@@ -124,7 +124,7 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
       if (follow) return yield* followAndPrint(request, query, print)
       const { count, cursor } = yield* printKnownChanges(request, query, print)
       const footer = `${formatCountWithNoun(count, "change")}. To continue: --after ${cursor}`
-      yield* Console.error(stderr.paint("dim", escapeLine(footer)))
+      yield* Console.error(stderr.paint("dim", escapeTerminalLine(footer)))
     }),
   ).pipe(
     Command.withDescription("Print what changed in the datasets, one JSON object per line"),

@@ -5,29 +5,29 @@ import { FetchHttpClient } from "effect/http"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
-import { suggestName } from "../../rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import {
   makeBooleanFlag,
   makeExampleWithoutNpmOutput,
   makeUsageError,
-  refuseKeysInArguments,
+  refuseApiKeysInArguments,
   requireHttpUrls,
   serviceConnectionFlags,
 } from "../CommandParts.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { formatRowVertically, printTable } from "../terminal/TextTable.ts"
-import { escapeLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { formatRowVertically, printTextTable } from "../terminal/TextTable.ts"
+import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import {
-  fetchAllPages,
-  fetchOnePage,
-  findApiKey,
-  openExport,
+  fetchAllQueryPages,
+  fetchQueryPage,
+  findClientApiKey,
+  openExportDownload,
   parseQueryCommandTarget,
-  type QueryRequest,
+  type QueryCommandRequest,
   type QueryResult,
 } from "./QueryRequest.ts"
-import { listResponseColumnNames, type ResponseRow, toTextTable } from "./QueryResponse.ts"
+import { listResponseColumnNames, makeResponseTable, type ResponseRow } from "./QueryResponse.ts"
 
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listResponseColumnNames(rows)
@@ -37,7 +37,7 @@ const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseR
   if (unknown === undefined) return columns
   return yield* makeUsageError(
     "query",
-    `There is no column ${unknown}.${suggestName(unknown, names)} The columns are: ${names.join(", ")}.`,
+    `There is no column ${unknown}.${formatNameSuggestion(unknown, names)} The columns are: ${names.join(", ")}.`,
   )
 })
 
@@ -81,15 +81,15 @@ const formatOmittedTypes = ({ page: { metadata: { omitted_types } } }: QueryResu
 const printRows = Effect.fnUntraced(function* ({ rows }: QueryResult, columnList: Option.Option<string>) {
   const screen = yield* stdoutCapabilities
   const columns = yield* chooseColumns(rows, columnList)
-  const table = toTextTable(rows, columns, screen.hasUnicode ? "→" : "->")
+  const table = makeResponseTable(rows, columns, screen.hasUnicode ? "→" : "->")
   if (screen.isTerminal && rows.length === 1) return yield* Console.log(formatRowVertically(table, screen).join("\n"))
-  yield* printTable(table, "or choose columns with --columns")
+  yield* printTextTable(table, "or choose columns with --columns")
 })
 
-const fetchWithProgress = Effect.fnUntraced(function* (request: QueryRequest, maxRows: number) {
+const fetchWithProgress = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows: number) {
   const progress = yield* OperationProgress
   Object.assign(progress, { label: request.path, unit: "rows" })
-  return yield* fetchAllPages(request, maxRows, (rows) => {
+  return yield* fetchAllQueryPages(request, maxRows, (rows) => {
     progress.count = rows
   })
 })
@@ -109,14 +109,14 @@ const writeFile = Effect.fnUntraced(function* <E>(bytes: Stream.Stream<Uint8Arra
 
 /** Writes the complete list to a file, or to standard output. */
 const writeExport = Effect.fnUntraced(
-  function* (request: QueryRequest, format: ExportFormat, file: Option.Option<string>) {
-    const { bytes, rows } = yield* openExport(request, format)
+  function* (request: QueryCommandRequest, format: ExportFormat, file: Option.Option<string>) {
+    const { bytes, rows } = yield* openExportDownload(request, format)
     if (Option.isSome(file)) yield* writeFile(bytes, file.value)
     else yield* Stream.run(bytes, (yield* Stdio.Stdio).stdout())
     const stderr = yield* stderrCapabilities
     const count = rows === undefined ? "The list" : formatCountWithNoun(Number(rows), "row")
     const target = Option.match(file, { onNone: () => "standard output", onSome: (name) => name })
-    yield* Console.error(stderr.paint("dim", escapeLine(`${count}, written to ${target}`)))
+    yield* Console.error(stderr.paint("dim", escapeTerminalLine(`${count}, written to ${target}`)))
   },
 )
 
@@ -168,17 +168,17 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       if (Option.isNone(format) && Option.isSome(output)) {
         return yield* makeUsageError("query", "--output needs --format. Without it, redirect the output: > FILE")
       }
-      yield* refuseKeysInArguments("query", [argument, ...Object.values(parameters)])
+      yield* refuseApiKeysInArguments("query", [argument, ...Object.values(parameters)])
       yield* requireHttpUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
       const { origin, path, search } = parseQueryCommandTarget(argument, parameters, paths)
       const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
       const stdout = yield* stdoutCapabilities
       const stderr = yield* stderrCapabilities
-      const request: QueryRequest = {
+      const request: QueryCommandRequest = {
         baseUrl: Option.isSome(otherService) ? otherService.value : yield* apiBaseUrl,
         path,
         search,
-        apiKey: yield* findApiKey(keyFile, Option.isNone(otherService)),
+        apiKey: yield* findClientApiKey(keyFile, Option.isNone(otherService)),
         arrow: stderr.hasUnicode ? "→" : "->",
       }
       if (Option.isSome(format)) {
@@ -187,16 +187,18 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         }
         return yield* writeExport(request, format.value, output)
       }
-      const result = yield* all ? withProgressDisplay(fetchWithProgress(request, max)) : fetchOnePage(request)
+      const result = yield* all ? withProgressDisplay(fetchWithProgress(request, max)) : fetchQueryPage(request)
       const { page, rows } = result
       if (json) yield* Console.log(escapeOnTerminal(stdout, all ? JSON.stringify(rows) : page.body))
       else if (csv) yield* Console.log(escapeOnTerminal(stdout, toCsv(rows, yield* chooseColumns(rows, columns))))
       else if (rows.length > 0 || page.isJson) yield* printRows(result, columns)
       else yield* Console.log(escapeOnTerminal(stdout, page.body))
-      for (const line of formatLineages(result, request.arrow)) yield* Console.error(escapeLine(line))
-      for (const line of formatOmittedTypes(result)) yield* Console.error(escapeLine(line))
-      for (const line of formatDeprecation(result)) yield* Console.error(stderr.paint("yellow", escapeLine(line)))
-      yield* Console.error(stderr.paint("dim", escapeLine(formatFooter(result, all))))
+      for (const line of formatLineages(result, request.arrow)) yield* Console.error(escapeTerminalLine(line))
+      for (const line of formatOmittedTypes(result)) yield* Console.error(escapeTerminalLine(line))
+      for (const line of formatDeprecation(result)) {
+        yield* Console.error(stderr.paint("yellow", escapeTerminalLine(line)))
+      }
+      yield* Console.error(stderr.paint("dim", escapeTerminalLine(formatFooter(result, all))))
     }),
   ).pipe(
     Command.withDescription("Send a request to the running service and print the response as a table"),

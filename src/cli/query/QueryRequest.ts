@@ -10,8 +10,8 @@ import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import {
   extractResponseRows,
-  makeErrorFromResponse,
-  parseExactJson,
+  makeQueryErrorFromResponse,
+  parseJsonWithExactNumbers,
   QueryCommandError,
   type ResponseRow,
 } from "./QueryResponse.ts"
@@ -46,7 +46,7 @@ export const parseQueryCommandTarget = (
   }
 }
 
-export const ApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
+export const ClientApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
 const readKeyFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -61,14 +61,14 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
 })
 
 /** Finds the key in `--key-file`, `TICKERLINE_KEY`, or, for this machine's own service only, the demo key file. */
-export const findApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
+export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
-  const configured = yield* ApiKeyConfig
+  const configured = yield* ClientApiKeyConfig
   if (Option.isSome(configured) || !isOwnService) return configured
   return yield* Effect.option(readKeyFile(`${yield* TickerlineHomeConfig}/demo-key`))
 })
 
-export interface QueryRequest {
+export interface QueryCommandRequest {
   readonly baseUrl: string
   readonly path: string
   /** The query string with its `?`, or empty. */
@@ -102,7 +102,7 @@ const findNextSearch = (links: string | undefined) => {
 }
 
 /** Makes a request sender that does not retry, because the user is waiting. */
-export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryRequest) =>
+export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest) =>
   makeRequestSender({
     baseUrl,
     apiKey: Option.getOrUndefined(apiKey),
@@ -115,7 +115,7 @@ export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryRequest) =>
     ),
   )
 
-export const makeNoAnswerError = ({ baseUrl }: QueryRequest, { reason }: NoAnswer) =>
+export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { reason }: NoAnswer) =>
   new QueryCommandError({
     message: reason === "timeout"
       ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
@@ -124,23 +124,23 @@ export const makeNoAnswerError = ({ baseUrl }: QueryRequest, { reason }: NoAnswe
   })
 
 /** Returns a function that fetches the page for a query string. */
-const makePageFetcher = Effect.fnUntraced(function* (request: QueryRequest) {
+const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandRequest) {
   const { arrow, path } = request
   const { send } = yield* makeSingleAttemptSender(request)
   return Effect.fnUntraced(function* (search: string) {
     const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
-      (error) => makeNoAnswerError(request, error),
+      (error) => makeNoResponseError(request, error),
     )
     const { retry_after_seconds, status } = metadata
     if (status !== 200) {
-      return yield* makeErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
+      return yield* makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
     }
     const page: Page = {
       body: text,
       isJson: headers["content-type"]?.startsWith("application/json") === true,
       metadata,
-      rows: Option.match(parseExactJson(text), { onNone: () => [], onSome: extractResponseRows }),
+      rows: Option.match(parseJsonWithExactNumbers(text), { onNone: () => [], onSome: extractResponseRows }),
       nextSearch: findNextSearch(headers["link"]),
     }
     return page
@@ -157,7 +157,7 @@ export interface QueryResult {
   readonly hasMoreRows: boolean
 }
 
-export const fetchOnePage = Effect.fnUntraced(function* (request: QueryRequest) {
+export const fetchQueryPage = Effect.fnUntraced(function* (request: QueryCommandRequest) {
   const page = yield* (yield* makePageFetcher(request))(request.search)
   const result: QueryResult = {
     page,
@@ -177,8 +177,8 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
 })
 
 /** Fetches pages until it has `maxRows` rows. `onPage` receives the number of rows fetched so far. */
-export const fetchAllPages = Effect.fnUntraced(
-  function* (request: QueryRequest, maxRows: number, onPage: (rows: number) => void) {
+export const fetchAllQueryPages = Effect.fnUntraced(
+  function* (request: QueryCommandRequest, maxRows: number, onPage: (rows: number) => void) {
     const fetchPage = yield* makePageFetcher(request)
     let page = yield* fetchPage(request.search)
     const rows = [...page.rows]
@@ -209,16 +209,16 @@ const addExportParameters = (search: string, format: ExportFormat) => {
 }
 
 /** Starts the download of a complete list. The byte stream fails if the response is cut off. */
-export const openExport = Effect.fnUntraced(function* (request: QueryRequest, format: ExportFormat) {
+export const openExportDownload = Effect.fnUntraced(function* (request: QueryCommandRequest, format: ExportFormat) {
   const { arrow, path, search } = request
   const { openFile } = yield* makeSingleAttemptSender(request)
   const { body, headers, metadata } = yield* Effect.mapError(
     openFile(path, addExportParameters(search, format), format),
-    (error) => makeNoAnswerError(request, error),
+    (error) => makeNoResponseError(request, error),
   )
   if (typeof body === "string") {
     const { retry_after_seconds: retryAfterSeconds, status } = metadata
-    return yield* makeErrorFromResponse({ status, text: body, retryAfterSeconds }, arrow)
+    return yield* makeQueryErrorFromResponse({ status, text: body, retryAfterSeconds }, arrow)
   }
   const bytes = Stream.mapError(
     body,

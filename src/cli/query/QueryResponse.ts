@@ -1,13 +1,13 @@
 /** Turns response bodies into table rows, and error responses into messages. */
 import { Option, Predicate, Schema } from "effect"
-import type { TableCell, TableColumn, TableData } from "../terminal/TextTable.ts"
+import type { TableCell, TextTableColumn, TextTableData } from "../terminal/TextTable.ts"
 
 function keepDigits(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
   return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value
 }
 
 /** Parses JSON. Every number becomes a `JSON.rawJSON` with its digits as received (D16, decimals). */
-export const parseExactJson = (text: string): Option.Option<unknown> => {
+export const parseJsonWithExactNumbers = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text, keepDigits))
   } catch {
@@ -50,12 +50,12 @@ export const listResponseColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
   Array.from(new Set(rows.flatMap((row) => Object.keys(row))))
 
 /** Builds a table with the given columns. A column that no row has is empty. */
-export const toTextTable = (
+export const makeResponseTable = (
   rows: ReadonlyArray<ResponseRow>,
   columns: ReadonlyArray<string>,
   arrow: string,
-): TableData => ({
-  columns: columns.map((name): TableColumn => ({
+): TextTableData => ({
+  columns: columns.map((name): TextTableColumn => ({
     name,
     isNumber: rows.some((row) => JSON.isRawJSON(row[name])),
   })),
@@ -83,7 +83,7 @@ const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
   return Array.isArray(list) ? list : []
 }
 
-/** Returns a property as a number, or NaN. Serializes it first, because `parseExactJson` keeps numbers as raw JSON. */
+/** Returns a property as a number, or NaN. Serializes it first, because `parseJsonWithExactNumbers` keeps numbers as raw JSON. */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 
@@ -139,8 +139,8 @@ const getAdvice = ({ retryAfterSeconds, status }: ErrorResponse) => {
 }
 
 /** Describes an error response: the service's message, its details, and the next step. */
-export const makeErrorFromResponse = (response: ErrorResponse, arrow: string) => {
-  const lines = Option.match(Option.flatMap(parseExactJson(response.text), decodeErrorBody), {
+export const makeQueryErrorFromResponse = (response: ErrorResponse, arrow: string) => {
+  const lines = Option.match(Option.flatMap(parseJsonWithExactNumbers(response.text), decodeErrorBody), {
     onNone: () => [
       `The response has status ${response.status} and does not come from Tickerline: ${response.text.slice(0, 200)}`,
     ],

@@ -3,7 +3,7 @@ import { Config, Effect, Layer, Option, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
 import { styleText } from "node:util"
-import { escapeLines } from "./TerminalText.ts"
+import { escapeTerminalLines } from "./TerminalText.ts"
 
 type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
@@ -68,4 +68,4 @@ export const stderrCapabilities = readOutputCapabilities("stderr")
 
 /** Escapes control characters if the output is a terminal. Pipes and files receive the text unchanged. */
 export const escapeOnTerminal = ({ isTerminal }: OutputCapabilities, text: string) =>
-  isTerminal ? escapeLines(text) : text
+  isTerminal ? escapeTerminalLines(text) : text

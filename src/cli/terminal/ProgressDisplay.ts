@@ -2,9 +2,9 @@
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
 import { makeInitialProgress, OperationProgress, type ProgressState } from "../../observability/Progress.ts"
-import { addProgressSample, formatProgress, formatProgressLine, type ProgressSample } from "./ProgressLine.ts"
+import { addProgressSample, formatProgressLine, formatProgressParts, type ProgressSample } from "./ProgressLine.ts"
 import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
-import { escapeLine } from "./TerminalText.ts"
+import { escapeTerminalLine } from "./TerminalText.ts"
 
 /** Operations that finish sooner show no progress. */
 const initialDelay = Duration.millis(400)
@@ -28,7 +28,7 @@ const makeMeasurement = (state: ProgressState) =>
       const { count, done } = state
       samples = addProgressSample(label === state.label ? samples : [], { at, done, count })
       label = state.label
-      return { label: escapeLine(label), figures: formatProgress(state, samples, at - start) }
+      return { label: escapeTerminalLine(label), figures: formatProgressParts(state, samples, at - start) }
     })
   })
 

@@ -1,6 +1,6 @@
 /** Formats progress as a line of text: label, bar, percentage, remaining time, count and speed. */
 import type { ProgressState } from "../../observability/Progress.ts"
-import { displayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
+import { getDisplayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
 /** The progress at a point in time, used to compute the speed. */
 export interface ProgressSample {
@@ -42,18 +42,18 @@ const formatClock = (seconds: number) => {
 
 const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
 
-export interface FormattedProgress {
+export interface FormattedProgressParts {
   /** Completed share, from 0 to 1. */
   readonly share: number | undefined
   readonly texts: ReadonlyArray<string>
 }
 
 /** Formats the percentage, time, count and speed, most important first. */
-export const formatProgress = (
+export const formatProgressParts = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,
   elapsed: number,
-): FormattedProgress => {
+): FormattedProgressParts => {
   const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
   const [speed, rate] = [computeSpeed(samples, "done"), computeSpeed(samples, "count")]
   const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
@@ -84,16 +84,16 @@ export interface ProgressLineStyle {
 /** Formats a line of at most `columns` characters. If it is too long, the least important parts are omitted. */
 export const formatProgressLine = (
   label: string,
-  { share, texts }: FormattedProgress,
+  { share, texts }: FormattedProgressParts,
   { columns, paint, unicode }: ProgressLineStyle,
 ) => {
   const name = truncateToWidth(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
   const shown: Array<string> = []
-  let width = displayWidth(name)
+  let width = getDisplayWidth(name)
   for (const text of texts) {
-    if (width + 2 + displayWidth(text) > columns) break
+    if (width + 2 + getDisplayWidth(text) > columns) break
     shown.push(text)
-    width += 2 + displayWidth(text)
+    width += 2 + getDisplayWidth(text)
   }
   const barWidth = Math.min(maxBarWidth, columns - width - 2)
   if (share === undefined || barWidth < minBarWidth) return [name, ...shown].join("  ")

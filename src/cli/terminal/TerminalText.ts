@@ -6,7 +6,7 @@ export const formatCountWithNoun = (count: number, singular: string, plural = `$
   `${count} ${count === 1 ? singular : plural}`
 
 /** Returns the width in terminal columns; East Asian characters and emoji take two. */
-export const displayWidth = (text: string) => stringWidth(text)
+export const getDisplayWidth = (text: string) => stringWidth(text)
 
 const escapeCharacter = (character: string) => {
   const code = (character.codePointAt(0) ?? 0).toString(16).padStart(4, "0")
@@ -17,10 +17,10 @@ const escapeCharacter = (character: string) => {
 const unsafeCharacters = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 /** Escapes control characters and line breaks. */
-export const escapeLine = (text: string) => text.replace(unsafeCharacters, escapeCharacter)
+export const escapeTerminalLine = (text: string) => text.replace(unsafeCharacters, escapeCharacter)
 
 /** Escapes control characters and keeps line breaks. */
-export const escapeLines = (text: string) => text.split("\n").map(escapeLine).join("\n")
+export const escapeTerminalLines = (text: string) => text.split("\n").map(escapeTerminalLine).join("\n")
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
@@ -29,15 +29,15 @@ export const truncateToWidth = (text: string, columns: number, ellipsis: string)
   let shortened = ""
   let width = 0
   for (const { segment } of segmenter.segment(text)) {
-    const segmentWidth = displayWidth(segment)
-    if (width + segmentWidth > columns) return columns < displayWidth(ellipsis) ? "" : `${shortened}${ellipsis}`
-    if (width + segmentWidth <= columns - displayWidth(ellipsis)) shortened += segment
+    const segmentWidth = getDisplayWidth(segment)
+    if (width + segmentWidth > columns) return columns < getDisplayWidth(ellipsis) ? "" : `${shortened}${ellipsis}`
+    if (width + segmentWidth <= columns - getDisplayWidth(ellipsis)) shortened += segment
     width += segmentWidth
   }
   return text
 }
 
-const makePadding = (text: string, columns: number) => " ".repeat(Math.max(0, columns - displayWidth(text)))
+const makePadding = (text: string, columns: number) => " ".repeat(Math.max(0, columns - getDisplayWidth(text)))
 
 export const padEndToWidth = (text: string, columns: number) => `${text}${makePadding(text, columns)}`
 

@@ -1,19 +1,19 @@
 /** Prints rows as aligned columns: complete in a file, shortened to the width of a terminal. */
 import { Console, Effect } from "effect"
 import { type OutputCapabilities, stdoutCapabilities } from "./OutputCapabilities.ts"
-import { displayWidth, escapeLine, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
+import { escapeTerminalLine, getDisplayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
 /** `null` is a missing value. */
 export type TableCell = string | null
 
-export interface TableColumn {
+export interface TextTableColumn {
   readonly name: string
   /** Numbers are right-aligned. */
   readonly isNumber?: boolean
 }
 
-export interface TableData {
-  readonly columns: ReadonlyArray<TableColumn>
+export interface TextTableData {
+  readonly columns: ReadonlyArray<TextTableColumn>
   readonly rows: ReadonlyArray<ReadonlyArray<TableCell>>
 }
 
@@ -51,10 +51,10 @@ const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCap
   truncateToWidth(text, width, unicode ? "…" : "~")
 
 /** Formats a header line and one line per row. */
-export const formatTable = ({ columns, rows }: TableData, screen: OutputCapabilities): RenderedTable => {
-  const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeLine(cell)))
+export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities): RenderedTable => {
+  const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeTerminalLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
-    Math.max(displayWidth(name), ...cells.map((row) => displayWidth(row[index] ?? placeholder(screen))))
+    Math.max(getDisplayWidth(name), ...cells.map((row) => getDisplayWidth(row[index] ?? placeholder(screen))))
   )
   const widths = fitWidths(naturalWidths, screen.columns())
   const alignCell = (text: string, index: number) => {
@@ -76,22 +76,26 @@ export const formatTable = ({ columns, rows }: TableData, screen: OutputCapabili
 
 /** Formats the first row with one line per column. */
 export const formatRowVertically = (
-  { columns, rows: [row = []] }: TableData,
+  { columns, rows: [row = []] }: TextTableData,
   screen: OutputCapabilities,
 ): ReadonlyArray<string> => {
-  const nameWidth = Math.max(0, ...columns.map(({ name }) => displayWidth(name)))
+  const nameWidth = Math.max(0, ...columns.map(({ name }) => getDisplayWidth(name)))
   const cellWidth = Math.max(1, screen.columns() - nameWidth - 2)
   return columns.map(({ name }, index) => {
     const cell = row[index] ?? null
-    const text = cell === null ? screen.paint("dim", placeholder(screen)) : shorten(escapeLine(cell), cellWidth, screen)
+    const text = cell === null
+      ? screen.paint("dim", placeholder(screen))
+      : shorten(escapeTerminalLine(cell), cellWidth, screen)
     return `${screen.paint("bold", padEndToWidth(name, nameWidth))}  ${text}`.trimEnd()
   })
 }
 
 /** Prints a table on standard output, and names hidden columns on standard error. */
-export const printTable = Effect.fnUntraced(function* (table: TableData, advice = "or write the table to a file") {
-  const { hiddenColumns, lines } = formatTable(table, yield* stdoutCapabilities)
-  yield* Console.log(lines.join("\n"))
-  if (hiddenColumns.length === 0) return
-  yield* Console.error(escapeLine(`No room for ${hiddenColumns.join(", ")}. Widen the terminal, ${advice}.`))
-})
+export const printTextTable = Effect.fnUntraced(
+  function* (table: TextTableData, advice = "or write the table to a file") {
+    const { hiddenColumns, lines } = formatTextTable(table, yield* stdoutCapabilities)
+    yield* Console.log(lines.join("\n"))
+    if (hiddenColumns.length === 0) return
+    yield* Console.error(escapeTerminalLine(`No room for ${hiddenColumns.join(", ")}. Widen the terminal, ${advice}.`))
+  },
+)

@@ -60,7 +60,7 @@ const cannotRun = (command: string, cause: Error) =>
   })
 
 /** Runs a command to completion. An interruption terminates the command. */
-export const runToCompletion = (
+export const runProcessToCompletion = (
   options: Command,
 ): Effect.Effect<{ code: number; output: string }, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
@@ -83,7 +83,7 @@ export interface DetachedProcess {
 }
 
 /** Starts a process that keeps running after this process ends and after the terminal closes. */
-export const launchDetached = (
+export const launchDetachedProcess = (
   options: Command & { readonly output: number },
 ): Effect.Effect<DetachedProcess, EmbeddedPostgresError> =>
   Effect.callback((resume) => {

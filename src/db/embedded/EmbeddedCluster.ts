@@ -10,7 +10,12 @@ import {
   type ServerLocation,
   withHomeLock,
 } from "./HomeDirectory.ts"
-import { databaseUrlHint, EmbeddedPostgresError, runToCompletion, summarizeProcessOutput } from "./ChildProcess.ts"
+import {
+  databaseUrlHint,
+  EmbeddedPostgresError,
+  runProcessToCompletion,
+  summarizeProcessOutput,
+} from "./ChildProcess.ts"
 import { findPostgresPackage, installPostgresPrograms, makeTemporaryDirectory } from "./PostgresPrograms.ts"
 
 export const embeddedDatabaseUser = "tickerline"
@@ -97,7 +102,7 @@ const initdb = Effect.fnUntraced(
       const { uid, gid } = location.systemUser
       yield* Effect.forEach([data, secret], (path) => fs.chown(path, uid, gid))
     }
-    const { code, output } = yield* runToCompletion({
+    const { code, output } = yield* runProcessToCompletion({
       command: `${programs}/bin/initdb`,
       args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...makeInitdbArguments(process.platform)],
       systemUser: location.systemUser,

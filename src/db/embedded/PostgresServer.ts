@@ -6,8 +6,8 @@ import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort }
 import {
   databaseUrlHint,
   EmbeddedPostgresError,
-  launchDetached,
-  runToCompletion,
+  launchDetachedProcess,
+  runProcessToCompletion,
   summarizeProcessOutput,
 } from "./ChildProcess.ts"
 
@@ -43,7 +43,7 @@ export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number,
     return parseProcCommandLine(yield* fs.readFileString(`/proc/${pid}/cmdline`))
   }
   const args = ["-ww", "-o", "command=", "-p", String(pid)]
-  return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
+  return parseDataDirectory((yield* runProcessToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
 })
 
 /**
@@ -103,7 +103,7 @@ const openLog = ({ logFile: log }: EmbeddedCluster) =>
 
 const launchServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
-  return yield* launchDetached({
+  return yield* launchDetachedProcess({
     command: `${cluster.programsDirectory}/bin/postgres`,
     args: ["-D", cluster.dataDirectory, ...options.flatMap((option) => ["-c", option])],
     systemUser: cluster.systemUser,

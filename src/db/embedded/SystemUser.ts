@@ -1,7 +1,7 @@
 /** The system user that runs the embedded server and owns its data. */
 import { Effect, FileSystem, Option } from "effect"
 import process from "node:process"
-import { databaseUrlHint, EmbeddedPostgresError, runToCompletion, type SystemUser } from "./ChildProcess.ts"
+import { databaseUrlHint, EmbeddedPostgresError, runProcessToCompletion, type SystemUser } from "./ChildProcess.ts"
 
 const readUsers = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -61,6 +61,6 @@ export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
 
 export const canEnterDirectory = (systemUser: SystemUser | undefined, path: string) =>
   systemUser === undefined ? Effect.succeed(true) : Effect.map(
-    runToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], systemUser }),
+    runProcessToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], systemUser }),
     ({ code }) => code === 0,
   )

@@ -9,7 +9,7 @@ import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
 import type { Socket } from "node:net"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
 
 const probeInterval = Duration.millis(500)
@@ -49,7 +49,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
   static readonly layer = Layer.effect(
     HealthProbe,
     Effect.gen(function* () {
-      const now = yield* monotonicClock
+      const now = yield* makeMonotonicClock
       const { config, pooler, sockets } = yield* DirectConnectionConfig
       // If PostgreSQL is gone, sockets to the pooler are also closed, because the connections behind them are dead.
       const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]

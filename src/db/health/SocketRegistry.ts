@@ -4,7 +4,7 @@
  */
 import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
-import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 
 export interface SocketRegistry {
   /** Opens a socket for the driver; fails at once while connections are blocked. */
@@ -32,7 +32,7 @@ const parseTarget = (address: string): TcpNetConnectOpts | { readonly path: stri
 }
 
 export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Redacted) {
-  const now = yield* monotonicClock
+  const now = yield* makeMonotonicClock
   const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
   let blockMessage: string | undefined
   /** Whether a socket received bytes and closed since the last check. Even a refusal proves that the server runs. */

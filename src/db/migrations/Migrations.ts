@@ -10,7 +10,7 @@ import { OperationProgress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
-import { renewServicePermissions } from "./ServiceRole.ts"
+import { renewServiceRolePermissions } from "./ServiceRole.ts"
 
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
@@ -22,14 +22,16 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
 }> {}
 
 /** The table of applied migrations, in the format of Effect's migrator, which earlier releases used. */
-export const migrationsTable = "tickerline_migrations"
+export const migrationsTableName = "tickerline_migrations"
 
 /** Whether all migrations are applied. The service role has the permissions to check this. */
 const isCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly exists: boolean }>`select to_regclass(${migrationsTable}) is not null as exists`
+  const [found] = yield* sql<
+    { readonly exists: boolean }
+  >`select to_regclass(${migrationsTableName}) is not null as exists`
   if (found?.exists !== true) return false
-  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
   const ids = new Set(applied.map(({ id }) => id))
   return (yield* listMigrationScripts).every(([id]) => ids.has(id))
 })
@@ -75,7 +77,7 @@ const acquireMigrationLock = Effect.gen(function* () {
     () => Effect.fail(new MigrationLockBusy()),
   )
   yield* sql`
-    create table if not exists ${sql(migrationsTable)} (
+    create table if not exists ${sql(migrationsTableName)} (
       migration_id integer primary key,
       created_at timestamptz not null default now(),
       name text not null
@@ -110,7 +112,7 @@ const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
   yield* acquireMigrationLock
-  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
   const migrations = yield* listMigrationScripts
   const pending = migrations.filter(([id]) => !applied.some((migration) => migration.id === id))
   const [next] = pending
@@ -121,8 +123,8 @@ const applyNext = Effect.gen(function* () {
   const script = yield* Effect.orDie(read)
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
-    yield* sql`insert into ${sql(migrationsTable)} (migration_id, name) values (${id}, ${name})`
-    if (pending.length === 1) yield* renewServicePermissions
+    yield* sql`insert into ${sql(migrationsTableName)} (migration_id, name) values (${id}, ${name})`
+    if (pending.length === 1) yield* renewServiceRolePermissions
   })
   yield* Effect.mapError(
     work,

@@ -7,8 +7,8 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 import {
   DirectDatabaseUrlConfig,
-  makeAlterRoleStatements,
-  makeRoleHasTimeoutsSql,
+  makeRoleTimeoutsConditionSql,
+  makeRoleTimeoutStatements,
   quoteIdentifier,
 } from "../pool/ConnectionSettings.ts"
 
@@ -86,12 +86,12 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeTimeouts(sql.unsafe(
     `select datname as database, ${
-      makeRoleHasTimeoutsSql("$1")
+      makeRoleTimeoutsConditionSql("$1")
     } as has_timeouts from pg_database where datname = current_database()`,
     [role],
   ))
   if (found === undefined || found.has_timeouts) return
-  const statements = makeAlterRoleStatements(role, found.database)
+  const statements = makeRoleTimeoutStatements(role, found.database)
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",
@@ -106,7 +106,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Grants a role the permissions that the service needs, and revokes its default permissions to create tables. */
-export const grantServicePermissions = Effect.fnUntraced(function* (role: string) {
+export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
@@ -138,11 +138,11 @@ export const grantServicePermissions = Effect.fnUntraced(function* (role: string
 })
 
 /** Grants the permissions on new tables to all existing service roles, which PostgreSQL's catalogs list. */
-export const renewServicePermissions = Effect.gen(function* () {
+export const renewServiceRolePermissions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`
     select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
     where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
   `)
-  yield* Effect.forEach(roles, ({ role }) => grantServicePermissions(role), { discard: true })
+  yield* Effect.forEach(roles, ({ role }) => grantServiceRolePermissions(role), { discard: true })
 })

@@ -29,7 +29,7 @@ export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
 /** Returns statements that set the session time limits for a role in one database. A role may run them for itself. */
-export const makeAlterRoleStatements = (role: string, database: string) =>
+export const makeRoleTimeoutStatements = (role: string, database: string) =>
   Object.entries(sessionTimeouts).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
   )
@@ -40,7 +40,7 @@ const settingEntries = Object.entries(sessionTimeouts).map(([name, value]) => `'
  * Returns an SQL condition: whether new sessions of the role get the time limits. The `from` clause must contain
  * `pg_database`.
  */
-export const makeRoleHasTimeoutsSql = (role: "current_user" | "$1") =>
+export const makeRoleTimeoutsConditionSql = (role: "current_user" | "$1") =>
   `(
   select count(distinct entry) = ${settingEntries.length} from pg_db_role_setting, unnest(setconfig) as entry
   where setrole in (0, (select oid from pg_roles where rolname = ${role}))

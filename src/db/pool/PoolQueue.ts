@@ -3,7 +3,7 @@
  * docs/decisions/0020-pool-queue.md explains why it is not Effect's `PartitionedSemaphore`.
  */
 import { type Duration, Effect, Function } from "effect"
-import { makeDeadlines } from "../Deadlines.ts"
+import { makeDeadlineScheduler } from "../Deadlines.ts"
 
 interface Waiter {
   readonly partition: string
@@ -26,7 +26,7 @@ interface PoolQueueOptions<E> {
 export const makePoolQueue = Effect.fnUntraced(function* <E>(
   { onTimeout, permits, timeout, ...options }: PoolQueueOptions<E>,
 ) {
-  const deadlines = yield* makeDeadlines(timeout)
+  const deadlines = yield* makeDeadlineScheduler(timeout)
   const maxPerPartition = options.maxPerPartition ?? permits - Math.floor(permits / 5)
   const waiters = new Set<Waiter>()
   const inUse = new Map<string, number>()

@@ -10,9 +10,9 @@ import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { describeSqlError } from "../SqlState.ts"
 import {
-  makeAlterRoleStatements,
   makeConnectionConfig,
-  makeRoleHasTimeoutsSql,
+  makeRoleTimeoutsConditionSql,
+  makeRoleTimeoutStatements,
   PoolerPreparedStatementsConfig,
   quoteIdentifier,
   sessionTimeouts,
@@ -45,7 +45,7 @@ const sessionQuery = `
       from (values ${expectedValues}) as expected (name, value)
       where current_setting(name) <> value
     ) as different,
-    ${makeRoleHasTimeoutsSql("current_user")} as role_has_timeouts
+    ${makeRoleTimeoutsConditionSql("current_user")} as role_has_timeouts
   from pg_database where datname = current_database()`
 
 const readSession = (connection: PgConnection.PgConnection) =>
@@ -81,7 +81,7 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
     ? "The role has them now, but the pooler's connections are older, or another program changed them: run RECONNECT " +
       "in the pooler's console."
     : `Run \`npm run tickerline -- grant ${role}\`, or run as ${role} itself: ${
-      makeAlterRoleStatements(role, database).join("; ")
+      makeRoleTimeoutStatements(role, database).join("; ")
     }; then run RECONNECT in the pooler's console.`
   return new DatabaseUrlError({
     message: `Through ${setting}, ${different.join(" and ")}. Poolers do not pass on session settings, so the role ` +
@@ -217,7 +217,7 @@ export const repairSessionSettings = Effect.gen(function* () {
 })
 
 /** Repairs pooler connections continuously, because settings changed by one client persist for later clients. */
-export const sessionSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
+export const poolerSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
   yield* initializeCounters(repairedSettings)
   yield* repeatInBackground(Effect.ignore(repairSessionSettings), repairInterval)
 }))

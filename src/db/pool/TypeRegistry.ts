@@ -1,7 +1,7 @@
 /** The driver's type registry, except that `row(…)` stays in PostgreSQL's binary format, for `rows/RowEncoder.ts`. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
-import { RowRecord } from "../../rows/RowRecord.ts"
+import { BinaryRecord } from "../../rows/RowRecord.ts"
 
 /** OID of PostgreSQL's type `record`. */
 const recordType = 2249
@@ -9,7 +9,7 @@ const recordType = 2249
 const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1))
 
 const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
-  Result.succeed(new RowRecord(bytes, offset, size, decodeField))
+  Result.succeed(new BinaryRecord(bytes, offset, size, decodeField))
 
 export const makeDriverTypeRegistry = () => {
   const registry = PgTypes.makeRegistry()

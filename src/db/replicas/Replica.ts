@@ -4,7 +4,7 @@ import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { DatabasePoolSizeConfig, type SessionQuery } from "../Database.ts"
 import { makeSocketRegistry } from "../health/SocketRegistry.ts"
-import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
 import { makePoolQueue } from "../pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolTimeout } from "../ReadPolicies.ts"
@@ -78,7 +78,7 @@ interface ReplicaOptions {
 export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: ReplicaOptions) {
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
-  const now = yield* monotonicClock
+  const now = yield* makeMonotonicClock
   const sockets = yield* makeSocketRegistry(url)
   const permits = yield* DatabasePoolSizeConfig
   const config = { ...primaryConfig, url, stream: sockets.open }

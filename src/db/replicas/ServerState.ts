@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Schema } from "effect"
 import { type SqlClient, SqlSchema } from "effect/sql"
-import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 
 /** Maximum age of a usable poll result, in milliseconds: one second minus the time a request needs to start. */
 export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
@@ -51,7 +51,7 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
       `,
   })
   return Effect.gen(function* () {
-    const now = yield* monotonicClock
+    const now = yield* makeMonotonicClock
     const polledAt = now()
     const rows = yield* query()
     const { is_replica = false, timeline = null, wal_position = null } = rows[0] ?? {}

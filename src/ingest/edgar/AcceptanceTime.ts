@@ -5,7 +5,7 @@
 import { DateTime, Schema } from "effect"
 import { fixedOffsetTimeFormat, InstantColumn, NewYorkTimeColumn, newYorkTimeFormat } from "../../rows/Timestamps.ts"
 
-export type AcceptanceClock = "eastern" | "utc"
+export type StampTimeZone = "eastern" | "utc"
 
 export interface StampedFiling {
   readonly accession: string
@@ -36,7 +36,7 @@ const nightlyPattern = / 0[045]:15:/
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
-const parseDigitsByZone: { readonly [Zone in AcceptanceClock]: (digits: string) => DateTime.Utc } = {
+const parseDigitsByZone: { readonly [Zone in StampTimeZone]: (digits: string) => DateTime.Utc } = {
   eastern: newYorkTimeFormat.parse,
   utc: (digits) => DateTime.makeUnsafe(`${digits.replace(" ", "T")}Z`),
 }
@@ -52,7 +52,7 @@ const findZonesOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: Kno
   }))
 
 const findZonesOfHours = (filings: ReadonlyArray<StampedFiling>) =>
-  new Set(filings.flatMap(({ form, stamp }): ReadonlyArray<AcceptanceClock> => {
+  new Set(filings.flatMap(({ form, stamp }): ReadonlyArray<StampTimeZone> => {
     const digits = form === "EFFECT" ? null : toDigits(stamp)
     if (digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits)) return []
     return easternHours.test(digits) ? ["eastern"] : utcHours.test(digits) ? ["utc"] : []
@@ -64,14 +64,14 @@ const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Ar
  * Determines whether the stamps of one document are UTC or Eastern.
  * Returns null if the filings give no evidence, or contradictory evidence.
  */
-export const decideClock = (
+export const determineStampTimeZone = (
   filings: ReadonlyArray<StampedFiling>,
   known: KnownAcceptanceTimes = new Map(),
-): AcceptanceClock | null =>
+): StampTimeZone | null =>
   getOnlyElement(findZonesOfKnownTimes(filings, known)) ?? getOnlyElement(findZonesOfHours(filings)) ?? null
 
 /** Returns the instant of acceptance, or null if the stamp contains no time or its time zone is unknown. */
-export const readAcceptanceTime = (stamp: string, timeZone: AcceptanceClock | null): DateTime.Utc | null => {
+export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
   return digits === null || timeZone === null || midnightPattern.test(digits)
     ? null
@@ -79,19 +79,19 @@ export const readAcceptanceTime = (stamp: string, timeZone: AcceptanceClock | nu
 }
 
 /** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), which is in Eastern time. */
-export const readHeaderTime = (header: string): DateTime.Utc | null => {
+export const readAcceptanceTimeFromHeader = (header: string): DateTime.Utc | null => {
   const [, ...parts] = /<ACCEPTANCE-DATETIME>(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(header) ?? []
   return readAcceptanceTime(`${parts.slice(0, 3).join("-")}T${parts.slice(3).join(":")}`, "eastern")
 }
 
 /** Reads the exact time from a filing's index page (`Accepted`), which is in Eastern time. */
-export const readIndexPageTime = (html: string): DateTime.Utc | null => {
+export const readAcceptanceTimeFromIndexPage = (html: string): DateTime.Utc | null => {
   const [, stamp = ""] = />Accepted<\/div>\s*<div class="info">(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)</.exec(html) ?? []
   return readAcceptanceTime(stamp, "eastern")
 }
 
 /** Reads the exact time from an entry of the Atom feed (`<updated>`), which includes the UTC offset. */
-export const readFeedTime = (updated: string): DateTime.Utc | null =>
+export const readAcceptanceTimeFromFeed = (updated: string): DateTime.Utc | null =>
   isInstant(updated) ? DateTime.toUtc(DateTime.makeUnsafe(updated)) : null
 
 interface DatedFiling {
@@ -103,13 +103,13 @@ interface DatedFiling {
  * Formats a filing's acceptance time for data files.
  * If the time is unknown, `newYorkTime` is null and `fixedOffsetTime` is midnight of the filing date.
  */
-export const formatAcceptance = ({ acceptedAt, filingDate }: DatedFiling) =>
+export const formatAcceptanceTimes = ({ acceptedAt, filingDate }: DatedFiling) =>
   acceptedAt === null
     ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
     : { newYorkTime: newYorkTimeFormat.format(acceptedAt), fixedOffsetTime: fixedOffsetTimeFormat.format(acceptedAt) }
 
 /** Returns the latest acceptance time of the filings in New York time. A filing without a time counts as midnight. */
-export const formatLatestAcceptance = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
+export const formatLatestAcceptanceTime = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
   const times = filings.map(({ acceptedAt, filingDate }) =>
     acceptedAt ?? newYorkTimeFormat.parse(`${filingDate} 00:00:00`)
   )

@@ -5,23 +5,23 @@ import { decodeCompanyFacts } from "./CompanyFacts.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
 import {
-  companyFactsUrl,
+  buildCompanyFactsUrl,
+  buildFilingXmlUrl,
+  buildSubmissionsPageUrl,
+  buildSubmissionsUrl,
   type EdgarBaseUrls,
   edgarBaseUrls,
-  submissionsPageUrl,
-  submissionsUrl,
-  xmlDocumentUrl,
 } from "./EdgarUrls.ts"
 import { makeFloatRows } from "./FloatRows.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
-import { type DatasetProgress, readProgress } from "./IngestState.ts"
+import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { makeNewsRows } from "./NewsRows.ts"
 import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
-import { coversFilingsSince, findPendingFilings, makeDatasetProgress } from "./PendingFilings.ts"
+import { findPendingFilings, isIngestedSince, makeIngestDatasetProgress } from "./PendingFilings.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
-import { decodeSubmissions, decodeSubmissionsPage, type Filing, type Submissions } from "./Submissions.ts"
+import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
@@ -30,20 +30,20 @@ const documentConcurrency = 4
 const maxConsecutiveFailures = 3
 
 /** Whether the form states shares outstanding or public float in XBRL. */
-const statesShareCounts = ({ form }: Filing) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
+const statesShareCounts = ({ form }: EdgarFiling) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
 
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
-const isPartOfRegistration = ({ form }: Filing) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
+const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
 const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
 
-type StoredProgress = ReadonlyMap<string, DatasetProgress>
+type StoredProgress = ReadonlyMap<string, IngestDatasetProgress>
 
 /** Whether the filing is a Form 3, 4 or 5 or a Schedule 13 in XML. Older schedules are HTML or text. */
-const hasOwnershipXml = ({ form, primaryDocument }: Filing) =>
+const hasOwnershipXml = ({ form, primaryDocument }: EdgarFiling) =>
   (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
 
-export interface VisitOptions {
+export interface CompanyIngestOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
   /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
@@ -54,9 +54,9 @@ export interface VisitOptions {
 }
 
 /** The rows of one company, its new progress and the rejected documents. */
-export interface CompanyVisit {
+export interface CompanyIngestResult {
   readonly rows: Map<string, ReadonlyArray<RowCells>>
-  readonly progress: Array<DatasetProgress>
+  readonly progress: Array<IngestDatasetProgress>
   readonly rejections: Array<DocumentRejected>
   /** Number of downloaded documents, or of those that would be downloaded. */
   documents: number
@@ -112,10 +112,15 @@ const requireDocument = Effect.fnUntraced(
 
 /** Reads the company's lists of filings, and determines for which tables to make rows from them. */
 const readFilings = Effect.fnUntraced(
-  function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: DocumentDownloader) {
-    const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)
-    const isFirst = (name: IngestedDataset) => datasets.has(name) && !coversFilingsSince(stored.get(name), since)
-    const hasNew = (name: IngestedDataset, isRelevant: (filing: Filing) => boolean) =>
+  function* (
+    { cik }: Issuer,
+    { datasets, since }: CompanyIngestOptions,
+    stored: StoredProgress,
+    download: DocumentDownloader,
+  ) {
+    const submissions = yield* requireDocument(download, (bases) => buildSubmissionsUrl(cik, bases), decodeSubmissions)
+    const isFirst = (name: IngestedDataset) => datasets.has(name) && !isIngestedSince(stored.get(name), since)
+    const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
       datasets.has(name) && findPendingFilings(submissions.filings, stored.get(name), since).some(isRelevant)
     const makes = {
       registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
@@ -128,7 +133,7 @@ const readFilings = Effect.fnUntraced(
     const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
     const older = yield* Effect.forEach(
       pages,
-      ({ name }) => requireDocument(download, (bases) => submissionsPageUrl(name, bases), decodeSubmissionsPage),
+      ({ name }) => requireDocument(download, (bases) => buildSubmissionsPageUrl(name, bases), decodeSubmissionsPage),
     )
     return {
       submissions: { ...submissions, filings: [submissions.filings, ...older].flat() },
@@ -143,11 +148,16 @@ const readFilings = Effect.fnUntraced(
  * Returns the accession numbers of filings whose documents the next run must request again.
  */
 const addOwnership = Effect.fnUntraced(
-  function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: DocumentDownloader) {
+  function* (
+    issuer: Issuer,
+    forms: ReadonlyArray<EdgarFiling>,
+    visit: CompanyIngestResult,
+    download: DocumentDownloader,
+  ) {
     const failed = new Set<string>()
     const rows = yield* Effect.forEach(forms, (filing) => {
       const makeUrl = (bases: EdgarBaseUrls) =>
-        xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
+        buildFilingXmlUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
       return Effect.map(download(makeUrl), (result) => {
         if (Result.isFailure(result)) {
           if (result.failure.kind !== "rejected") failed.add(filing.accession)
@@ -169,8 +179,13 @@ const addOwnership = Effect.fnUntraced(
 
 /** Adds the rows from the company's facts to `visit`. Returns whether the next run must request the facts again. */
 const addFloats = Effect.fnUntraced(
-  function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: DocumentDownloader) {
-    const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))
+  function* (
+    issuer: Issuer,
+    submissions: CompanySubmissions,
+    visit: CompanyIngestResult,
+    download: DocumentDownloader,
+  ) {
+    const result = yield* download((bases) => buildCompanyFactsUrl(issuer.cik, bases))
     if (Result.isFailure(result)) {
       // Funds and new companies have no facts.
       if (result.failure.kind === "missing") return false
@@ -178,7 +193,7 @@ const addFloats = Effect.fnUntraced(
       return result.failure.kind === "unavailable"
     }
     visit.documents += 1
-    const facts = decodeCompanyFacts(result.success, companyFactsUrl(issuer.cik))
+    const facts = decodeCompanyFacts(result.success, buildCompanyFactsUrl(issuer.cik))
     if (Result.isFailure(facts)) {
       visit.rejections.push(facts.failure)
       return false
@@ -189,11 +204,11 @@ const addFloats = Effect.fnUntraced(
   },
 )
 
-export const visitCompany = Effect.fnUntraced(
-  function* (issuer: Issuer, options: VisitOptions, download: DocumentDownloader) {
+export const ingestCompany = Effect.fnUntraced(
+  function* (issuer: Issuer, options: CompanyIngestOptions, download: DocumentDownloader) {
     const { datasets, isDryRun, isFresh, since } = options
-    const stored: StoredProgress = isFresh ? new Map() : yield* readProgress(issuer.cik)
-    const visit: CompanyVisit = { rows: new Map(), progress: [], rejections: [], documents: 0 }
+    const stored: StoredProgress = isFresh ? new Map() : yield* readIngestProgress(issuer.cik)
+    const visit: CompanyIngestResult = { rows: new Map(), progress: [], rejections: [], documents: 0 }
     const read = yield* readFilings(issuer, options, stored, download).pipe(
       Effect.catchTag("DocumentRejected", (rejection) => {
         visit.rejections.push(rejection)
@@ -207,7 +222,7 @@ export const visitCompany = Effect.fnUntraced(
     visit.documents += documents
     const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
     const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
-      visit.progress.push(makeDatasetProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
+      visit.progress.push(makeIngestDatasetProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
 
     if (datasets.has("news")) {
       visit.rows.set("news", makeNewsRows(issuer, findPending("news")))

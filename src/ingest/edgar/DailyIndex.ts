@@ -4,7 +4,7 @@ import { CalendarDate } from "../../rules/Dates.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
 /** A filing, listed under one company or person. A filing that names several has an entry for each. */
-export interface IndexedFiling {
+export interface DailyIndexFiling {
   readonly cik: string
   readonly form: string
   /** May be long before the day of the index, because some filings are released later. */
@@ -17,7 +17,7 @@ const isDate = Schema.is(CalendarDate)
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
 /** Parses a line from its end, because the company's name near the beginning may contain the separator. */
-const parseRow = (line: string): IndexedFiling | undefined => {
+const parseRow = (line: string): DailyIndexFiling | undefined => {
   const cells = line.trim().split("|")
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
   const [cik = ""] = cells
@@ -33,14 +33,14 @@ const parseRow = (line: string): IndexedFiling | undefined => {
 export const decodeDailyIndex = (
   text: string,
   url: string,
-): Result.Result<ReadonlyArray<IndexedFiling>, DocumentRejected> => {
+): Result.Result<ReadonlyArray<DailyIndexFiling>, DocumentRejected> => {
   const lines = text.split(/\r?\n/)
   const ruler = lines.findIndex((line) => /^-{20,}\s*$/.test(line))
   const heading = lines.slice(0, ruler).find((line) => line.startsWith("CIK|Company Name|Form Type|Date Filed|"))
   if (ruler < 0 || heading === undefined) {
     return Result.fail(new DocumentRejected({ url, reason: "is not an index in the master format" }))
   }
-  const filings: Array<IndexedFiling> = []
+  const filings: Array<DailyIndexFiling> = []
   for (const [index, line] of lines.entries()) {
     if (index <= ruler || line.trim() === "") continue
     const filing = parseRow(line)

@@ -6,18 +6,21 @@ import { Buffer } from "node:buffer"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
-import { FairAccess } from "./FairAccess.ts"
+import { EdgarRateLimiter } from "./FairAccess.ts"
 
 /** Whether the text can be a header value and contains an email address, as the SEC requires. */
-export const isUserAgent = (text: string) =>
+export const isUserAgentWithEmail = (text: string) =>
   /^[\x20-\x7e]+$/.test(text) && text.split(/[\s<>(),;]+/).some(isEmailAddress)
 
-export const userAgentRule = "must name you and contain an email address, which the SEC requires of programs"
+export const edgarUserAgentRequirement =
+  "must name you and contain an email address, which the SEC requires of programs"
 
-export const UserAgent = Schema.String.check(Schema.makeFilter(isUserAgent, { message: userAgentRule }))
+export const EdgarUserAgent = Schema.String.check(
+  Schema.makeFilter(isUserAgentWithEmail, { message: edgarUserAgentRequirement }),
+)
 
 /** The User-Agent header, which identifies the operator to the SEC; `None` if it is not set. */
-export const UserAgentConfig = Config.option(Config.schema(UserAgent, "EDGAR_USER_AGENT"))
+export const EdgarUserAgentConfig = Config.option(Config.schema(EdgarUserAgent, "EDGAR_USER_AGENT"))
 
 const HttpUrl = Schema.String.check(
   Schema.makeFilter((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
@@ -58,7 +61,7 @@ export type EdgarResponse =
 
 export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
 
-export interface DocumentRequest {
+export interface EdgarDocumentRequest {
   readonly url: string
   readonly validators?: CacheValidators | undefined
 }
@@ -70,7 +73,7 @@ const maxBodyMegabytes = 64
 const responseTimeout = Duration.minutes(2)
 
 /** Five retries, after 1, 2, 4, 8 and 16 seconds, each varied at random by up to 20%. */
-export const serverErrorRetries = Schedule.exponential("1 second").pipe(
+export const edgarRetrySchedule = Schedule.exponential("1 second").pipe(
   Schedule.jittered,
   Schedule.upTo({ times: 5 }),
 )
@@ -135,16 +138,16 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
 export class EdgarClient extends Context.Service<EdgarClient, {
   /** Base URLs of the requests. Links in rows always name the SEC itself. */
   readonly bases: EdgarBaseUrls
-  readonly request: (document: DocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
+  readonly request: (document: EdgarDocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
   static readonly layer = (userAgent: string, bases: EdgarBaseUrls) =>
     Layer.effect(
       EdgarClient,
       Effect.gen(function* () {
         const client = yield* HttpClient.HttpClient
-        const { acquire, pause } = yield* FairAccess
+        const { acquire, pause } = yield* EdgarRateLimiter
 
-        const attempt = Effect.fnUntraced(function* ({ url, validators }: DocumentRequest) {
+        const attempt = Effect.fnUntraced(function* ({ url, validators }: EdgarDocumentRequest) {
           yield* acquire
           const headers = {
             "user-agent": userAgent,
@@ -159,9 +162,9 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           )
         })
 
-        const attemptWithRetries = (request: DocumentRequest) =>
+        const attemptWithRetries = (request: EdgarDocumentRequest) =>
           attempt(request).pipe(
-            Effect.retry({ schedule: serverErrorRetries, while: ({ _tag }) => _tag === "TransientFailure" }),
+            Effect.retry({ schedule: edgarRetrySchedule, while: ({ _tag }) => _tag === "TransientFailure" }),
             Effect.catchTag("TransientFailure", ({ reason }) =>
               Effect.fail(
                 new EdgarUnavailable({
@@ -172,7 +175,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           )
 
         /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then retries once. */
-        const request = (document: DocumentRequest) =>
+        const request = (document: EdgarDocumentRequest) =>
           attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),
             Effect.retry({ times: 1, while: ({ _tag }) => _tag === "RequestRefused" }),
@@ -194,5 +197,5 @@ export class EdgarClient extends Context.Service<EdgarClient, {
 
   /** The client, with a rate limit that all processes with the same database share. */
   static readonly limitedLayer = (userAgent: string, bases: EdgarBaseUrls) =>
-    Layer.provide(EdgarClient.layer(userAgent, bases), FairAccess.layer)
+    Layer.provide(EdgarClient.layer(userAgent, bases), EdgarRateLimiter.layer)
 }

@@ -2,24 +2,24 @@
 import { Cause, Clock, Config, Data, Effect, Exit, Fiber, FileSystem, Path, Predicate, Ref, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../load/Datasets.ts"
-import { loadFile } from "../../load/Load.ts"
+import { loadDatasetFile } from "../../load/Load.ts"
 import type { MergeCounts } from "../../load/LoadingTable.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
-import { suggestName } from "../../rules/Suggestions.ts"
+import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { makeDocumentDownloader, visitCompany } from "./CompanyVisit.ts"
+import { ingestCompany, makeDocumentDownloader } from "./CompanyVisit.ts"
 import { decodeDailyIndex } from "./DailyIndex.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient } from "./EdgarClient.ts"
-import { dailyIndexUrl } from "./EdgarUrls.ts"
-import { companyDatasets, type IngestedDataset, ingestedDatasets } from "./IngestedDatasets.ts"
+import { buildDailyIndexUrl } from "./EdgarUrls.ts"
+import { datasetsFromCompanyFilings, type IngestedDataset, ingestedDatasets } from "./IngestedDatasets.ts"
 import * as State from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
 import { makeIngestRowFiles, type RowsByTable } from "./RowFiles.ts"
-import { groupIssuers } from "./TickerList.ts"
-import { findNewTickerChanges, readTickerList } from "./TickerListUpdates.ts"
+import { groupTickersByIssuer } from "./TickerList.ts"
+import { downloadTickerList, findNewTickerChanges } from "./TickerListUpdates.ts"
 
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 
@@ -74,7 +74,7 @@ const maxIndexDays = 30
 const lateIndexDays = 7
 
 /** The default for `IngestOptions.since`: a year ago. */
-export const getDefaultIngestStart = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
+export const getDefaultIngestStartDate = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
 
 /** Parses symbols separated by commas, and writes share classes with a hyphen, as the SEC does: `BRK-B`. */
 export const parseTickers = (text: string): ReadonlyArray<string> =>
@@ -99,7 +99,7 @@ const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer
   const unknown = tickers.find((ticker) => !byTicker.has(ticker))
   if (unknown !== undefined) {
     return yield* new IngestRefused({
-      message: `The SEC's ticker list has no ${unknown}.${suggestName(unknown, [...byTicker.keys()])} ` +
+      message: `The SEC's ticker list has no ${unknown}.${formatNameSuggestion(unknown, [...byTicker.keys()])} ` +
         "It lists companies whose shares are traded now.",
     })
   }
@@ -119,12 +119,12 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
   const ciks = new Set<string>()
   const validators = new Map<string, CacheValidators>()
   for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
-    const url = dailyIndexUrl(day, bases)
+    const url = buildDailyIndexUrl(day, bases)
     const answer = yield* request({ url, validators: yield* State.readCacheValidators(url) })
     // Weekends and holidays have no index. The index of the current day appears in the evening.
     if (answer._tag !== "Found") continue
     report.documents += 1
-    const entries = yield* Effect.fromResult(decodeDailyIndex(answer.text, dailyIndexUrl(day)))
+    const entries = yield* Effect.fromResult(decodeDailyIndex(answer.text, buildDailyIndexUrl(day)))
     for (const { cik } of entries) ciks.add(cik)
     validators.set(url, answer.validators)
   }
@@ -148,14 +148,14 @@ const chooseCompanies = Effect.fnUntraced(
     if (options.tickers !== null) {
       return { companies: yield* findCompanies(issuers, options.tickers), indexes: noIndexes }
     }
-    const datasets = options.datasets.filter((name) => companyDatasets.some((one) => one === name))
-    const lastDay = yield* State.findLastFullRunDay(datasets)
+    const datasets = options.datasets.filter((name) => datasetsFromCompanyFilings.some((one) => one === name))
+    const lastDay = yield* State.findLastRunDayOfAllCompanies(datasets)
     const firstDay = lastDay === undefined ? undefined : subtractDays(lastDay, lateIndexDays)
     if (firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
       return { companies: issuers, indexes: noIndexes }
     }
     const indexes = yield* readIndexes(firstDay, day, report)
-    const known = yield* State.readKnownCompanies(datasets, options.since)
+    const known = yield* State.readIngestedCompanies(datasets, options.since)
     return { companies: issuers.filter(({ cik }) => !known.has(cik) || indexes.ciks.has(cik)), indexes }
   },
 )
@@ -210,7 +210,7 @@ const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
 interface Batch {
   companies: number
   documents: number
-  readonly progress: Array<State.DatasetProgress>
+  readonly progress: Array<State.IngestDatasetProgress>
   readonly rejections: Array<DocumentRejected>
 }
 
@@ -229,10 +229,10 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     const results = yield* Effect.forEach(
       loadableDatasets.filter(({ table }) => files.counts.has(table)),
       ({ table }) =>
-        loadFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
+        loadDatasetFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
     )
-    yield* State.saveProgress(runId, batch.progress)
-    yield* State.saveRejections(batch.rejections, now)
+    yield* State.saveIngestProgress(runId, batch.progress)
+    yield* State.saveRejectedDocuments(batch.rejections, now)
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
       rows: countRows(files),
@@ -310,7 +310,7 @@ const visitCompanies = Effect.fnUntraced(
         isDryRun: target === "dry-run",
         isFresh: Predicate.isObject(target),
       }
-      const visit = yield* visitCompany(issuer, options, download)
+      const visit = yield* ingestCompany(issuer, options, download)
       yield* add(visit.rows, visit.rejections)
       batch.progress.push(...visit.progress)
       batch.documents += visit.documents
@@ -330,8 +330,8 @@ const visitCompanies = Effect.fnUntraced(
 const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
   const options = yield* resolveOptions(given)
   const day = yield* todayInNewYork
-  const { list, rejections } = yield* readTickerList(day, options.target === "load")
-  const issuers = Array.from(groupIssuers(list).values())
+  const { list, rejections } = yield* downloadTickerList(day, options.target === "load")
+  const issuers = Array.from(groupTickersByIssuer(list).values())
   const { companies, indexes } = yield* chooseCompanies(issuers, options, day, report)
   const startedAt = yield* Clock.currentTimeMillis
   const { interrupted, target } = options
@@ -340,7 +340,7 @@ const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: In
     : interrupted === undefined
     ? yield* State.recordIngestRunStart({ ...options, startedAt })
     : yield* State.resumeIngestRun(interrupted.run_id)
-  const completed = interrupted === undefined ? new Set() : yield* State.readCompletedCompanies(runId)
+  const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)
   const work: IngestPlan = {
     ...options,
     companies: companies.filter(({ cik }) => !completed.has(cik)),

@@ -10,56 +10,57 @@ export interface EdgarBaseUrls {
 export const edgarBaseUrls: EdgarBaseUrls = { www: "https://www.sec.gov", data: "https://data.sec.gov" }
 
 /** Returns the URL of a company's list of filings. The CIK has ten digits. */
-export const submissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
+export const buildSubmissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/submissions/CIK${cik}.json`
 
 /**
  * Returns the URL of an older page of filings. The company's list of filings contains the page's name, such as
  * `CIK0000320193-submissions-001.json`.
  */
-export const submissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
+export const buildSubmissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/submissions/${name}`
 
 /** Returns the URL of a company's XBRL facts, which omit facts with dimensions. The CIK has ten digits. */
-export const companyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
+export const buildCompanyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
 /** Returns the URL of the list of all symbols, with names and exchanges. */
-export const tickerListUrl = ({ www }: EdgarBaseUrls = edgarBaseUrls) => `${www}/files/company_tickers_exchange.json`
+export const buildTickerListUrl = ({ www }: EdgarBaseUrls = edgarBaseUrls) =>
+  `${www}/files/company_tickers_exchange.json`
 
 /** Returns the URL of the list of one day's filings (`master` format). The day is `YYYY-MM-DD`. */
-export const dailyIndexUrl = (day: string, { www }: EdgarBaseUrls = edgarBaseUrls) => {
+export const buildDailyIndexUrl = (day: string, { www }: EdgarBaseUrls = edgarBaseUrls) => {
   const quarter = Math.ceil(Number(day.slice(5, 7)) / 3)
   const folder = `${www}/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}`
   return `${folder}/master.${day.replaceAll("-", "")}.idx`
 }
 
 /** Returns the URL of a filing's folder, with a slash at the end. Any CIK that the filing names leads to the folder. */
-export const filingFolderUrl = (cik: string, accession: string, { www }: EdgarBaseUrls = edgarBaseUrls) =>
+export const buildFilingFolderUrl = (cik: string, accession: string, { www }: EdgarBaseUrls = edgarBaseUrls) =>
   `${www}/Archives/edgar/data/${cik.replace(/^0+(?=\d)/, "")}/${accession.replaceAll("-", "")}/`
 
 /** Returns the URL of the page that lists the documents of one filing. */
-export const filingIndexUrl = (cik: string, accession: string, bases: EdgarBaseUrls = edgarBaseUrls) =>
-  `${filingFolderUrl(cik, accession, bases)}${accession}-index.htm`
+export const buildFilingIndexUrl = (cik: string, accession: string, bases: EdgarBaseUrls = edgarBaseUrls) =>
+  `${buildFilingFolderUrl(cik, accession, bases)}${accession}-index.htm`
 
 /** Returns the URL of a filing's main document as people read it, or of its index page if the SEC names no document. */
-export const documentUrl = (
+export const buildFilingDocumentUrl = (
   cik: string,
   accession: string,
   primaryDocument: string,
   bases: EdgarBaseUrls = edgarBaseUrls,
 ) =>
   primaryDocument === ""
-    ? filingIndexUrl(cik, accession, bases)
-    : `${filingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
+    ? buildFilingIndexUrl(cik, accession, bases)
+    : `${buildFilingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
 
 /**
  * Returns the URL of a form's XML. The SEC names a rendering as the main document, such as `xslF345X05/form4.xml` for
  * `form4.xml`.
  */
-export const xmlDocumentUrl = (
+export const buildFilingXmlUrl = (
   cik: string,
   accession: string,
   primaryDocument: string,
   bases: EdgarBaseUrls = edgarBaseUrls,
-) => documentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)
+) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)

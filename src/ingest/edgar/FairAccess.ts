@@ -5,7 +5,7 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
-import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 
 /** Length of a slot. With 8 slots per second, requests that start late still stay within the limit of 10. */
 const slotInterval = Duration.millis(125)
@@ -17,7 +17,7 @@ const slotInterval = Duration.millis(125)
 const maxLatenessMillis = 250
 
 /** Length of a pause. The SEC blocks an address until it has kept to the limit for ten minutes. */
-export const pauseDuration = Duration.minutes(10)
+export const edgarPauseDuration = Duration.minutes(10)
 
 /** Interval at which a waiting process checks whether the pause is over. */
 const pausePollInterval = Duration.seconds(5)
@@ -26,7 +26,7 @@ const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_
 
 const makeFairAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* monotonicClock
+  const now = yield* makeMonotonicClock
   let isPauseReported = false
 
   const interval = sql`make_interval(secs => ${Duration.toSeconds(slotInterval)}::float8)`
@@ -70,18 +70,18 @@ const makeFairAccess = Effect.gen(function* () {
 
   const pause = Effect.asVoid(sql`
     update edgar_access set paused_until = greatest(
-      paused_until, clock_timestamp() + make_interval(secs => ${Duration.toSeconds(pauseDuration)}::float8)
+      paused_until, clock_timestamp() + make_interval(secs => ${Duration.toSeconds(edgarPauseDuration)}::float8)
     )
   `)
   return { acquire, pause }
 })
 
 /** Permission to send requests to the SEC, shared by all processes of one database. */
-export class FairAccess extends Context.Service<FairAccess, {
+export class EdgarRateLimiter extends Context.Service<EdgarRateLimiter, {
   /** Completes when this process may start one request. */
   readonly acquire: Effect.Effect<void, SqlError.SqlError>
   /** Pauses the requests of all processes for ten minutes. */
   readonly pause: Effect.Effect<void, SqlError.SqlError>
 }>()("tickerline/ingest/FairAccess") {
-  static readonly layer = Layer.effect(FairAccess, makeFairAccess)
+  static readonly layer = Layer.effect(EdgarRateLimiter, makeFairAccess)
 }

@@ -1,7 +1,7 @@
 /** Reads values in the SEC's XML forms. The reason of a failure contains no text of the document. */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
-import { readText, type XmlElement } from "./XmlDocument.ts"
+import { readElementText, type XmlElement } from "./XmlDocument.ts"
 
 type Read<A> = Result.Result<A, string>
 
@@ -16,15 +16,15 @@ const parseDecimal = (text: string): bigint | undefined => {
 }
 
 /** Reads a decimal number in hundred-millionths. Null if there is no text. The reason of a failure contains `name`. */
-export const readScaledDecimal = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
-  const text = readText(element)
+export const readDecimalElement = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
+  const text = readElementText(element)
   if (text === null) return Result.succeed(null)
   const value = parseDecimal(text)
   return value === undefined ? Result.fail(`has no valid number in ${name}`) : Result.succeed(value)
 }
 
 /** Formats hundred-millionths of a share as whole shares. A fraction of a share is dropped. */
-export const formatShares = (shares: bigint | null): Read<string | null> => {
+export const formatWholeShares = (shares: bigint | null): Read<string | null> => {
   if (shares === null) return Result.succeed(null)
   const whole = shares / scale
   return whole > BigInt(Number.MAX_SAFE_INTEGER)
@@ -33,9 +33,9 @@ export const formatShares = (shares: bigint | null): Read<string | null> => {
 }
 
 /** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
-export const readPercentage = (element: XmlElement | undefined): Read<bigint | null> =>
+export const readPercentageElement = (element: XmlElement | undefined): Read<bigint | null> =>
   Result.flatMap(
-    readScaledDecimal(element),
+    readDecimalElement(element),
     (percentage) =>
       percentage !== null && percentage > 100n * scale
         ? Result.fail(`has more than 100 % in ${element?.name}`)
@@ -47,15 +47,15 @@ export const isAbovePercentage = (percentage: bigint | null, limit: bigint) =>
   percentage !== null && percentage > limit * scale
 
 /** Formats a percentage as a fraction with four decimals, rounded half up: 9.95% becomes 0.0995. */
-export const formatFraction = (percentage: bigint | null) => {
+export const formatPercentageAsFraction = (percentage: bigint | null) => {
   if (percentage === null) return null
   const tenThousandths = (percentage + scale / 200n) * 100n / scale
   return `${tenThousandths / 10_000n}.${String(tenThousandths % 10_000n).padStart(4, "0")}`
 }
 
 /** Reads a CIK and pads it to ten digits. */
-export const readCik = (element: XmlElement | undefined): Read<string | null> => {
-  const text = readText(element)
+export const readCikElement = (element: XmlElement | undefined): Read<string | null> => {
+  const text = readElementText(element)
   if (text === null) return Result.succeed(null)
   return /^\d{1,10}$/.test(text)
     ? Result.succeed(text.padStart(10, "0"))
@@ -65,8 +65,8 @@ export const readCik = (element: XmlElement | undefined): Read<string | null> =>
 const isCalendarDate = Schema.is(CalendarDate)
 
 /** Reads a date in the format `2026-02-19`, `2026-02-19-05:00` (the offset is ignored) or `02/19/2026`. */
-export const readDate = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
-  const text = readText(element)
+export const readDateElement = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
+  const text = readElementText(element)
   if (text === null) return Result.succeed(null)
   const [, month, day, year] = /^(\d\d)\/(\d\d)\/(\d{4})$/.exec(text) ?? []
   const date = year === undefined ? text.replace(/(Z|[+-]\d\d:\d\d)$/, "") : `${year}-${month}-${day}`
@@ -77,12 +77,13 @@ export const readDate = (element: XmlElement | undefined, name = element?.name):
 const maxTextLength = 250
 
 /** Reads a name or a title. */
-export const readName = (element: XmlElement | undefined): Read<string | null> => {
-  const text = readText(element)
+export const readNameElement = (element: XmlElement | undefined): Read<string | null> => {
+  const text = readElementText(element)
   return text !== null && text.length > maxTextLength
     ? Result.fail(`has more than ${maxTextLength} characters in ${element?.name}`)
     : Result.succeed(text)
 }
 
 /** Whether a check box is checked: `1` or `true`. A missing element counts as unchecked. */
-export const readFlag = (element: XmlElement | undefined): boolean => /^(1|true)$/i.test(readText(element) ?? "")
+export const readCheckBoxElement = (element: XmlElement | undefined): boolean =>
+  /^(1|true)$/i.test(readElementText(element) ?? "")

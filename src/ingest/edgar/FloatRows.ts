@@ -2,15 +2,15 @@
 import { Order } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
-import { formatLatestAcceptance } from "./AcceptanceTime.ts"
-import { byFactDate, type CompanyFacts, type Fact } from "./CompanyFacts.ts"
-import { companyFactsUrl, filingIndexUrl } from "./EdgarUrls.ts"
+import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
+import { byFactDate, type CompanyFact, type CompanyFacts } from "./CompanyFacts.ts"
+import { buildCompanyFactsUrl, buildFilingIndexUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
-import { findDepositaryReceipts } from "./ScreenerRows.ts"
-import type { Submissions } from "./Submissions.ts"
+import { findDepositaryReceiptRegistration } from "./ScreenerRows.ts"
+import type { CompanySubmissions } from "./Submissions.ts"
 
 /** Finds the fact with the latest date before the date of `fact`. Facts that were filed after `fact` are ignored. */
-const findPrevious = (fact: Fact, facts: ReadonlyArray<Fact>) =>
+const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
 
 const maxRatio = 10
@@ -19,7 +19,7 @@ const maxRatio = 10
  * Returns the previous fact if the value differs from it by a factor of more than ten. Such a difference suggests a
  * split or an error.
  */
-const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
+const findJump = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
   const previous = findPrevious(fact, facts)
   if (previous === undefined) return undefined
   const ratio = fact.val / previous.val
@@ -27,7 +27,11 @@ const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
 }
 
 /** Returns the reasons to doubt a value, for the column `details`. */
-const findDoubts = (fact: Fact, facts: ReadonlyArray<Fact>, isRepetitionDoubtful: boolean): ReadonlyArray<string> => {
+const findDoubts = (
+  fact: CompanyFact,
+  facts: ReadonlyArray<CompanyFact>,
+  isRepetitionDoubtful: boolean,
+): ReadonlyArray<string> => {
   const jump = findJump(fact, facts)
   const others = facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)
   const repeated = isRepetitionDoubtful ? facts.find(({ end, val }) => end < fact.end && val === fact.val) : undefined
@@ -40,17 +44,19 @@ const findDoubts = (fact: Fact, facts: ReadonlyArray<Fact>, isRepetitionDoubtful
 
 const formatDoubts = (doubts: ReadonlyArray<string>) => doubts.length === 0 ? "" : ` Unconfirmed: ${doubts.join("; ")}.`
 
-const describeCount = (count: Fact, { counts }: CompanyFacts) =>
+const describeCount = (count: CompanyFact, { counts }: CompanyFacts) =>
   `Shares outstanding from the cover page.${formatDoubts(findDoubts(count, counts, false))}`
 
-const describeFloat = (float: Fact, { floats }: CompanyFacts) =>
+const describeFloat = (float: CompanyFact, { floats }: CompanyFacts) =>
   `Public float on ${float.end}: ${float.val} USD.${formatDoubts(findDoubts(float, floats, true))}`
 
-const linkToFact = (cik: string, concept: string, { accn }: Fact) => `${companyFactsUrl(cik)}#dei/${concept}/${accn}`
+const linkToFact = (cik: string, concept: string, { accn }: CompanyFact) =>
+  `${buildCompanyFactsUrl(cik)}#dei/${concept}/${accn}`
 
-const linkToCount = (cik: string, fact: Fact) => linkToFact(cik, "EntityCommonStockSharesOutstanding/shares", fact)
+const linkToCount = (cik: string, fact: CompanyFact) =>
+  linkToFact(cik, "EntityCommonStockSharesOutstanding/shares", fact)
 
-const linkToFloat = (cik: string, fact: Fact) => linkToFact(cik, "EntityPublicFloat/USD", fact)
+const linkToFloat = (cik: string, fact: CompanyFact) => linkToFact(cik, "EntityPublicFloat/USD", fact)
 
 /**
  * Returns a row for each share count of each filing. The row of a filing's latest count also has the filing's float.
@@ -62,11 +68,11 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
     const counts = facts.counts.filter(({ accn }) => accn === accession)
     const float = facts.floats.findLast(({ accn }) => accn === accession)
     const latest = counts.at(-1)
-    const makeRow = (count: Fact | undefined, ownFloat: Fact | undefined): RowCells => ({
+    const makeRow = (count: CompanyFact | undefined, ownFloat: CompanyFact | undefined): RowCells => ({
       ticker: issuer.ticker,
       filed_at: (count ?? ownFloat)?.filed,
       form_type: (count ?? ownFloat)?.form,
-      document_url: filingIndexUrl(issuer.cik, accession),
+      document_url: buildFilingIndexUrl(issuer.cik, accession),
       reported_date: count?.end ?? null,
       outstanding_shares: count === undefined ? null : String(count.val),
       cik: issuer.cik,
@@ -87,7 +93,7 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
   })
 }
 
-const byFiling = Order.combineAll<Fact>([
+const byFiling = Order.combineAll<CompanyFact>([
   Order.mapInput(Order.String, ({ filed }) => filed),
   byFactDate,
 ])
@@ -98,7 +104,7 @@ const byFiling = Order.combineAll<Fact>([
  */
 const maxAgeInDays = 400
 
-const isOutdated = ({ filed }: Fact, { filings }: Submissions) =>
+const isOutdated = ({ filed }: CompanyFact, { filings }: CompanySubmissions) =>
   filings.some(({ filingDate, form }) =>
     /^(10-[KQ]|20-F|40-F)/.test(form) && countDays(filed, filingDate) > maxAgeInDays
   )
@@ -107,7 +113,7 @@ const isOutdated = ({ filed }: Fact, { filings }: Submissions) =>
  * Returns the newest count. Undefined if the count is outdated, or differs from the previous count by a factor of more
  * than ten, so that another filing must confirm it.
  */
-const findCurrentCount = ({ counts }: CompanyFacts, submissions: Submissions) => {
+const findCurrentCount = ({ counts }: CompanyFacts, submissions: CompanySubmissions) => {
   const newest = counts.toSorted(byFiling).at(-1)
   return newest === undefined || isOutdated(newest, submissions) || findJump(newest, counts) !== undefined
     ? undefined
@@ -117,7 +123,7 @@ const findCurrentCount = ({ counts }: CompanyFacts, submissions: Submissions) =>
 const makeCurrentRows = (
   issuer: Issuer,
   facts: CompanyFacts,
-  submissions: Submissions,
+  submissions: CompanySubmissions,
   isAdr: boolean,
 ): ReadonlyArray<RowCells> => {
   const count = findCurrentCount(facts, submissions)
@@ -132,8 +138,8 @@ const makeCurrentRows = (
     exchange: issuer.exchange,
     reported_date: count?.end ?? null,
     filed_at: count?.filed ?? null,
-    document_url: count === undefined ? null : filingIndexUrl(issuer.cik, count.accn),
-    last_updated: count === undefined ? formatLatestAcceptance([first, ...others]) : `${count.filed} 00:00:00`,
+    document_url: count === undefined ? null : buildFilingIndexUrl(issuer.cik, count.accn),
+    last_updated: count === undefined ? formatLatestAcceptanceTime([first, ...others]) : `${count.filed} 00:00:00`,
     source: [...(count === undefined ? [] : [linkToCount(issuer.cik, count)]), submissions.url],
   }]
 }
@@ -145,12 +151,12 @@ const makeCurrentRows = (
 export const makeFloatRows = (
   issuer: Issuer,
   facts: CompanyFacts,
-  submissions: Submissions,
+  submissions: CompanySubmissions,
 ): {
   readonly float_outstanding: ReadonlyArray<RowCells>
   readonly historical_float_pro: ReadonlyArray<RowCells>
 } => {
-  const isAdr = findDepositaryReceipts(issuer, submissions) !== undefined
+  const isAdr = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   return {
     float_outstanding: makeCurrentRows(issuer, facts, submissions, isAdr),
     historical_float_pro: makeHistoricalRows(issuer, facts, isAdr),

@@ -18,8 +18,8 @@ import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { EdgarBaseUrlsConfig, EdgarClient, UserAgentConfig } from "./EdgarClient.ts"
-import { EdgarTickersConfig, getDefaultIngestStart, makeIngestReport, runIngest } from "./EdgarIngest.ts"
+import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgentConfig } from "./EdgarClient.ts"
+import { EdgarTickersConfig, getDefaultIngestStartDate, makeIngestReport, runIngest } from "./EdgarIngest.ts"
 import { ingestedDatasets } from "./IngestedDatasets.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
 import { readLastIngestSuccessTime, readLastScheduledIngestRun } from "./IngestState.ts"
@@ -80,7 +80,7 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const run = runIngest({
     tickers: ingest.tickers,
     datasets: ingestedDatasets,
-    since: yield* getDefaultIngestStart,
+    since: yield* getDefaultIngestStartDate,
     resume: true,
     target: "load",
     scheduled: true,
@@ -137,7 +137,7 @@ export const ingestJob = {
   every: pollInterval,
   prepare: Effect.fnUntraced(function* () {
     const schedule = yield* IngestScheduleConfig
-    const userAgent = yield* UserAgentConfig
+    const userAgent = yield* EdgarUserAgentConfig
     if (Option.isNone(schedule) || Option.isNone(userAgent)) return Option.none()
     const run = makeRun({
       schedule: schedule.value,

@@ -26,7 +26,7 @@ export interface IngestRunCounts {
 export type IngestRunStatus = "succeeded" | "failed" | "interrupted"
 
 /** How far one dataset of a company was ingested. */
-export const DatasetProgress = Schema.Struct({
+export const IngestDatasetProgress = Schema.Struct({
   cik: Schema.String,
   dataset: Schema.String,
   /** Filings of this day and later were ingested. */
@@ -38,7 +38,7 @@ export const DatasetProgress = Schema.Struct({
   /** Accession numbers of filings whose document could not be downloaded. */
   failed_accessions: Schema.Array(Schema.String),
 })
-export type DatasetProgress = typeof DatasetProgress.Type
+export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
 
 const StoredIngestRun = Schema.Struct({
   run_id: Schema.Finite,
@@ -46,7 +46,7 @@ const StoredIngestRun = Schema.Struct({
   datasets: Schema.Array(Schema.String),
   since: Schema.String,
 })
-export type StoredRun = typeof StoredIngestRun.Type
+export type StoredIngestRun = typeof StoredIngestRun.Type
 
 const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
 export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
@@ -56,7 +56,7 @@ const keptTickerListDays = 30
 
 const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
 const decodeRuns = decodeRows(StoredIngestRun)
-const decodeProgress = decodeRows(DatasetProgress)
+const decodeProgress = decodeRows(IngestDatasetProgress)
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 const decodeCopies = decodeRows(StoredTickerListCopy)
 const decodeValidators = decodeRows(
@@ -119,14 +119,14 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
 })
 
 /** Reads the CIKs of the companies that a run has completed. */
-export const readCompletedCompanies = Effect.fnUntraced(function* (runId: number) {
+export const readCompaniesCompletedByRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCiks(sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
   return new Set(rows.map(({ cik }) => cik))
 })
 
 /** Reads the CIKs of the companies for which all of these datasets were ingested from `since` on. */
-export const readKnownCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
+export const readIngestedCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCiks(sql`
     select cik from edgar_progress
@@ -137,7 +137,7 @@ export const readKnownCompanies = Effect.fnUntraced(function* (datasets: Readonl
 })
 
 /** Returns the New York date on which the last successful run that covered all companies and these datasets began. */
-export const findLastFullRunDay = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
+export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ day: Schema.NullOr(Schema.String) }))(sql`
     select max((started_at at time zone 'America/New_York')::date)::text as day from edgar_runs
@@ -146,7 +146,7 @@ export const findLastFullRunDay = Effect.fnUntraced(function* (datasets: Readonl
   return row?.day ?? undefined
 })
 
-export const readProgress = Effect.fnUntraced(function* (cik: string) {
+export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeProgress(sql`
     select cik, dataset, since::text, last_accession, last_filing_date::text, recent_accessions,
@@ -156,9 +156,10 @@ export const readProgress = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map((progress) => [progress.dataset, progress]))
 })
 
-export const saveProgress = Effect.fnUntraced(function* (runId: number, progress: ReadonlyArray<DatasetProgress>) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
+export const saveIngestProgress = Effect.fnUntraced(
+  function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
     insert into edgar_progress
       (cik, dataset, since, last_accession, last_filing_date, recent_accessions, failed_accessions, run_id)
     select cik, dataset, since, last_accession, last_filing_date,
@@ -172,9 +173,10 @@ export const saveProgress = Effect.fnUntraced(function* (runId: number, progress
       last_filing_date = excluded.last_filing_date, recent_accessions = excluded.recent_accessions,
       failed_accessions = excluded.failed_accessions, run_id = excluded.run_id
   `
-})
+  },
+)
 
-export const saveRejections = Effect.fnUntraced(
+export const saveRejectedDocuments = Effect.fnUntraced(
   function* (rejections: ReadonlyArray<DocumentRejected>, rejectedAt: number) {
     const sql = yield* SqlClient.SqlClient
     const now = toTimestamp(sql, rejectedAt)
@@ -225,7 +227,7 @@ export const saveTickerListCopy = Effect.fnUntraced(
  * Returns the symbol changes that are not in `ticker_changes` yet. A row with another date, or with any status, counts
  * as the same change.
  */
-export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
+export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
   const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
     select (place - 1)::float8 as place

@@ -12,4 +12,4 @@ export const ingestedDatasets = [
 export type IngestedDataset = typeof ingestedDatasets[number]
 
 /** Datasets that are made from each company's filings. `ticker_changes` is made from the ticker list instead. */
-export const companyDatasets = ingestedDatasets.filter((dataset) => dataset !== "ticker_changes")
+export const datasetsFromCompanyFilings = ingestedDatasets.filter((dataset) => dataset !== "ticker_changes")

@@ -28,15 +28,15 @@ const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRe
 type Decoder<A, Input> = (input: Input, url: string) => Result.Result<A, DocumentRejected>
 
 /** Returns a decoder for parsed JSON. It ignores properties that are not in the schema. */
-export const makeValueDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, unknown> => {
+export const makeParsedJsonDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, unknown> => {
   const decode = Schema.decodeUnknownResult(schema)
   return (value, url) =>
     Result.mapError(decode(value), (error) => new DocumentRejected({ url, reason: describeIssue(error) }))
 }
 
 /** Returns a decoder for the text of a JSON document. */
-export const makeJsonDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, string> => {
-  const decode = makeValueDecoder(schema)
+export const makeJsonTextDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, string> => {
+  const decode = makeParsedJsonDecoder(schema)
   return (text, url) => Result.flatMap(parseJson(text, url), (value) => decode(value, url))
 }
 
@@ -65,7 +65,7 @@ export const checkCikMatchesUrl = (cik: string, url: string): Result.Result<void
  * Normalizes text for a cell of a data file: trims it, removes NUL characters and replaces lone surrogates.
  * Returns null if nothing remains.
  */
-export const toCell = (text: string) => {
+export const normalizeCellText = (text: string) => {
   const trimmed = text.toWellFormed().replaceAll("\0", "").trim()
   return trimmed === "" ? null : trimmed
 }

@@ -1,9 +1,9 @@
 /** Makes rows of `news` from filings. */
 import type { RowCells } from "../../load/FileReader.ts"
-import { formatAcceptance } from "./AcceptanceTime.ts"
-import { documentUrl } from "./EdgarUrls.ts"
+import { formatAcceptanceTimes } from "./AcceptanceTime.ts"
+import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
-import type { Filing } from "./Submissions.ts"
+import type { EdgarFiling } from "./Submissions.ts"
 
 /** Whether the description only repeats the form: `FORM 8-K`, `FORM 8 K` and `8K` all repeat `8-K`. */
 const repeatsForm = (description: string, form: string) => {
@@ -12,7 +12,7 @@ const repeatsForm = (description: string, form: string) => {
 }
 
 /** Joins the form, the filer's description and the items, such as `8-K: CURRENT REPORT, items 5.02, 9.01`. */
-const formatTitle = ({ description, form, items }: Filing) => {
+const formatTitle = ({ description, form, items }: EdgarFiling) => {
   const parts = [
     ...(description === null || repeatsForm(description, form) ? [] : [description]),
     ...(items.length === 0 ? [] : [`${items.length === 1 ? "item" : "items"} ${items.join(", ")}`]),
@@ -21,9 +21,9 @@ const formatTitle = ({ description, form, items }: Filing) => {
 }
 
 /** Returns the rows of `news`: one per filing of the issuer. A filing about several companies has a row for each. */
-export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): ReadonlyArray<RowCells> =>
+export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
   filings.map((filing) => {
-    const { fixedOffsetTime, newYorkTime } = formatAcceptance(filing)
+    const { fixedOffsetTime, newYorkTime } = formatAcceptanceTimes(filing)
     return {
       id: `${issuer.cik}-${filing.accession}`,
       ticker: issuer.ticker,
@@ -32,7 +32,7 @@ export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): Re
       title: formatTitle(filing),
       tags: filing.items,
       accession_number: filing.accession,
-      document_url: documentUrl(issuer.cik, filing.accession, filing.primaryDocument),
+      document_url: buildFilingDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument),
       filed_at: filing.filingDate,
       filed_at_time: newYorkTime,
       created_at: fixedOffsetTime,

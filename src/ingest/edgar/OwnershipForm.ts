@@ -3,12 +3,19 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
 import { Result } from "effect"
-import { formatShares, readCik, readDate, readFlag, readName, readScaledDecimal } from "./FilingValues.ts"
-import { classifyDerivative, classifyShares } from "./SecurityTitles.ts"
-import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
+import {
+  formatWholeShares,
+  readCheckBoxElement,
+  readCikElement,
+  readDateElement,
+  readDecimalElement,
+  readNameElement,
+} from "./FilingValues.ts"
+import { classifyDerivativeByTitle, classifySharesByTitle } from "./SecurityTitles.ts"
+import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /** The amounts that a document reports. Null if the document reports no such securities, or an unclear number. */
-export interface HeldAmounts {
+export interface OwnershipAmounts {
   readonly common_shares_amount: string | null
   readonly preferred_shares_amount: string | null
   readonly options_amount: string | null
@@ -16,7 +23,7 @@ export interface HeldAmounts {
   readonly shares_underlying_convertibles: string | null
 }
 
-export const noAmounts: HeldAmounts = {
+export const noOwnershipAmounts: OwnershipAmounts = {
   common_shares_amount: null,
   preferred_shares_amount: null,
   options_amount: null,
@@ -24,7 +31,7 @@ export const noAmounts: HeldAmounts = {
   shares_underlying_convertibles: null,
 }
 
-const zeroAmounts: HeldAmounts = {
+const zeroAmounts: OwnershipAmounts = {
   common_shares_amount: "0",
   preferred_shares_amount: "0",
   options_amount: "0",
@@ -48,7 +55,7 @@ interface OwnershipForm {
   readonly reportedDate: string | null
   readonly owners: ReadonlyArray<ReportingOwner>
   /** The holdings of all owners together. The document does not say how many each of them holds. */
-  readonly amounts: HeldAmounts
+  readonly amounts: OwnershipAmounts
 }
 
 /** A line of a form's table of derivative or non-derivative securities: a holding or a transaction. */
@@ -65,17 +72,20 @@ interface HoldingLine {
   readonly underlying: bigint | null
 }
 
-const findValue = (parent: XmlElement | undefined, name: string) => findChild(findChild(parent, name), "value")
+const findValue = (parent: XmlElement | undefined, name: string) =>
+  findOnlyChildElement(findOnlyChildElement(parent, name), "value")
 
-const readAmount = (parent: XmlElement | undefined, name: string) => readScaledDecimal(findValue(parent, name), name)
+const readAmount = (parent: XmlElement | undefined, name: string) => readDecimalElement(findValue(parent, name), name)
 
 const readFootnotes = (element: XmlElement | undefined) =>
-  element === undefined ? [] : findChildren(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
+  element === undefined
+    ? []
+    : findChildElements(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
 
 /** Returns the value of an element, or the ids of its footnotes if they state the value in words. */
 const readTerm = (parent: XmlElement, name: string) => {
-  const element = findChild(parent, name)
-  return readText(findChild(element, "value"))?.toLowerCase() ?? readFootnotes(element).join()
+  const element = findOnlyChildElement(parent, name)
+  return readElementText(findOnlyChildElement(element, "value"))?.toLowerCase() ?? readFootnotes(element).join()
 }
 
 /**
@@ -89,23 +99,26 @@ const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigi
 
 const readLine = (line: XmlElement, isHolding: boolean): Result.Result<HoldingLine, string> =>
   Result.gen(function* () {
-    const nature = findChild(line, "ownershipNature")
-    const isDirect = readText(findValue(nature, "directOrIndirectOwnership")) === "D"
-    const natureOfOwnership = findChild(nature, "natureOfOwnership")
-    const held = yield* readAmount(findChild(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction")
-    const traded = yield* readAmount(findChild(line, "transactionAmounts"), "transactionShares")
-    const shares = yield* readAmount(findChild(line, "underlyingSecurity"), "underlyingSecurityShares")
-    const title = readText(findValue(line, "securityTitle")) ?? ""
+    const nature = findOnlyChildElement(line, "ownershipNature")
+    const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
+    const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
+    const held = yield* readAmount(
+      findOnlyChildElement(line, "postTransactionAmounts"),
+      "sharesOwnedFollowingTransaction",
+    )
+    const traded = yield* readAmount(findOnlyChildElement(line, "transactionAmounts"), "transactionShares")
+    const shares = yield* readAmount(findOnlyChildElement(line, "underlyingSecurity"), "underlyingSecurityShares")
+    const title = readElementText(findValue(line, "securityTitle")) ?? ""
     return {
       isHolding,
       title,
       terms: JSON.stringify([
         title.toLowerCase(),
-        isDirect ? null : readText(findChild(natureOfOwnership, "value"))?.toLowerCase() ?? "",
+        isDirect ? null : readElementText(findOnlyChildElement(natureOfOwnership, "value"))?.toLowerCase() ?? "",
         ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
       ]),
       footnotes: new Set(isDirect ? [] : readFootnotes(natureOfOwnership)),
-      date: yield* readDate(findValue(line, "transactionDate"), "transactionDate"),
+      date: yield* readDateElement(findValue(line, "transactionDate"), "transactionDate"),
       held,
       underlying: computeUnderlying(isHolding, held, traded, shares),
     }
@@ -116,7 +129,7 @@ const maxLines = 1000
 
 /** Reads the lines of a table: `nonDerivative` or `derivative`. */
 const readTable = (root: XmlElement, kind: string): Result.Result<ReadonlyArray<HoldingLine>, string> => {
-  const table = findChild(root, `${kind}Table`)
+  const table = findOnlyChildElement(root, `${kind}Table`)
   const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
   if (lines.length > maxLines) return Result.fail(`has more than ${maxLines} lines in a table`)
   return Result.all(lines.map((line) => readLine(line, line.name === `${kind}Holding`)))
@@ -146,7 +159,7 @@ const sumPositions = (
   getAmount: (line: HoldingLine) => bigint | null,
 ): Result.Result<string | null, string> => {
   const amounts = findPositions(lines)?.map(getAmount) ?? []
-  return formatShares(
+  return formatWholeShares(
     amounts.length === 0
       ? null
       : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
@@ -157,9 +170,10 @@ const getHeld = ({ held }: HoldingLine) => held
 const getUnderlying = ({ underlying }: HoldingLine) => underlying
 
 const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArray<HoldingLine>) => {
-  const isKind = (kind: ReturnType<typeof classifyShares>) => ({ title }: HoldingLine) => classifyShares(title) === kind
-  const sumDerivatives = (kind: ReturnType<typeof classifyDerivative>) =>
-    sumPositions(derivatives.filter(({ title }) => classifyDerivative(title) === kind), getUnderlying)
+  const isKind = (kind: ReturnType<typeof classifySharesByTitle>) => ({ title }: HoldingLine) =>
+    classifySharesByTitle(title) === kind
+  const sumDerivatives = (kind: ReturnType<typeof classifyDerivativeByTitle>) =>
+    sumPositions(derivatives.filter(({ title }) => classifyDerivativeByTitle(title) === kind), getUnderlying)
   return Result.all({
     common_shares_amount: sumPositions(shares.filter(isKind("common")), getHeld),
     preferred_shares_amount: sumPositions([...shares, ...derivatives].filter(isKind("preferred")), getHeld),
@@ -174,13 +188,13 @@ const isReference = (title: string) => /^\(?see\b/i.test(title)
 
 const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =>
   Result.gen(function* () {
-    const identity = findChild(element, "reportingOwnerId")
-    const cik = yield* readCik(findChild(identity, "rptOwnerCik"))
-    const name = yield* readName(findChild(identity, "rptOwnerName"))
+    const identity = findOnlyChildElement(element, "reportingOwnerId")
+    const cik = yield* readCikElement(findOnlyChildElement(identity, "rptOwnerCik"))
+    const name = yield* readNameElement(findOnlyChildElement(identity, "rptOwnerName"))
     if (cik === null || name === null) return yield* Result.fail("has an owner without a name or a CIK")
-    const relationship = findChild(element, "reportingOwnerRelationship")
-    const isChecked = (flag: string) => readFlag(findChild(relationship, flag))
-    const title = yield* readName(findChild(relationship, "officerTitle"))
+    const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
+    const isChecked = (flag: string) => readCheckBoxElement(findOnlyChildElement(relationship, flag))
+    const title = yield* readNameElement(findOnlyChildElement(relationship, "officerTitle"))
     return {
       name,
       cik,
@@ -199,18 +213,18 @@ const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =
 /** Reads a document whose root element is `ownershipDocument`. */
 export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipForm, string> =>
   Result.gen(function* () {
-    const form = readText(findChild(root, "documentType"))
-    const period = yield* readDate(findChild(root, "periodOfReport"))
-    const owners = yield* Result.all(findChildren(root, "reportingOwner").map(readOwner))
+    const form = readElementText(findOnlyChildElement(root, "documentType"))
+    const period = yield* readDateElement(findOnlyChildElement(root, "periodOfReport"))
+    const owners = yield* Result.all(findChildElements(root, "reportingOwner").map(readOwner))
     const shares = yield* readTable(root, "nonDerivative")
     const derivatives = yield* readTable(root, "derivative")
     const lines = [...shares, ...derivatives]
     const dates = lines.flatMap(({ date }) => date === null ? [] : [date])
-    const ownsNothing = lines.length === 0 && readFlag(findChild(root, "noSecuritiesOwned"))
+    const ownsNothing = lines.length === 0 && readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
     const isAnnual = form?.startsWith("5") === true
     return {
       form,
-      issuerCik: yield* readCik(findChild(findChild(root, "issuer"), "issuerCik")),
+      issuerCik: yield* readCikElement(findOnlyChildElement(findOnlyChildElement(root, "issuer"), "issuerCik")),
       // The period of a Form 5 is the end of a fiscal year, and the form reports the holdings of that day.
       // The period of a Form 3 or 4 is the date of an event.
       eventDate: isAnnual ? null : period,

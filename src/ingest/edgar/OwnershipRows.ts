@@ -1,12 +1,12 @@
 /** Makes rows of `ownership` from filings in XML (docs/decisions/0100-ownership-from-filings.md). */
 import { Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { formatLatestAcceptance } from "./AcceptanceTime.ts"
+import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
-import { decodeOwnershipForm, noAmounts } from "./OwnershipForm.ts"
+import { decodeOwnershipForm, noOwnershipAmounts } from "./OwnershipForm.ts"
 import { decodeSchedule13 } from "./Schedule13.ts"
-import type { Filing } from "./Submissions.ts"
+import type { EdgarFiling } from "./Submissions.ts"
 import { parseXml, type XmlElement } from "./XmlDocument.ts"
 
 /** Whether the form is a Form 3, 4 or 5, or an amendment. */
@@ -15,8 +15,8 @@ export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
 /** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these schedules were not XML. */
 export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
 
-export interface EdgarOwnershipFiling extends Pick<Filing, "acceptedAt" | "accession" | "filingDate" | "form"> {
-  /** URL of the XML, from `xmlDocumentUrl`. */
+export interface EdgarOwnershipFiling extends Pick<EdgarFiling, "acceptedAt" | "accession" | "filingDate" | "form"> {
+  /** URL of the XML, from `buildFilingXmlUrl`. */
   readonly documentUrl: string
 }
 
@@ -44,7 +44,7 @@ const readForm = (root: XmlElement): Result.Result<Holders, string> =>
       owner_type: type,
       title,
       // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
-      ...(index === 0 ? amounts : noAmounts),
+      ...(index === 0 ? amounts : noOwnershipAmounts),
       percent_of_class: null,
       sole_voting_shares: null,
       shared_voting_shares: null,
@@ -64,7 +64,7 @@ const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
       owner_cik: person.cik,
       owner_type: person.type,
       title: null,
-      ...noAmounts,
+      ...noOwnershipAmounts,
       common_shares_amount: sharesKind === "common" ? person.shares : null,
       preferred_shares_amount: sharesKind === "preferred" ? person.shares : null,
       percent_of_class: person.percentOfClass,
@@ -100,7 +100,7 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
     const holders = yield* Result.flatMap(parseXml(xml), readHolders)
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
-    const lastUpdated = formatLatestAcceptance([filing])
+    const lastUpdated = formatLatestAcceptanceTime([filing])
     // A company's list of filings also contains those that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return []
     return holders.rows.map((owner, index) => ({

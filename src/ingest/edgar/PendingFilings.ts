@@ -1,5 +1,5 @@
 /** Selects the filings that a run still has to ingest, and records what it has ingested. */
-import type { DatasetProgress } from "./IngestState.ts"
+import type { IngestDatasetProgress } from "./IngestState.ts"
 
 interface FilingDate {
   readonly accession: string
@@ -14,8 +14,10 @@ export const subtractDays = (day: string, days: number) =>
   new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
 
 /** Whether the stored progress covers all filings of `since` and later, up to the last run. */
-export const coversFilingsSince = (progress: DatasetProgress | undefined, since: string): progress is DatasetProgress =>
-  progress !== undefined && progress.since <= since
+export const isIngestedSince = (
+  progress: IngestDatasetProgress | undefined,
+  since: string,
+): progress is IngestDatasetProgress => progress !== undefined && progress.since <= since
 
 /**
  * Returns the filings from `since` on that are not ingested yet: new filings, filings that appeared late, and filings
@@ -23,11 +25,11 @@ export const coversFilingsSince = (progress: DatasetProgress | undefined, since:
  */
 export const findPendingFilings = <F extends FilingDate>(
   filings: ReadonlyArray<F>,
-  progress: DatasetProgress | undefined,
+  progress: IngestDatasetProgress | undefined,
   since: string,
 ): ReadonlyArray<F> => {
   const requested = filings.filter(({ filingDate }) => filingDate >= since)
-  if (!coversFilingsSince(progress, since) || progress.last_filing_date === null) return requested
+  if (!isIngestedSince(progress, since) || progress.last_filing_date === null) return requested
   const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
   const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
   const known = new Set(progress.recent_accessions)
@@ -39,21 +41,21 @@ export const findPendingFilings = <F extends FilingDate>(
 }
 
 /** Returns the progress after a visit. The next run requests the documents of the filings in `failed` again. */
-export const makeDatasetProgress = (
+export const makeIngestDatasetProgress = (
   cik: string,
   dataset: string,
   filings: ReadonlyArray<FilingDate>,
   since: string,
-  previous: DatasetProgress | undefined,
+  previous: IngestDatasetProgress | undefined,
   failed: ReadonlySet<string>,
-): DatasetProgress => {
+): IngestDatasetProgress => {
   const dates = filings.map(({ filingDate }) => filingDate).toSorted()
   const lastDate = dates.at(-1) ?? null
   const firstRecentDay = lastDate === null ? "" : subtractDays(lastDate, lateFilingDays)
   return {
     cik,
     dataset,
-    since: coversFilingsSince(previous, since) ? previous.since : since,
+    since: isIngestedSince(previous, since) ? previous.since : since,
     last_accession: filings[0]?.accession ?? null,
     last_filing_date: lastDate,
     recent_accessions: filings.filter(({ filingDate }) => filingDate >= firstRecentDay)

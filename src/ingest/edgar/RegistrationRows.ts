@@ -1,9 +1,9 @@
 /** Groups a company's filings into registrations by file number, and makes rows of `registrations`. */
 import type { RowCells } from "../../load/FileReader.ts"
-import { formatLatestAcceptance } from "./AcceptanceTime.ts"
-import { documentUrl } from "./EdgarUrls.ts"
+import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
+import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
-import type { Filing } from "./Submissions.ts"
+import type { EdgarFiling } from "./Submissions.ts"
 
 /** Forms that begin a registration. Their amendments (`/A`, POS AM) belong to it. */
 const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
@@ -12,32 +12,32 @@ const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
 ])
 
 /** Whether the registration is effective upon filing, without a notice (Rule 462). */
-const isEffectiveUponFiling = ({ form }: Filing) => /(ASR|MEF)$/.test(form)
+const isEffectiveUponFiling = ({ form }: EdgarFiling) => /(ASR|MEF)$/.test(form)
 
 /** Whether the filing is a prospectus under Rule 424(b), which is filed after the registration became effective. */
-const isProspectus = ({ form }: Filing) => /^424B\d$/.test(form)
+const isProspectus = ({ form }: EdgarFiling) => /^424B\d$/.test(form)
 
-const isPostEffective = (filing: Filing) => isProspectus(filing) || filing.form.startsWith("POS")
+const isPostEffective = (filing: EdgarFiling) => isProspectus(filing) || filing.form.startsWith("POS")
 
 /** EDGAR has had notices of effectiveness (EFFECT) since this day. */
 const firstNoticeDate = "2006-05-01"
 
-export interface RegistrationStatement {
+export interface EdgarRegistration {
   readonly fileNumber: string
-  readonly statement: Filing
+  readonly statement: EdgarFiling
   /** All filings with the file number, oldest first. */
-  readonly filings: readonly [Filing, ...ReadonlyArray<Filing>]
+  readonly filings: readonly [EdgarFiling, ...ReadonlyArray<EdgarFiling>]
   readonly status: "effective" | "pending" | "withdrawn"
   /** Null if not yet effective, or effective since an unknown day. */
   readonly effectiveDate: string | null
   /** The filing that determines the status; undefined if that is the statement itself. */
-  readonly evidence: Filing | undefined
+  readonly evidence: EdgarFiling | undefined
 }
 
-const byFilingDate = (a: Filing, b: Filing) =>
+const byFilingDate = (a: EdgarFiling, b: EdgarFiling) =>
   a.filingDate.localeCompare(b.filingDate) || a.accession.localeCompare(b.accession)
 
-const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) => {
+const findEffectiveness = (statement: EdgarFiling, filings: ReadonlyArray<EdgarFiling>) => {
   if (isEffectiveUponFiling(statement)) return { effectiveDate: statement.filingDate, evidence: undefined }
   const notice = filings.find(({ form }) => form === "EFFECT")
   const first = filings.find(isPostEffective)
@@ -52,8 +52,8 @@ const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) =>
 
 const makeRegistration = (
   fileNumber: string,
-  filings: readonly [Filing, ...ReadonlyArray<Filing>],
-): RegistrationStatement | undefined => {
+  filings: readonly [EdgarFiling, ...ReadonlyArray<EdgarFiling>],
+): EdgarRegistration | undefined => {
   const statement = filings.find(({ form }) => typesByForm.has(form))
   if (statement === undefined) return undefined
   const registration = { fileNumber, statement, filings }
@@ -73,14 +73,14 @@ const makeRegistration = (
  * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status follows from the filings. The filings of
  * one registration may be years apart, so `filings` must be complete.
  */
-export const findRegistrations = (filings: ReadonlyArray<Filing>): ReadonlyArray<RegistrationStatement> =>
+export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<EdgarRegistration> =>
   Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
     const [first, ...others] = group.toSorted(byFilingDate)
     if (fileNumber === null || first === undefined) return []
     return makeRegistration(fileNumber, [first, ...others]) ?? []
   })
 
-const formatStatus = ({ effectiveDate, evidence, status }: RegistrationStatement) =>
+const formatStatus = ({ effectiveDate, evidence, status }: EdgarRegistration) =>
   status === "withdrawn" && evidence !== undefined
     ? `withdrawn on ${evidence.filingDate}`
     : status === "effective" && effectiveDate !== null
@@ -90,7 +90,7 @@ const formatStatus = ({ effectiveDate, evidence, status }: RegistrationStatement
 const countOf = (count: number, singular: string, plural: string) => `${count} ${count === 1 ? singular : plural}`
 
 /** Determines the type from the forms. Returns the type, the filings that prove it, and a sentence with the reason. */
-const determineType = (statement: Filing, prospectuses: ReadonlyArray<Filing>) => {
+const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
   const isSoldByCompany = prospectuses.some(({ form }) => /^424B[1245]$/.test(form))
   if (resale !== undefined && !isSoldByCompany) {
@@ -105,7 +105,11 @@ const determineType = (statement: Filing, prospectuses: ReadonlyArray<Filing>) =
   return { type, evidence: [], reason }
 }
 
-const formatDetails = (filings: ReadonlyArray<Filing>, prospectuses: ReadonlyArray<Filing>, reason: string) => {
+const formatDetails = (
+  filings: ReadonlyArray<EdgarFiling>,
+  prospectuses: ReadonlyArray<EdgarFiling>,
+  reason: string,
+) => {
   const amendments = filings.filter(({ form }) => form.endsWith("/A") || form.startsWith("POS")).length
   const latest = prospectuses.at(-1)
   const forms = Array.from(new Set(prospectuses.map(({ form }) => form))).toSorted().join(", ")
@@ -118,7 +122,7 @@ const formatDetails = (filings: ReadonlyArray<Filing>, prospectuses: ReadonlyArr
   ].join(" ")
 }
 
-const makeRow = (issuer: Issuer, registration: RegistrationStatement): RowCells => {
+const makeRow = (issuer: Issuer, registration: EdgarRegistration): RowCells => {
   const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
   const prospectuses = filings.filter(isProspectus)
   const { evidence: evidenceOfType, reason, type } = determineType(statement, prospectuses)
@@ -134,12 +138,12 @@ const makeRow = (issuer: Issuer, registration: RegistrationStatement): RowCells 
     effective_date: effectiveDate,
     effective_status: String(status === "effective"),
     details: formatDetails(filings, prospectuses, reason),
-    document_url: documentUrl(issuer.cik, statement.accession, statement.primaryDocument),
-    last_updated: formatLatestAcceptance(filings),
+    document_url: buildFilingDocumentUrl(issuer.cik, statement.accession, statement.primaryDocument),
+    last_updated: formatLatestAcceptanceTime(filings),
     source: Array.from(new Set(used.map(({ source }) => source))),
   }
 }
 
 /** Returns the rows of `registrations`: one per file number. The filings must include all older pages. */
-export const makeRegistrationRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): ReadonlyArray<RowCells> =>
-  findRegistrations(filings).map((registration) => makeRow(issuer, registration))
+export const makeRegistrationRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
+  groupFilingsIntoRegistrations(filings).map((registration) => makeRow(issuer, registration))

@@ -4,17 +4,17 @@
  */
 import { Result } from "effect"
 import {
-  formatFraction,
-  formatShares,
+  formatPercentageAsFraction,
+  formatWholeShares,
   isAbovePercentage,
-  readCik,
-  readDate,
-  readName,
-  readPercentage,
-  readScaledDecimal,
+  readCikElement,
+  readDateElement,
+  readDecimalElement,
+  readNameElement,
+  readPercentageElement,
 } from "./FilingValues.ts"
-import { classifyShares } from "./SecurityTitles.ts"
-import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
+import { classifySharesByTitle } from "./SecurityTitles.ts"
+import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /** One reporting person. Several persons usually report the same shares, so their amounts must not be added. */
 interface ReportingPerson {
@@ -67,26 +67,26 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
 ])
 
 const readWholeShares = (parent: XmlElement, name: string) =>
-  Result.flatMap(readScaledDecimal(findChild(parent, name)), formatShares)
+  Result.flatMap(readDecimalElement(findOnlyChildElement(parent, name)), formatWholeShares)
 
 const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result<ReportingPerson, string> =>
   Result.gen(function* () {
-    const name = yield* readName(findChild(element, "reportingPersonName"))
+    const name = yield* readNameElement(findOnlyChildElement(element, "reportingPersonName"))
     if (name === null) return yield* Result.fail("has a reporting person without a name")
-    const hasNoCik = readText(findChild(element, "reportingPersonNoCIK")) === "Y"
+    const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
     // A 13G has the votes one level deeper than a 13D.
-    const votes = findChild(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
-    const percentage = yield* readPercentage(findChild(element, names.percentage))
+    const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
+    const percentage = yield* readPercentageElement(findOnlyChildElement(element, names.percentage))
     return {
       name,
-      cik: hasNoCik ? null : yield* readCik(findChild(element, "reportingPersonCIK")),
+      cik: hasNoCik ? null : yield* readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
       type: isAbovePercentage(percentage, 10n)
         ? "ten_percent_owner"
         : isAbovePercentage(percentage, 5n)
         ? "five_percent_owner"
         : null,
       shares: yield* readWholeShares(element, names.amount),
-      percentOfClass: formatFraction(percentage),
+      percentOfClass: formatPercentageAsFraction(percentage),
       soleVotes: yield* readWholeShares(votes, "soleVotingPower"),
       sharedVotes: yield* readWholeShares(votes, "sharedVotingPower"),
     }
@@ -97,18 +97,20 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, st
   Result.gen(function* () {
     const names = namesByNamespace.get(root.namespace)
     if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
-    const formData = findChild(root, "formData")
-    const cover = findChild(formData, "coverPageHeader")
+    const formData = findOnlyChildElement(root, "formData")
+    const cover = findOnlyChildElement(formData, "coverPageHeader")
     // A 13G lists the persons directly in `formData`, without `reportingPersons`.
-    const persons = findChild(formData, "reportingPersons") ?? formData
+    const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
     return {
-      form: readText(findChild(findChild(root, "headerData"), "submissionType")),
-      issuerCik: yield* readCik(findChild(findChild(cover, "issuerInfo"), names.issuerCik)),
-      sharesKind: classifyShares(readText(findChild(cover, "securitiesClassTitle")) ?? ""),
-      eventDate: yield* readDate(findChild(cover, names.eventDate)),
+      form: readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType")),
+      issuerCik: yield* readCikElement(
+        findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
+      ),
+      sharesKind: classifySharesByTitle(readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""),
+      eventDate: yield* readDateElement(findOnlyChildElement(cover, names.eventDate)),
       personElement: names.person,
       persons: yield* Result.all(
-        (persons === undefined ? [] : findChildren(persons, names.person)).map(readPerson(names)),
+        (persons === undefined ? [] : findChildElements(persons, names.person)).map(readPerson(names)),
       ),
     }
   })

@@ -1,15 +1,15 @@
 /** Makes the row of `screener` that identifies a company. */
 import type { RowCells } from "../../load/FileReader.ts"
-import { formatLatestAcceptance } from "./AcceptanceTime.ts"
+import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import type { Issuer } from "./Issuer.ts"
-import { findRegistrations } from "./RegistrationRows.ts"
-import type { Submissions } from "./Submissions.ts"
+import { groupFilingsIntoRegistrations } from "./RegistrationRows.ts"
+import type { CompanySubmissions } from "./Submissions.ts"
 
 /**
  * Finds the latest registration of depositary receipts, unless the issuer's symbol is that of ordinary shares. On the
  * OTC market, the fifth letter distinguishes receipts (Y) from ordinary shares (F).
  */
-export const findDepositaryReceipts = (issuer: Issuer, { filings }: Submissions) =>
+export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: CompanySubmissions) =>
   issuer.exchange === "OTC" && !/^[A-Z]{4}Y$/.test(issuer.ticker)
     ? undefined
     : filings.find(({ form }) => /^F-6(EF)?$/.test(form))
@@ -18,11 +18,11 @@ export const findDepositaryReceipts = (issuer: Issuer, { filings }: Submissions)
  * Returns the row of `screener`, or no row if the company has no filings. Leaves out the columns of the company's
  * location, because the SEC publishes only addresses and the state of incorporation.
  */
-export const makeScreenerRows = (issuer: Issuer, submissions: Submissions): ReadonlyArray<RowCells> => {
+export const makeScreenerRows = (issuer: Issuer, submissions: CompanySubmissions): ReadonlyArray<RowCells> => {
   const [first, ...others] = submissions.filings
   if (first === undefined) return []
-  const receipts = findDepositaryReceipts(issuer, submissions)
-  const pending = findRegistrations(submissions.filings).findLast(({ statement, status }) =>
+  const receipts = findDepositaryReceiptRegistration(issuer, submissions)
+  const pending = groupFilingsIntoRegistrations(submissions.filings).findLast(({ statement, status }) =>
     statement.form === "S-1" && status === "pending"
   )?.statement
   return [{
@@ -33,7 +33,7 @@ export const makeScreenerRows = (issuer: Issuer, submissions: Submissions): Read
     industry: submissions.sicDescription,
     is_adr: String(receipts !== undefined),
     pending_s1: String(pending !== undefined),
-    last_updated: formatLatestAcceptance([first, ...others]),
+    last_updated: formatLatestAcceptanceTime([first, ...others]),
     source: [submissions.url, ...[receipts, pending].flatMap((filing) => filing === undefined ? [] : [filing.source])],
   }]
 }

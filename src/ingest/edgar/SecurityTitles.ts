@@ -22,7 +22,7 @@ const isPreferredTitle = (title: string) => /\b(preferred|preference)\b/.test(ti
 const commonPattern = /\b(common|ordinary shares?|subordinate voting shares?)\b/
 
 /** Returns the kind of shares that a title such as `Class A Common Stock` names. Undefined if it names no shares. */
-export const classifyShares = (title: string): "common" | "preferred" | undefined => {
+export const classifySharesByTitle = (title: string): "common" | "preferred" | undefined => {
   const main = getMainTitle(title)
   if (isPreferredTitle(main)) {
     return otherSecurityPattern.test(main.replace("convertible", "")) ? undefined : "preferred"
@@ -37,11 +37,11 @@ const givesNoSharesPattern = /\b(puts?|sell|obligation|short|swaps?|forwards?|fu
  * Returns the kind of a derivative security. Shares that a form lists as a derivative are convertible; otherwise they
  * would be in its table of non-derivative securities.
  */
-export const classifyDerivative = (title: string): "option" | "warrant" | "convertible" | undefined => {
+export const classifyDerivativeByTitle = (title: string): "option" | "warrant" | "convertible" | undefined => {
   const lowerCase = title.toLowerCase()
   if (givesNoSharesPattern.test(lowerCase)) return undefined
   const isOption = /\boptions?\b/.test(lowerCase)
   const isWarrant = /\bwarrants?\b/.test(lowerCase)
   if (isOption || isWarrant) return isOption && isWarrant ? undefined : isOption ? "option" : "warrant"
-  return /\bconvertible\b/.test(lowerCase) || classifyShares(title) !== undefined ? "convertible" : undefined
+  return /\bconvertible\b/.test(lowerCase) || classifySharesByTitle(title) !== undefined ? "convertible" : undefined
 }

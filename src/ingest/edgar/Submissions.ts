@@ -5,10 +5,17 @@
 import { type DateTime, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { decideClock, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { determineStampTimeZone, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
-import { AccessionNumber, checkCikMatchesUrl, Cik, FormType, makeJsonDecoder, toCell } from "./JsonDocument.ts"
+import {
+  AccessionNumber,
+  checkCikMatchesUrl,
+  Cik,
+  FormType,
+  makeJsonTextDecoder,
+  normalizeCellText,
+} from "./JsonDocument.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
@@ -38,7 +45,7 @@ const SubmissionsDocument = Schema.Struct({
   }),
 })
 
-export interface Filing {
+export interface EdgarFiling {
   readonly accession: string
   readonly form: string
   /** The SEC's official date. A filing made in the evening has the date of the next business day. */
@@ -58,20 +65,20 @@ export interface Filing {
   readonly source: string
 }
 
-/** An older page of filings. Its URL is `submissionsPageUrl(name)`. */
+/** An older page of filings. Its URL is `buildSubmissionsPageUrl(name)`. */
 export interface SubmissionsPage {
   readonly name: string
   readonly filingFrom: string
   readonly filingTo: string
 }
 
-export interface Submissions {
+export interface CompanySubmissions {
   readonly cik: string
   readonly name: string
   /** Null: the company has no symbol, for example because it is delisted. */
   readonly issuer: Issuer | null
   readonly sicDescription: string | null
-  readonly filings: ReadonlyArray<Filing>
+  readonly filings: ReadonlyArray<EdgarFiling>
   readonly pages: ReadonlyArray<SubmissionsPage>
   readonly url: string
 }
@@ -83,7 +90,7 @@ const makeFilings = (
   arrays: typeof FilingArrays.Type,
   url: string,
   known: KnownAcceptanceTimes,
-): Result.Result<ReadonlyArray<Filing>, DocumentRejected> => {
+): Result.Result<ReadonlyArray<EdgarFiling>, DocumentRejected> => {
   const count = arrays.accessionNumber.length
   if (Object.values(arrays).some(({ length }) => length !== count)) {
     return Result.fail(new DocumentRejected({ url, reason: "has arrays of filings with different lengths" }))
@@ -93,17 +100,17 @@ const makeFilings = (
     form: arrays.form[index] ?? "",
     stamp: arrays.acceptanceDateTime[index] ?? "",
   }))
-  const timeZone = decideClock(stamped, known)
+  const timeZone = determineStampTimeZone(stamped, known)
   return Result.succeed(stamped.map(({ accession, form, stamp }, index) => ({
     accession,
     form,
     filingDate: arrays.filingDate[index] ?? "",
-    reportDate: toCell(arrays.reportDate[index] ?? ""),
+    reportDate: normalizeCellText(arrays.reportDate[index] ?? ""),
     acceptedAt: known.get(accession) ?? readAcceptanceTime(stamp, timeZone),
-    fileNumber: toCell(arrays.fileNumber[index] ?? ""),
+    fileNumber: normalizeCellText(arrays.fileNumber[index] ?? ""),
     items: (arrays.items[index] ?? "").split(",").filter((item) => itemPattern.test(item)),
-    primaryDocument: toCell(arrays.primaryDocument[index] ?? "") ?? "",
-    description: toCell(arrays.primaryDocDescription[index] ?? ""),
+    primaryDocument: normalizeCellText(arrays.primaryDocument[index] ?? "") ?? "",
+    description: normalizeCellText(arrays.primaryDocDescription[index] ?? ""),
     size: arrays.size[index] ?? 0,
     source: `${url}#${accession}`,
   })))
@@ -111,16 +118,18 @@ const makeFilings = (
 
 const makeIssuer = ({ cik, exchanges, name, tickers }: typeof SubmissionsDocument.Type): Issuer | null => {
   const symbols = tickers.flatMap((ticker, index) =>
-    ticker !== null && tickerPattern.test(ticker) ? [{ ticker, exchange: toCell(exchanges[index] ?? "") }] : []
+    ticker !== null && tickerPattern.test(ticker)
+      ? [{ ticker, exchange: normalizeCellText(exchanges[index] ?? "") }]
+      : []
   )
   const [first] = symbols
   return first === undefined
     ? null
-    : { cik, name: toCell(name) ?? cik, ...first, tickers: symbols.map(({ ticker }) => ticker) }
+    : { cik, name: normalizeCellText(name) ?? cik, ...first, tickers: symbols.map(({ ticker }) => ticker) }
 }
 
-const decodeDocument = makeJsonDecoder(SubmissionsDocument)
-const decodeArrays = makeJsonDecoder(FilingArrays)
+const decodeDocument = makeJsonTextDecoder(SubmissionsDocument)
+const decodeArrays = makeJsonTextDecoder(FilingArrays)
 
 /**
  * Decodes the first page of a company's filings.
@@ -132,7 +141,7 @@ export const decodeSubmissions = (
   text: string,
   url: string,
   known: KnownAcceptanceTimes = new Map(),
-): Result.Result<Submissions, DocumentRejected> =>
+): Result.Result<CompanySubmissions, DocumentRejected> =>
   Result.gen(function* () {
     const document = yield* decodeDocument(text, url)
     yield* checkCikMatchesUrl(document.cik, url)
@@ -141,9 +150,9 @@ export const decodeSubmissions = (
     }
     return {
       cik: document.cik,
-      name: toCell(document.name) ?? document.cik,
+      name: normalizeCellText(document.name) ?? document.cik,
       issuer: makeIssuer(document),
-      sicDescription: toCell(document.sicDescription ?? ""),
+      sicDescription: normalizeCellText(document.sicDescription ?? ""),
       filings: yield* makeFilings(document.filings.recent, url, known),
       pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),
       url,
@@ -158,5 +167,5 @@ export const decodeSubmissionsPage = (
   text: string,
   url: string,
   known: KnownAcceptanceTimes = new Map(),
-): Result.Result<ReadonlyArray<Filing>, DocumentRejected> =>
+): Result.Result<ReadonlyArray<EdgarFiling>, DocumentRejected> =>
   Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url, known))

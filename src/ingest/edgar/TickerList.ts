@@ -7,9 +7,9 @@ import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { tickerListUrl } from "./EdgarUrls.ts"
+import { buildTickerListUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
-import { Cik, makeJsonDecoder, makeValueDecoder, toCell } from "./JsonDocument.ts"
+import { Cik, makeJsonTextDecoder, makeParsedJsonDecoder, normalizeCellText } from "./JsonDocument.ts"
 
 const TickerListDocument = Schema.Struct({
   fields: Schema.Array(Schema.String),
@@ -37,8 +37,8 @@ export interface TickerListCopy {
   readonly rows: ReadonlyArray<ListedTicker>
 }
 
-const decodeDocument = makeJsonDecoder(TickerListDocument)
-const decodeRows = makeValueDecoder(ListRows)
+const decodeDocument = makeJsonTextDecoder(TickerListDocument)
+const decodeRows = makeParsedJsonDecoder(ListRows)
 
 /** Decodes the list. Rows whose symbol the tables cannot store are left out. */
 export const decodeTickerList = (
@@ -52,15 +52,15 @@ export const decodeTickerList = (
     Result.map((rows) =>
       rows.filter(({ ticker }) => tickerPattern.test(ticker)).map(({ cik, exchange, name, ticker }) => ({
         cik,
-        name: toCell(name) ?? cik,
+        name: normalizeCellText(name) ?? cik,
         ticker,
-        exchange: toCell(exchange ?? ""),
+        exchange: normalizeCellText(exchange ?? ""),
       }))
     ),
   )
 
 /** Groups the list by CIK. The first symbol of a CIK becomes the primary symbol. */
-export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
+export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
     Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {
       const [first] = listed
@@ -69,7 +69,7 @@ export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<str
   )
 
 /** Whether the new list is more than 1% shorter than the previous one, and thus probably incomplete. */
-export const isShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
+export const isTickerListShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
   next.length < previous.length * 0.99
 
 /** Returns the part of a symbol that names the company: without the share class and Nasdaq's fifth letter. */
@@ -150,7 +150,7 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
       status: "estimated",
       source: `SEC ticker list: ${oldTicker} until ${lastOld}, ` +
         `${newTicker} in ${run.count} copies from ${run.first} to ${run.last}`,
-      source_links: [lastOld, run.first].map((day) => `${tickerListUrl()}#${day}/${cik}`),
+      source_links: [lastOld, run.first].map((day) => `${buildTickerListUrl()}#${day}/${cik}`),
     }]
   })
 }
@@ -159,9 +159,9 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
  * Finds the symbol changes that copies of the list suggest. The new symbol must be in at least three successive copies
  * that span at least a week, and the old one must never return. The first day of these copies is the effective date.
  */
-export const findTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
+export const inferTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
   const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))
-  const groups = sorted.map(({ day, rows }) => ({ day, issuers: groupIssuers(rows) }))
+  const groups = sorted.map(({ day, rows }) => ({ day, issuers: groupTickersByIssuer(rows) }))
   const ciks = Array.from(new Set(groups.flatMap(({ issuers }) => Array.from(issuers.keys())))).toSorted()
   return ciks.flatMap((cik) => {
     const history = groups.map(({ day, issuers }) => ({ day, tickers: new Set(issuers.get(cik)?.tickers) }))

@@ -2,21 +2,21 @@
 import { Effect, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
-import { tickerListUrl } from "./EdgarUrls.ts"
+import { buildTickerListUrl } from "./EdgarUrls.ts"
 import * as State from "./IngestState.ts"
-import { decodeTickerList, findTickerChanges, isShrunk } from "./TickerList.ts"
+import { decodeTickerList, inferTickerChanges, isTickerListShrunk } from "./TickerList.ts"
 
 /** Decodes a stored copy. It is valid, because it was decoded before it was stored. */
 const decodeCopy = ({ day, entries }: State.StoredTickerListCopy) =>
-  Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl())), (list) => ({ day, rows: list }))
+  Effect.map(Effect.fromResult(decodeTickerList(entries, buildTickerListUrl())), (list) => ({ day, rows: list }))
 
 /**
  * Downloads the ticker list. If it is missing, damaged or much shorter, the newest copy is used, and the rejection says
  * why. If `isStored` is set, today's list is stored as a copy.
  */
-export const readTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
+export const downloadTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
   const { bases, request } = yield* EdgarClient
-  const url = tickerListUrl(bases)
+  const url = buildTickerListUrl(bases)
   const copy = (yield* State.readTickerListCopies).at(-1)
   const previous = copy === undefined ? undefined : { copy, ...yield* decodeCopy(copy) }
   const validators = previous === undefined ? undefined : yield* State.readCacheValidators(url)
@@ -27,18 +27,18 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
     return { list: previous.rows, rejections: [rejection] }
   })
   if (answer._tag === "Missing") {
-    return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason: "is not there" }))
+    return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason: "is not there" }))
   }
   if (answer._tag === "Unchanged" && previous !== undefined) {
     if (isStored) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
     return { list: previous.rows, rejections: [] }
   }
   const text = answer._tag === "Found" ? answer.text : ""
-  const list = decodeTickerList(text, tickerListUrl())
+  const list = decodeTickerList(text, buildTickerListUrl())
   if (Result.isFailure(list)) return yield* usePrevious(list.failure)
-  if (previous !== undefined && isShrunk(previous.rows, list.success)) {
+  if (previous !== undefined && isTickerListShrunk(previous.rows, list.success)) {
     const reason = `has ${list.success.length} rows after ${previous.rows.length}, so it is incomplete`
-    return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason }))
+    return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason }))
   }
   if (isStored) {
     yield* State.saveTickerListCopy({ day, entries: text }, list.success.length)
@@ -50,5 +50,5 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
 /** Returns rows of `ticker_changes` for the suggested changes that the table does not contain yet. */
 export const findNewTickerChanges = Effect.gen(function* () {
   const copies = yield* Effect.forEach(yield* State.readTickerListCopies, decodeCopy)
-  return yield* State.findUnknownTickerChanges(findTickerChanges(copies))
+  return yield* State.excludeStoredTickerChanges(inferTickerChanges(copies))
 })

@@ -74,17 +74,17 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
 }
 
 /** Returns the child elements with this name, in the namespace of their parent. */
-export const findChildren = (parent: XmlElement, name: string) =>
+export const findChildElements = (parent: XmlElement, name: string) =>
   parent.children.filter((child) => child.name === name && child.namespace === parent.namespace)
 
 /** Returns the only child element with this name. Undefined if there is none, or more than one. */
-export const findChild = (parent: XmlElement | undefined, name: string): XmlElement | undefined => {
-  const children = parent === undefined ? [] : findChildren(parent, name)
+export const findOnlyChildElement = (parent: XmlElement | undefined, name: string): XmlElement | undefined => {
+  const children = parent === undefined ? [] : findChildElements(parent, name)
   return children.length === 1 ? children[0] : undefined
 }
 
 /** Returns the text of an element on one line. Null if it is empty or contains elements. */
-export const readText = (element: XmlElement | undefined): string | null => {
+export const readElementText = (element: XmlElement | undefined): string | null => {
   if (element === undefined || element.children.length > 0) return null
   const text = element.text.replace(/\s+/g, " ").trim()
   return text === "" ? null : text

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, tiers } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, tiers } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchema, integerColumn, literalColumn, nullableColumn, textColumn } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -53,4 +53,4 @@ export class AccountApiGroup extends HttpApiGroup.make("account").add(
     "API keys",
     "Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.",
   )),
-).annotateMerge(describeGroup("Account", "The account and its API keys.")) {}
+).annotateMerge(describeEndpointGroup("Account", "The account and its API keys.")) {}

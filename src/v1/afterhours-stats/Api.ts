@@ -1,20 +1,20 @@
 /** GET /v1/afterhours-stats, with the fields and filters of /v1/premarket-stats. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchemaWithLineage } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
-import { extendedHoursFields, ExtendedHoursQuery } from "../premarket-stats/Api.ts"
+import { extendedHoursFields, ExtendedHoursStatsQuery } from "../premarket-stats/Api.ts"
 
 export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat")(extendedHoursFields) {}
 
 export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
-    query: ExtendedHoursQuery,
+    query: ExtendedHoursStatsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(AfterhoursStat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["afterhours_stats"]).annotateMerge(
+  }).annotate(TablesReadByEndpoint, ["afterhours_stats"]).annotateMerge(
     describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),
   ),
-).annotateMerge(describeGroup("Afterhours stats", "Sessions with unusual trading after the close.")) {}
+).annotateMerge(describeEndpointGroup("Afterhours stats", "Sessions with unusual trading after the close.")) {}

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { ExtendedHoursQuery } from "../premarket-stats/Api.ts"
+import { ExtendedHoursStatsQuery } from "../premarket-stats/Api.ts"
 import { AfterhoursStat, AfterhoursStatsApiGroup } from "./Api.ts"
 
 export const afterhoursStatsEndpoints = Effect.gen(function* () {
@@ -10,7 +10,7 @@ export const afterhoursStatsEndpoints = Effect.gen(function* () {
   const { makeEndpoint } = yield* ListEndpointFactory
 
   return [makeEndpoint(AfterhoursStatsApiGroup.endpoints.list, {
-    Query: ExtendedHoursQuery,
+    Query: ExtendedHoursStatsQuery,
     Row: AfterhoursStat,
     select: (_, { columns, fromPage, where }) =>
       sql`select ${columns} from ${fromPage({ table: "afterhours_stats", where, order: sql`date desc, ticker` })}`,

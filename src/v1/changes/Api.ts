@@ -6,13 +6,13 @@ import { normalizeTimestamp } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
   describeEndpoint,
-  describeGroup,
+  describeEndpointGroup,
   IsEndlessStream,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { enumFilter } from "../../rules/Filters.ts"
-import { makeLimitParameter, ResultCount } from "../../rules/Paging.ts"
+import { makeEnumFilter } from "../../rules/Filters.ts"
+import { makeCursorLimitParameter, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -39,7 +39,7 @@ export const changeKinds = ["added", "corrected", "removed"] as const
 export type ChangeKind = typeof changeKinds[number]
 
 /** The names of all datasets, the same as in `loadableDatasets` (checked by `test/history/changes.test.ts`). */
-export const feedDatasets = [
+export const changeFeedDatasets = [
   "ticker_changes",
   "historical_tickers",
   "intraday_runners",
@@ -59,13 +59,13 @@ export const feedDatasets = [
   "ownership",
   "screener",
 ] as const
-export type FeedDataset = typeof feedDatasets[number]
+export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
 /**
  * For each dataset, the endpoint with the most columns. Accounts that may not use that endpoint get no changes of the
  * dataset.
  */
-export const datasetAccessEndpoints: Readonly<Record<FeedDataset, AnnotatedEndpoint>> = {
+export const datasetAccessEndpoints: Readonly<Record<ChangeFeedDataset, AnnotatedEndpoint>> = {
   ticker_changes: TickerChangesApiGroup.endpoints.resolve,
   historical_tickers: HistoricalTickersApiGroup.endpoints.list,
   intraday_runners: IntradayRunnersApiGroup.endpoints.list,
@@ -93,7 +93,7 @@ export const datasetAccessEndpoints: Readonly<Record<FeedDataset, AnnotatedEndpo
 const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
 
 /** The place in the change feed at which a request starts to read: after a cursor, after a moment, or now. */
-export type FeedStart =
+export type ChangeFeedStart =
   | {
     readonly _tag: "Cursor"
     readonly transaction: string
@@ -104,11 +104,12 @@ export type FeedStart =
   | { readonly _tag: "Moment"; readonly moment: string }
   | { readonly _tag: "Now" }
 
-export const formatFeedCursor = ({ mark, position = "", transaction }: Omit<FeedStart & { _tag: "Cursor" }, "_tag">) =>
-  `${transaction}.${position}.${mark.replaceAll("-", "")}`
+export const formatChangeFeedCursor = (
+  { mark, position = "", transaction }: Omit<ChangeFeedStart & { _tag: "Cursor" }, "_tag">,
+) => `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
 /** Parses a valid value of the parameter `after`. */
-export const parseFeedStart = (after: string): FeedStart => {
+export const parseChangeFeedStart = (after: string): ChangeFeedStart => {
   const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
   if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
   return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: normalizeTimestamp(after) ?? after }
@@ -124,9 +125,9 @@ const CursorText = Schema.String.check(
 )
 
 const changeFilters = {
-  dataset: enumFilter(feedDatasets).annotate({ filter: { operator: "statement" } }),
+  dataset: makeEnumFilter(changeFeedDatasets).annotate({ filter: { operator: "statement" } }),
   ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
-  kind: enumFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
+  kind: makeEnumFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
   after: Schema.optionalKey(
     Schema.String.annotate({
       description: "Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`. " +
@@ -137,20 +138,20 @@ const changeFilters = {
 
 export const ChangesQuery = Schema.Struct({
   ...changeFilters,
-  limit: makeLimitParameter(1000, 100, "Changes per response, at most 1000."),
+  limit: makeCursorLimitParameter(1000, 100, "Changes per response, at most 1000."),
 }).check(checkParameterCombinations)
 
 export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)
 
 /** Whether the text is a valid value of the parameter `after`, such as the `id` of an event. */
-export const isFeedStart = (text: string) => Schema.is(CursorText)(text)
+export const isValidAfterParameter = (text: string) => Schema.is(CursorText)(text)
 
 const Values = Schema.Record(Schema.String, Schema.Json)
 
 export const Change = Schema.Struct({
   cursor: Schema.String.annotate({ description: "Send it as `after` to continue after this change." }),
   recorded_at: Schema.toEncoded(InstantColumn.schemas.json),
-  dataset: Schema.Literals(feedDatasets).annotate({ description: "The dataset that the row belongs to." }),
+  dataset: Schema.Literals(changeFeedDatasets).annotate({ description: "The dataset that the row belongs to." }),
   kind: Schema.Literals(changeKinds).annotate({
     description: "Whether the row is new, has other values than before, or no longer exists.",
   }),
@@ -198,4 +199,4 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
       "server ended the stream, and a `gap` event before it says that changes are missing; a connection that closes " +
       "without an `end` event was broken. A comment is sent after 15 seconds without events.",
   )),
-).annotateMerge(describeGroup("Changes", "What changed in the datasets, and when.")) {}
+).annotateMerge(describeEndpointGroup("Changes", "What changed in the datasets, and when.")) {}

@@ -3,8 +3,8 @@ import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequ
 import { Effect, Equivalence, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { checkEndpointAccess } from "../../accounts/AuthorizationLayer.ts"
-import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
-import { ChangeFeed, type FeedPage } from "../../history/ChangeFeed.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
+import { ChangeFeed, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
 import { exemptFromResponseTimeout } from "../../http/ConnectionLimits.ts"
 import { setResponseHeaders } from "../../http/RequestContext.ts"
@@ -14,39 +14,40 @@ import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { ValidationError } from "../../rules/Errors.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import {
+  type ChangeFeedDataset,
+  changeFeedDatasets,
   ChangesApiGroup,
   ChangesQuery,
   ChangeStreamQuery,
   datasetAccessEndpoints,
-  type FeedDataset,
-  feedDatasets,
-  isFeedStart,
-  parseFeedStart,
+  isValidAfterParameter,
+  parseChangeFeedStart,
 } from "./Api.ts"
 
 type Account = typeof CurrentAccount.Service
 
 const streamAccess = getEndpointAccess(ChangesApiGroup.endpoints.stream)
 
-const isEqual = Equivalence.Array(Equivalence.strictEqual<FeedDataset>())
+const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangeFeedDataset>())
 
 const textEncoder = new TextEncoder()
 
-const makeContent = ({ changes, cursor, hasMore }: FeedPage) => {
+const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
   const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
   const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
   const parts = changes.flatMap(({ json }, index) => index === 0 ? [json] : [comma, json])
   return { body: Buffer.concat([start, ...parts, end]), records: changes.length, nextPage: undefined }
 }
 
-const accessOf = (dataset: FeedDataset, endpoints = datasetAccessEndpoints) => getEndpointAccess(endpoints[dataset])
+const accessOf = (dataset: ChangeFeedDataset, endpoints = datasetAccessEndpoints) =>
+  getEndpointAccess(endpoints[dataset])
 
 /** Returns the requested datasets that the account may read. Without `requested`, returns all that it may read. */
 const listUsableDatasets = (
   account: Account,
-  requested: ReadonlyArray<FeedDataset> = feedDatasets,
+  requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,
   endpoints = datasetAccessEndpoints,
-) => requested.filter((dataset) => canUseEndpoint(account, accessOf(dataset, endpoints)))
+) => requested.filter((dataset) => canAccountUseEndpoint(account, accessOf(dataset, endpoints)))
 
 /**
  * Returns the requested datasets; if none are requested, all that the account may read. Fails with 403 if the account
@@ -54,7 +55,7 @@ const listUsableDatasets = (
  */
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
-  requested: ReadonlyArray<FeedDataset> | undefined,
+  requested: ReadonlyArray<ChangeFeedDataset> | undefined,
   endpoints = datasetAccessEndpoints,
 ) {
   if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
@@ -82,11 +83,11 @@ const makeFieldError = (field: string, reason: string) =>
  */
 const resolveFeedStart = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
-    return isFeedStart(lastEventId)
-      ? Effect.succeed(parseFeedStart(lastEventId))
+    return isValidAfterParameter(lastEventId)
+      ? Effect.succeed(parseChangeFeedStart(lastEventId))
       : Effect.fail(makeFieldError("Last-Event-ID", "must be the id of an event"))
   }
-  return Effect.succeed(after === undefined ? undefined : parseFeedStart(after))
+  return Effect.succeed(after === undefined ? undefined : parseChangeFeedStart(after))
 }
 
 export const changesEndpoints = Effect.gen(function* () {
@@ -96,7 +97,7 @@ export const changesEndpoints = Effect.gen(function* () {
   const respond = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, account: Account) {
     const { after, dataset, kind, limit, ticker } = query
     const datasets = yield* selectReadableDatasets(account, dataset)
-    const place = after === undefined ? undefined : parseFeedStart(after)
+    const place = after === undefined ? undefined : parseChangeFeedStart(after)
     const page = yield* readPage(place, { datasets, tickers: ticker, kinds: kind }, limit)
     return yield* respondWithEtag(makeContent(page))
   })
@@ -113,7 +114,7 @@ export const changesEndpoints = Effect.gen(function* () {
       filter: { datasets, tickers: ticker, kinds: kind },
       place,
       hasSameAccess: (current) =>
-        canUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
+        canAccountUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
       disconnect: () => response.destroy(),
     }).pipe(Effect.tapErrorTag("TooManyStreams", () => setResponseHeaders({ "Retry-After": "30" })))
     exemptFromResponseTimeout(response)

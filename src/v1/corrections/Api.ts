@@ -1,12 +1,12 @@
 /** GET /v1/corrections: how often the rows of each dataset were corrected, how late, and in which fields. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { describeEndpoint, describeGroup, FreeEndpointHasEtag } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
-import { feedDatasets } from "../changes/Api.ts"
+import { changeFeedDatasets } from "../changes/Api.ts"
 
 const describeDelay = (description: string) =>
   Schema.Int.annotate({ description: `Rows that were corrected ${description} after they had been recorded.` })
@@ -22,10 +22,10 @@ const CorrectionDelays = Schema.Struct({
   }),
 }).annotate({ identifier: "CorrectionDelays", description: "How late the corrections were. The sum is `corrected`." })
 
-export type CorrectionDelay = keyof typeof CorrectionDelays.Type
+export type CorrectionDelayClass = keyof typeof CorrectionDelays.Type
 
 /** The upper limit of each class of delays, in seconds. */
-const delayLimits: ReadonlyArray<readonly [CorrectionDelay, number]> = [
+const delayLimits: ReadonlyArray<readonly [CorrectionDelayClass, number]> = [
   ["within_hour", 3_600],
   ["within_day", 86_400],
   ["within_week", 7 * 86_400],
@@ -33,10 +33,13 @@ const delayLimits: ReadonlyArray<readonly [CorrectionDelay, number]> = [
   ["later", Infinity],
 ]
 
-export const correctionDelays: ReadonlyArray<CorrectionDelay> = [...delayLimits.map(([delay]) => delay), "unknown"]
+export const correctionDelayClasses: ReadonlyArray<CorrectionDelayClass> = [
+  ...delayLimits.map(([delay]) => delay),
+  "unknown",
+]
 
 /** Classifies the time between the recording of a row and its correction. Null: unknown. */
-export const classifyCorrectionDelay = (seconds: number | null): CorrectionDelay =>
+export const classifyCorrectionDelay = (seconds: number | null): CorrectionDelayClass =>
   seconds === null ? "unknown" : delayLimits.find(([, limit]) => seconds <= limit)?.[0] ?? "later"
 
 const ChangeCounts = Schema.Struct({
@@ -47,7 +50,7 @@ const ChangeCounts = Schema.Struct({
 }).annotate({ identifier: "ChangeCounts", description: "The changes of a period." })
 
 const DatasetCorrections = Schema.Struct({
-  dataset: Schema.Literals(feedDatasets).annotate({ description: "The name of the dataset." }),
+  dataset: Schema.Literals(changeFeedDatasets).annotate({ description: "The name of the dataset." }),
   last_30_days: ChangeCounts,
   total: ChangeCounts,
   fields: Schema.Array(
@@ -79,4 +82,4 @@ export class CorrectionsApiGroup extends HttpApiGroup.make("corrections").add(
       "of today and the 29 days before, at the offset -05:00. Changes are counted about a minute after they took " +
       "effect. `counted_until` is the time of the newest counted change; null: none is counted yet.",
   )).annotate(FreeEndpointHasEtag, true),
-).annotateMerge(describeGroup("Corrections", "How often the rows of each dataset were corrected.")) {}
+).annotateMerge(describeEndpointGroup("Corrections", "How often the rows of each dataset were corrected.")) {}

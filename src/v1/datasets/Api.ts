@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchema, nullableColumn, textArrayColumn, textColumn } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -27,4 +27,4 @@ export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
     "Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null " +
       "if it never changed. Responses are at most a second behind the data.",
   )),
-).annotateMerge(describeGroup("Datasets", "The datasets and when each last changed.")) {}
+).annotateMerge(describeEndpointGroup("Datasets", "The datasets and when each last changed.")) {}

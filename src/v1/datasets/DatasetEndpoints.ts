@@ -1,15 +1,15 @@
-/** The endpoints that read each dataset, derived from their `EndpointTables` annotations. */
+/** The endpoints that read each dataset, derived from their `TablesReadByEndpoint` annotations. */
 import { Array, Context, Order } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
-import { EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 
 const listReads = () => {
   const found: Array<{ readonly dataset: string; readonly path: string }> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint }) => {
-      for (const dataset of Context.get(endpoint.annotations, EndpointTables)) {
+      for (const dataset of Context.get(endpoint.annotations, TablesReadByEndpoint)) {
         found.push({ dataset, path: endpoint.path })
       }
     },

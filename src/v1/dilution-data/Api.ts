@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -18,23 +18,23 @@ import {
   moneyColumn,
   nullableColumn,
   priceColumn,
-  priceInThousandthsColumn,
   ratioColumn,
   textArrayColumn,
   textColumn,
+  threeDecimalPriceColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
-  arrayElementSubstringFilter,
-  booleanFilters,
-  dateRangeFilters,
-  enumFilter,
-  numberRangeFilters,
-  pastDateRangeFilters,
-  substringFilter,
+  makeArrayElementSubstringFilter,
+  makeBooleanFilters,
+  makeDateRangeFilters,
+  makeEnumFilter,
+  makeNumberRangeFilters,
+  makePastDateRangeFilters,
+  makeSubstringFilter,
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -52,7 +52,7 @@ const keyFields = { id: textColumn("Unique id of the row."), ticker: tickerColum
 const sharedFields = {
   details: textColumn("Description of the security in the filing."),
   floor_price: nullableColumn(
-    priceInThousandthsColumn("Lowest exercise or conversion price under price protection, USD."),
+    threeDecimalPriceColumn("Lowest exercise or conversion price under price protection, USD."),
   ),
   registered: nullableColumn(booleanColumn("Whether the underlying shares are registered for sale.")),
   filed_at: markAsRowDate(dateColumn("Date of the filing.")),
@@ -116,9 +116,9 @@ const convertibleColumns = {
 
 export class Warrant extends Model.Class<Warrant>("Warrant")(warrantColumns) {}
 export class Convertible extends Model.Class<Convertible>("Convertible")(convertibleColumns) {}
-export class AdvancedWarrant
-  extends Model.Class<AdvancedWarrant>("AdvancedWarrant")({ ...warrantColumns, ...advancedFields }) {}
-export class AdvancedConvertible extends Model.Class<AdvancedConvertible>("AdvancedConvertible")({
+export class WarrantWithAdvancedFields
+  extends Model.Class<WarrantWithAdvancedFields>("AdvancedWarrant")({ ...warrantColumns, ...advancedFields }) {}
+export class ConvertibleWithAdvancedFields extends Model.Class<ConvertibleWithAdvancedFields>("AdvancedConvertible")({
   ...convertibleColumns,
   ...advancedFields,
 }) {}
@@ -138,18 +138,18 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
 export const securityTypeColumns = ["security_type", ...Object.keys({ ...warrantFields, ...convertibleFields })]
 
 /** Finds a column that has a value but does not belong to the row type, such as a convertible's column in a warrant. */
-export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
+export const findSecurityTypeMismatch = (row: { readonly [column: string]: unknown }) => {
   const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
   const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)
   return column === undefined ? undefined : { column, reason: `must be empty in a ${String(row["security_type"])}` }
 }
 
 const filters = {
-  security_type: enumFilter(securityTypes),
-  ...booleanFilters("registered"),
-  ...numberRangeFilters("floor_price", "underlying_shares_remaining"),
-  ...pastDateRangeFilters("filed_at"),
-  ...dateRangeFilters("expiration_date", "maturity_date"),
+  security_type: makeEnumFilter(securityTypes),
+  ...makeBooleanFilters("registered"),
+  ...makeNumberRangeFilters("floor_price", "underlying_shares_remaining"),
+  ...makePastDateRangeFilters("filed_at"),
+  ...makeDateRangeFilters("expiration_date", "maturity_date"),
 }
 
 export const DilutionDataQuery = Schema.Struct({
@@ -165,9 +165,9 @@ export const DilutionDataQuery = Schema.Struct({
 export const DilutionDataAdvancedQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
-  owner: arrayElementSubstringFilter("owners", "the name of an owner"),
-  bank: substringFilter("bank"),
-  price_protection: substringFilter("price_protection"),
+  owner: makeArrayElementSubstringFilter("owners", "the name of an owner"),
+  bank: makeSubstringFilter("bank"),
+  price_protection: makeSubstringFilter("price_protection"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -180,7 +180,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
       Schema.Union([getRowJsonSchemaWithLineage(Warrant), getRowJsonSchemaWithLineage(Convertible)]),
     ),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
+  }).annotate(TablesReadByEndpoint, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
     describeEndpoint(
       "Dilution data",
       "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
@@ -190,12 +190,18 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: DilutionDataAdvancedQuery,
     success: makeListEnvelope(
-      Schema.Union([getRowJsonSchemaWithLineage(AdvancedWarrant), getRowJsonSchemaWithLineage(AdvancedConvertible)]),
+      Schema.Union([
+        getRowJsonSchemaWithLineage(WarrantWithAdvancedFields),
+        getRowJsonSchemaWithLineage(ConvertibleWithAdvancedFields),
+      ]),
     ),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details", "price_protection_clause"])
+  }).annotate(TablesReadByEndpoint, ["dilution_data"]).annotate(ThirdPartyTextColumns, [
+    "details",
+    "price_protection_clause",
+  ])
     .annotateMerge(describeEndpoint(
       "Dilution data, advanced",
       "Dilution data with owners, banks and price protection, also across all tickers.",
     )),
-).annotateMerge(describeGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}
+).annotateMerge(describeEndpointGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}

@@ -4,13 +4,13 @@ import { SqlClient } from "effect/sql"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import {
-  AdvancedConvertible,
-  AdvancedWarrant,
   Convertible,
+  ConvertibleWithAdvancedFields,
   DilutionDataAdvancedQuery,
   DilutionDataApiGroup,
   DilutionDataQuery,
   Warrant,
+  WarrantWithAdvancedFields,
 } from "./Api.ts"
 
 export const dilutionDataEndpoints = Effect.gen(function* () {
@@ -28,7 +28,7 @@ export const dilutionDataEndpoints = Effect.gen(function* () {
     }),
     makeEndpoint(DilutionDataApiGroup.endpoints.listAdvanced, {
       Query: DilutionDataAdvancedQuery,
-      Row: [AdvancedWarrant, AdvancedConvertible],
+      Row: [WarrantWithAdvancedFields, ConvertibleWithAdvancedFields],
       select,
     }),
   ]

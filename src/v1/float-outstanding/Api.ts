@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -18,7 +18,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { booleanFilters, caseInsensitiveTextFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { makeBooleanFilters, makeCaseInsensitiveTextFilters, makeNumberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -51,9 +51,9 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
 
 export const FloatOutstandingQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...caseInsensitiveTextFilters("country", "sector", "industry", "exchange"),
-  ...booleanFilters("is_adr"),
-  ...numberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
+  ...makeCaseInsensitiveTextFilters("country", "sector", "industry", "exchange"),
+  ...makeBooleanFilters("is_adr"),
+  ...makeNumberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
   ...LineageParameters,
   ...AsOfParameter,
   ...ProvenanceParameter,
@@ -65,11 +65,14 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
     query: FloatOutstandingQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(FloatOutstanding)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
       "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",
   )),
 ).annotateMerge(
-  describeGroup("Float and shares outstanding", "The latest float, shares outstanding and ownership percentages."),
+  describeEndpointGroup(
+    "Float and shares outstanding",
+    "The latest float, shares outstanding and ownership percentages.",
+  ),
 ) {}

@@ -3,14 +3,14 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
-import type { RowRecord } from "../../rows/RowRecord.ts"
+import type { BinaryRecord } from "../../rows/RowRecord.ts"
 import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } from "./Api.ts"
 
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
 /** Whether an ownership figure of the row is missing. A reported 0 is not missing (§2.5, fields). */
-const isIncomplete = (row: RowRecord) => figures.some((index) => row.isNull(index))
+const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(index))
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."

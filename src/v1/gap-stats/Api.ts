@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -19,7 +19,12 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { arrayElementFilter, booleanFilters, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import {
+  defaultDateFilters,
+  makeArrayElementFilter,
+  makeBooleanFilters,
+  makeNumberRangeFilters,
+} from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -79,10 +84,10 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
 export const GapStatsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
-  ...numberRangeFilters("gap_percentage", "volume", "dollar_volume", "market_cap"),
-  tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
-  filing_type: arrayElementFilter("filing_types", "Sessions with this form in filing_types, ignoring case."),
-  ...booleanFilters("closed_over_vwap"),
+  ...makeNumberRangeFilters("gap_percentage", "volume", "dollar_volume", "market_cap"),
+  tag: makeArrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
+  filing_type: makeArrayElementFilter("filing_types", "Sessions with this form in filing_types, ignoring case."),
+  ...makeBooleanFilters("closed_over_vwap"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -93,16 +98,16 @@ export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
     query: GapStatsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(GapStat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["gap_stats"]).annotateMerge(
+  }).annotate(TablesReadByEndpoint, ["gap_stats"]).annotateMerge(
     describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(GapStatAdvanced)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["gap_stats"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +
       "trading.",
   )),
-).annotateMerge(describeGroup("Gap stats", "Sessions that opened with a gap, and what followed.")) {}
+).annotateMerge(describeEndpointGroup("Gap stats", "Sessions that opened with a gap, and what followed.")) {}

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -20,7 +20,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { booleanFilters, numberRangeFilters, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { makeBooleanFilters, makeNumberRangeFilters, makePastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -73,9 +73,9 @@ export const HistoricalFloatProQuery = Schema.Struct({
     description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
   })),
-  ...booleanFilters("is_adr"),
-  ...numberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
-  ...pastDateRangeFilters("filed_at", "reported_date"),
+  ...makeBooleanFilters("is_adr"),
+  ...makeNumberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
+  ...makePastDateRangeFilters("filed_at", "reported_date"),
   ...LineageParameters,
   ...AsOfParameter,
   ...ProvenanceParameter,
@@ -87,9 +87,9 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
     query: HistoricalFloatProQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(HistoricalFloat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",
   )),
-).annotateMerge(describeGroup("Historical float", "Float and shares outstanding as reported over time.")) {}
+).annotateMerge(describeEndpointGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

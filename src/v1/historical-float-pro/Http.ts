@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import type { QueryParameter } from "../../lists/Conditions.ts"
+import type { ListStatementParameter } from "../../lists/Conditions.ts"
 import type { SymbolPeriodClauses } from "../../lists/PeriodClauses.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
@@ -59,7 +59,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
   const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
 
   /** Selects the newest matching row of each ticker (D33, latest). */
-  const selectNewest = (tickers: QueryParameter | undefined, matching: Statement.Fragment) =>
+  const selectNewest = (tickers: ListStatementParameter | undefined, matching: Statement.Fragment) =>
     sql`
         select newest.*
         from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as requested(ticker)

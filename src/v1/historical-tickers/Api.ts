@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import { dateColumn, nullableColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
 import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
@@ -38,7 +38,7 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
     success: HistoricalTickersResponse,
     error: [AsOfTooEarly, NotFound, DataRefreshing, DatabasePoolTimeout],
   })
-    .annotate(EndpointTables, ["ticker_changes", "historical_tickers"])
+    .annotate(TablesReadByEndpoint, ["ticker_changes", "historical_tickers"])
     .annotateMerge(
       describeEndpoint(
         "Historical Tickers",
@@ -51,5 +51,5 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
       note: "It returns each change with both symbols, and 409 if the changes are not one unambiguous chain.",
     })),
 ).annotateMerge(
-  describeGroup("Historical Tickers", "The former symbols of a ticker. Deprecated: use ticker changes."),
+  describeEndpointGroup("Historical Tickers", "The former symbols of a ticker. Deprecated: use ticker changes."),
 ) {}

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -19,7 +19,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { defaultDateFilters, makeNumberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -67,12 +67,12 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
 }) {}
 
 /** SQL condition of sessions that are runners. Written exactly as in the indexes, so that PostgreSQL can use them. */
-export const runnerSqlCondition = "anomaly_flagged and daily_volume_ratio > 9"
+export const intradayRunnerSqlCondition = "anomaly_flagged and daily_volume_ratio > 9"
 
 export const IntradayRunnersQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
-  ...numberRangeFilters("gap_percentage"),
+  ...makeNumberRangeFilters("gap_percentage"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -83,9 +83,9 @@ export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners"
     query: IntradayRunnersQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(IntradayRunner)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
     "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +
       "newest first.",
   )),
-).annotateMerge(describeGroup("Intraday Runners", "Sessions with unusual volume.")) {}
+).annotateMerge(describeEndpointGroup("Intraday Runners", "Sessions with unusual volume.")) {}

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery, runnerSqlCondition } from "./Api.ts"
+import { IntradayRunner, IntradayRunnersApiGroup, intradayRunnerSqlCondition, IntradayRunnersQuery } from "./Api.ts"
 
 export const intradayRunnersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -15,7 +15,7 @@ export const intradayRunnersEndpoints = Effect.gen(function* () {
       const page = fromPage({
         table: "intraday_runners",
         key: ["ticker", "date"],
-        where: sql.and([runnerSqlCondition, ...conditions]),
+        where: sql.and([intradayRunnerSqlCondition, ...conditions]),
         order: sql`date desc, ticker`,
       })
       return sql`select ${columns} from ${page}`

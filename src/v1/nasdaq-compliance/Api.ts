@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -20,7 +20,12 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { dateRangeFilters, defaultDateFilters, enumFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import {
+  defaultDateFilters,
+  makeDateRangeFilters,
+  makeEnumFilter,
+  makePastDateRangeFilters,
+} from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -75,12 +80,12 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
 export const NasdaqComplianceQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
-  deficiency_type: enumFilter(deficiencies),
-  notice_type: enumFilter(notices),
-  risk: enumFilter(risks),
-  status: enumFilter(statuses),
-  ...pastDateRangeFilters("added_date"),
-  ...dateRangeFilters("compliance_deadline"),
+  deficiency_type: makeEnumFilter(deficiencies),
+  notice_type: makeEnumFilter(notices),
+  risk: makeEnumFilter(risks),
+  status: makeEnumFilter(statuses),
+  ...makePastDateRangeFilters("added_date"),
+  ...makeDateRangeFilters("compliance_deadline"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -91,11 +96,13 @@ export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqComplianc
     query: NasdaqComplianceQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(ComplianceNotice)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["nasdaq_compliance"]).annotate(ThirdPartyTextColumns, ["deficiency", "notes"])
+  }).annotate(TablesReadByEndpoint, ["nasdaq_compliance"]).annotate(ThirdPartyTextColumns, ["deficiency", "notes"])
     .annotateMerge(
       describeEndpoint(
         "Nasdaq compliance",
         "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
       ),
     ),
-).annotateMerge(describeGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet.")) {}
+).annotateMerge(
+  describeEndpointGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet."),
+) {}

@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -21,7 +21,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { arrayElementFilter, caseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
+import { makeArrayElementFilter, makeCaseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -64,8 +64,8 @@ const Search = Schema.String.check(
 export const NewsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...makeDateFilters("filed_at"),
-  ...caseInsensitiveTextFilters("form_type"),
-  tag: arrayElementFilter("tags", "Items with this tag, ignoring case."),
+  ...makeCaseInsensitiveTextFilters("form_type"),
+  tag: makeArrayElementFilter("tags", "Items with this tag, ignoring case."),
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +
@@ -105,7 +105,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsItem)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["news"]).annotate(ThirdPartyTextColumns, [
+  }).annotate(TablesReadByEndpoint, ["news"]).annotate(ThirdPartyTextColumns, [
     "title",
     "summary",
     "body",
@@ -121,8 +121,8 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsBasicItem)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["news"]).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["news"]).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),
-).annotateMerge(describeGroup("News", "News and SEC filings.")) {}
+).annotateMerge(describeEndpointGroup("News", "News and SEC filings.")) {}

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, tiers } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, tiers } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchema, integerColumn, literalColumn, nullableColumn, textColumn } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { NoParameters } from "../../rules/Filters.ts"
@@ -40,4 +40,4 @@ export class OverviewApiGroup extends HttpApiGroup.make("overview").add(
   }).annotateMerge(
     describeEndpoint("Overview", "Your account at a glance: rate limit, balance and the cost of today's requests."),
   ),
-).annotateMerge(describeGroup("Overview", "The account at a glance.")) {}
+).annotateMerge(describeEndpointGroup("Overview", "The account at a glance.")) {}

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   getRowJsonSchemaWithLineage,
@@ -19,7 +19,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { enumFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
+import { makeEnumFilter, makeSubstringFilter, NonEmptyText } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -57,7 +57,7 @@ const holding = {
 export const ownershipHoldingColumns = Object.keys(holding)
 
 /** SQL condition that excludes placeholders (§2.7). Written exactly as in the index, so that PostgreSQL can use it. */
-export const holderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
+export const ownershipHolderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
 
 /** A row of `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
@@ -89,8 +89,8 @@ export const OwnershipQuery = Schema.Struct({
       examples: ["9990001000-25-000007"],
     }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
   ),
-  owner_name: substringFilter("owner_name"),
-  owner_type: enumFilter(ownerTypes),
+  owner_name: makeSubstringFilter("owner_name"),
+  owner_type: makeEnumFilter(ownerTypes),
   ...LineageParameters,
   ...AsOfParameter,
   ...ProvenanceParameter,
@@ -102,10 +102,10 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     query: OwnershipQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(Ownership)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ResultUnit, "filing_group").annotate(EndpointTables, ["ownership"]).annotateMerge(describeEndpoint(
+  }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +
       "accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners " +
       "within that filing.",
   )),
-).annotateMerge(describeGroup("Ownership", "Owners of a company, grouped by filing.")) {}
+).annotateMerge(describeEndpointGroup("Ownership", "Owners of a company, grouped by filing.")) {}

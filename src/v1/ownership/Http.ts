@@ -3,32 +3,32 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { rowOutputBuffer } from "../../rows/OutputBuffer.ts"
-import type { AddedColumn } from "../../rows/Columns.ts"
-import { addColumnsToModels, getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
-import type { RowRecord } from "../../rows/RowRecord.ts"
-import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
+import type { OptInColumn } from "../../rows/Columns.ts"
+import { addOptInColumns, getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
+import type { BinaryRecord } from "../../rows/RowRecord.ts"
+import { makeGroupResultEncoder, type ResultRows } from "../../rows/ResultWriter.ts"
 import {
-  holderSqlCondition,
   Owner,
   OwnershipApiGroup,
   OwnershipFilingHeader,
+  ownershipHolderSqlCondition,
   ownershipHoldingColumns,
   OwnershipQuery,
   OwnershipRow,
 } from "./Api.ts"
 
 /** Makes an encoder that groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
-const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
-  const row = addColumnsToModels(OwnershipRow, added)
-  const filing = addColumnsToModels(OwnershipFilingHeader, added.filter((name) => name === "lineage_ticker"))
-  const owner = addColumnsToModels(Owner, added.filter((name) => name === "source"))
+const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
+  const row = addOptInColumns(OwnershipRow, added)
+  const filing = addOptInColumns(OwnershipFilingHeader, added.filter((name) => name === "lineage_ticker"))
+  const owner = addOptInColumns(Owner, added.filter((name) => name === "source"))
   const columns = getColumnNames(row)
   const [ticker, accessionNumber] = [columns.indexOf("ticker"), columns.indexOf("accession_number")]
   const writeFiling = makeJsonRowWriter(filing, columns)
   const writeOwner = makeJsonRowWriter(owner, columns)
 
   /** Writes the filing as a JSON object, with its owners as the last field. */
-  const writeGroup = (owners: RowsOfResult, position: number) => {
+  const writeGroup = (owners: ResultRows, position: number) => {
     const filingEnd = writeFiling(owners[0], position) - 1
     let end = rowOutputBuffer.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
     for (const [index, owner] of owners.entries()) {
@@ -36,7 +36,7 @@ const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
     }
     return rowOutputBuffer.writeAscii("]}", end)
   }
-  const isSameFiling = (row: RowRecord, previous: RowRecord) =>
+  const isSameFiling = (row: BinaryRecord, previous: BinaryRecord) =>
     row.hasSameField(previous, ticker) && row.hasSameField(previous, accessionNumber)
   return makeGroupResultEncoder(row, isSameFiling, writeGroup)
 }
@@ -45,7 +45,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
-  const isHolder = sql.literal(holderSqlCondition)
+  const isHolder = sql.literal(ownershipHolderSqlCondition)
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   getRowJsonSchemaWithLineage,
@@ -18,7 +18,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { arrayElementFilter, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { defaultDateFilters, makeArrayElementFilter, makeNumberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -56,10 +56,10 @@ export const extendedHoursFields = {
 
 export class PremarketStat extends Model.Class<PremarketStat>("PremarketStat")(extendedHoursFields) {}
 
-export const ExtendedHoursQuery = Schema.Struct({
+export const ExtendedHoursStatsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
-  ...numberRangeFilters(
+  ...makeNumberRangeFilters(
     "percentage_gain",
     "change_percentage",
     "volume",
@@ -67,7 +67,7 @@ export const ExtendedHoursQuery = Schema.Struct({
     "market_cap",
     "tradable_float",
   ),
-  tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
+  tag: makeArrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -75,10 +75,10 @@ export const ExtendedHoursQuery = Schema.Struct({
 
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
-    query: ExtendedHoursQuery,
+    query: ExtendedHoursStatsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(PremarketStat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["premarket_stats"]).annotateMerge(
+  }).annotate(TablesReadByEndpoint, ["premarket_stats"]).annotateMerge(
     describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),
   ),
-).annotateMerge(describeGroup("Premarket stats", "Sessions with unusual trading before the open.")) {}
+).annotateMerge(describeEndpointGroup("Premarket stats", "Sessions with unusual trading before the open.")) {}

@@ -2,14 +2,14 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { ExtendedHoursQuery, PremarketStat, PremarketStatsApiGroup } from "./Api.ts"
+import { ExtendedHoursStatsQuery, PremarketStat, PremarketStatsApiGroup } from "./Api.ts"
 
 export const premarketStatsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
   return [makeEndpoint(PremarketStatsApiGroup.endpoints.list, {
-    Query: ExtendedHoursQuery,
+    Query: ExtendedHoursStatsQuery,
     Row: PremarketStat,
     select: (_, { columns, fromPage, where }) =>
       sql`select ${columns} from ${fromPage({ table: "premarket_stats", where, order: sql`date desc, ticker` })}`,

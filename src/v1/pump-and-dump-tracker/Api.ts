@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -24,13 +24,13 @@ import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshi
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
-  booleanFilters,
   countryFilter,
-  dateRangeFilters,
-  enumFilter,
-  numberRangeFilters,
-  pastDateRangeFilters,
-  substringFilter,
+  makeBooleanFilters,
+  makeDateRangeFilters,
+  makeEnumFilter,
+  makeNumberRangeFilters,
+  makePastDateRangeFilters,
+  makeSubstringFilter,
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -88,16 +88,16 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
 export const PumpAndDumpTrackerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   country: countryFilter,
-  underwriter_risk: enumFilter(levels),
-  country_risk: enumFilter(levels),
-  float_risk: enumFilter(levels),
-  scam_risk: enumFilter(levels),
-  underwriters: substringFilter("underwriters"),
-  ...booleanFilters("known_underwriter", "is_adr"),
-  ...numberRangeFilters("number_liquidations", "tradable_float", "outstanding_shares", "market_cap"),
-  ...numberRangeFilters("gain_1_day", "gain_7_day", "gain_14_day", "gain_30_day"),
-  ...pastDateRangeFilters("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
-  ...dateRangeFilters("lock_up_expiration"),
+  underwriter_risk: makeEnumFilter(levels),
+  country_risk: makeEnumFilter(levels),
+  float_risk: makeEnumFilter(levels),
+  scam_risk: makeEnumFilter(levels),
+  underwriters: makeSubstringFilter("underwriters"),
+  ...makeBooleanFilters("known_underwriter", "is_adr"),
+  ...makeNumberRangeFilters("number_liquidations", "tradable_float", "outstanding_shares", "market_cap"),
+  ...makeNumberRangeFilters("gain_1_day", "gain_7_day", "gain_14_day", "gain_30_day"),
+  ...makePastDateRangeFilters("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
+  ...makeDateRangeFilters("lock_up_expiration"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -108,7 +108,7 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
     query: PumpAndDumpTrackerQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(PumpAndDumpSuspect)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["pump_and_dump_tracker"]).annotate(ThirdPartyTextColumns, ["scam_description"])
+  }).annotate(TablesReadByEndpoint, ["pump_and_dump_tracker"]).annotate(ThirdPartyTextColumns, ["scam_description"])
     .annotateMerge(
       describeEndpoint(
         "Pump-and-dump tracker",
@@ -117,5 +117,5 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
       ),
     ),
 ).annotateMerge(
-  describeGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),
+  describeEndpointGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),
 ) {}

@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -26,14 +26,14 @@ import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshi
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
-  booleanFilters,
-  caseInsensitiveTextFilters,
-  dateRangeFilters,
-  enumFilter,
-  exactTextFilters,
-  numberRangeFilters,
-  pastDateRangeFilters,
-  substringFilter,
+  makeBooleanFilters,
+  makeCaseInsensitiveTextFilters,
+  makeDateRangeFilters,
+  makeEnumFilter,
+  makeExactTextFilters,
+  makeNumberRangeFilters,
+  makePastDateRangeFilters,
+  makeSubstringFilter,
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -81,14 +81,14 @@ export class Registration extends Model.Class<Registration>("Registration")({
 
 export const RegistrationsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  type: enumFilter(types),
-  ...caseInsensitiveTextFilters("form_type"),
-  ...exactTextFilters("file_no"),
-  bank: substringFilter("bank"),
-  ...booleanFilters("effective_status", "is_atm", "over_baby_shelf"),
-  ...numberRangeFilters("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
-  ...pastDateRangeFilters("filed_at", "effective_date"),
-  ...dateRangeFilters("expiration_date"),
+  type: makeEnumFilter(types),
+  ...makeCaseInsensitiveTextFilters("form_type"),
+  ...makeExactTextFilters("file_no"),
+  bank: makeSubstringFilter("bank"),
+  ...makeBooleanFilters("effective_status", "is_atm", "over_baby_shelf"),
+  ...makeNumberRangeFilters("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
+  ...makePastDateRangeFilters("filed_at", "effective_date"),
+  ...makeDateRangeFilters("expiration_date"),
   ...LineageParameters,
   ...AsOfParameter,
   ...ProvenanceParameter,
@@ -100,10 +100,11 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
     query: RegistrationsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(Registration)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["registrations"]).annotate(ThirdPartyTextColumns, ["headline", "details"]).annotateMerge(
-    describeEndpoint(
-      "Registrations",
-      "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
+  }).annotate(TablesReadByEndpoint, ["registrations"]).annotate(ThirdPartyTextColumns, ["headline", "details"])
+    .annotateMerge(
+      describeEndpoint(
+        "Registrations",
+        "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
+      ),
     ),
-  ),
-).annotateMerge(describeGroup("Registrations", "Registrations of shares for sale.")) {}
+).annotateMerge(describeEndpointGroup("Registrations", "Registrations of shares for sale.")) {}

@@ -4,9 +4,9 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
   RequiredTier,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -23,7 +23,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { numberRangeFilters, pastInstantRangeFilters } from "../../rules/Filters.ts"
+import { makeNumberRangeFilters, makePastInstantRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -67,8 +67,8 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
 
 export const ResearchReportsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...numberRangeFilters("gain_percentage"),
-  ...pastInstantRangeFilters("created_at"),
+  ...makeNumberRangeFilters("gain_percentage"),
+  ...makePastInstantRangeFilters("created_at"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -79,9 +79,12 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     query: ResearchReportsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(ResearchReport)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(RequiredTier, "ultimate").annotate(EndpointTables, ["research_reports"]).annotate(ThirdPartyTextColumns, [
-    "report_text",
-  ]).annotateMerge(describeEndpoint(
+  }).annotate(RequiredTier, "ultimate").annotate(TablesReadByEndpoint, ["research_reports"]).annotate(
+    ThirdPartyTextColumns,
+    [
+      "report_text",
+    ],
+  ).annotateMerge(describeEndpoint(
     "Research reports",
     "Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00, " +
       "the offset of `created_at`.",
@@ -90,10 +93,10 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     query: ResearchReportsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(ResearchReportTldr)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["research_reports"]).annotate(ThirdPartyTextColumns, ["tldr_text"]).annotateMerge(
+  }).annotate(TablesReadByEndpoint, ["research_reports"]).annotate(ThirdPartyTextColumns, ["tldr_text"]).annotateMerge(
     describeEndpoint(
       "Research reports TL;DR",
       "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",
     ),
   ),
-).annotateMerge(describeGroup("Research reports", "Research reports, in full and as summaries.")) {}
+).annotateMerge(describeEndpointGroup("Research reports", "Research reports, in full and as summaries.")) {}

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -20,10 +20,10 @@ import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshi
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
-  booleanFilters,
-  caseInsensitiveTextFilters,
-  numberRangeFilters,
-  pastDateRangeFilters,
+  makeBooleanFilters,
+  makeCaseInsensitiveTextFilters,
+  makeNumberRangeFilters,
+  makePastDateRangeFilters,
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -121,14 +121,14 @@ const filtered = [
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
 const sorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((field) => [field, `-${field}` as const])
-export type ScreenerSort = typeof sorts[number]
+export type ScreenerSortOrder = typeof sorts[number]
 
 export const ScreenerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...caseInsensitiveTextFilters("exchange", "sector", "industry", "country", "state"),
-  ...booleanFilters("is_adr", "pending_s1"),
-  ...pastDateRangeFilters("ipo_date"),
-  ...numberRangeFilters(...filtered),
+  ...makeCaseInsensitiveTextFilters("exchange", "sector", "industry", "country", "state"),
+  ...makeBooleanFilters("is_adr", "pending_s1"),
+  ...makePastDateRangeFilters("ipo_date"),
+  ...makeNumberRangeFilters(...filtered),
   sort: Schema.Literals(sorts).annotate({
     default: "ticker",
     filter: { operator: "statement" },
@@ -146,9 +146,9 @@ export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
     query: ScreenerQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(ScreenerRow)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["screener"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +
       "by. The rows have no date, so `follow_lineage` uses the current symbol only.",
   )),
-).annotateMerge(describeGroup("Screener", "Every ticker with its key figures, to filter and sort by.")) {}
+).annotateMerge(describeEndpointGroup("Screener", "Every ticker with its key figures, to filter and sort by.")) {}

@@ -2,14 +2,14 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { ScreenerApiGroup, ScreenerQuery, ScreenerRow, type ScreenerSort } from "./Api.ts"
+import { ScreenerApiGroup, ScreenerQuery, ScreenerRow, type ScreenerSortOrder } from "./Api.ts"
 
 export const screenerEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
   /** `sort` is already validated. The field name is quoted as a second line of defense against SQL injection. */
-  const order = (sort: ScreenerSort) =>
+  const order = (sort: ScreenerSortOrder) =>
     sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 
   return [makeEndpoint(ScreenerApiGroup.endpoints.list, {

@@ -4,8 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
@@ -22,7 +22,12 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { booleanFilters, dateRangeFilters, enumFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import {
+  makeBooleanFilters,
+  makeDateRangeFilters,
+  makeEnumFilter,
+  makePastDateRangeFilters,
+} from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -52,10 +57,10 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
 
 export const SplitStatusQuery = Schema.Struct({
   ticker: TickerListParameter,
-  action_type: enumFilter(actions),
-  ...booleanFilters("executed"),
-  ...pastDateRangeFilters("filed_at"),
-  ...dateRangeFilters("vote_date", "effective_date"),
+  action_type: makeEnumFilter(actions),
+  ...makeBooleanFilters("executed"),
+  ...makePastDateRangeFilters("filed_at"),
+  ...makeDateRangeFilters("vote_date", "effective_date"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,
@@ -66,10 +71,10 @@ export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
     query: SplitStatusQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(SplitStatus)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["split_status"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
+  }).annotate(TablesReadByEndpoint, ["split_status"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
     describeEndpoint(
       "Split status",
       "Share splits as reported in filings, from the vote to the effective date, newest filing first.",
     ),
   ),
-).annotateMerge(describeGroup("Split status", "Share splits, from the vote to the effective date.")) {}
+).annotateMerge(describeEndpointGroup("Split status", "Share splits, from the vote to the effective date.")) {}

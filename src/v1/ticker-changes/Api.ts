@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
-import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   literalColumn,
@@ -70,10 +70,10 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
     query: TickerChangesQuery,
     success: TickerChangesResponse,
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with " +
       "`has_changes: false`. If the recorded changes are not one unambiguous chain, it gets 409 with the reasons; if " +
       "its details list candidates, `cik` selects one of them.",
   )),
-).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}
+).annotateMerge(describeEndpointGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

@@ -1,7 +1,7 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect } from "effect"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { resolveLineageOfEvents, selectLineageCandidate, UnknownCik } from "../../lineage/Lineage.ts"
+import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../lineage/Lineage.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
@@ -26,7 +26,7 @@ export const tickerChangesEndpoints = Effect.gen(function* () {
       const chain = yield* Effect.mapError(
         Effect.fromResult(cik === undefined ? lineage : selectLineageCandidate(lineage, cik)),
         (failure) =>
-          failure instanceof UnknownCik
+          failure instanceof UnknownLineageCik
             ? makeUnknownCikError(query_ticker, failure)
             : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
       )

@@ -6,15 +6,15 @@ import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
   describeEndpoint,
-  describeGroup,
-  EndpointTables,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
   ThirdPartyTextColumns,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchemaWithLineage, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
-import { enumFilter, makeDateFilters } from "../../rules/Filters.ts"
+import { makeDateFilters, makeEnumFilter } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -81,7 +81,7 @@ export const TimelineQuery = Schema.Struct({
   ticker: LongTickerParameter,
   date_from: date_from.annotate({ filter }),
   date_to: date_to.annotate({ filter }),
-  types: enumFilter(timelineEventTypes).annotate({ filter }),
+  types: makeEnumFilter(timelineEventTypes).annotate({ filter }),
   follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
   ...AsOfParameter,
@@ -93,7 +93,7 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
     query: TimelineQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(TimelineEvent)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(EndpointTables, [
+  }).annotate(TablesReadByEndpoint, [
     "news",
     "registrations",
     "dilution_data",
@@ -110,4 +110,4 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
       "the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account " +
       "or the key may not use are omitted, and named in `X-Omitted-Types`.",
   )),
-).annotateMerge(describeGroup("Timeline", "Everything that happened to one company.")) {}
+).annotateMerge(describeEndpointGroup("Timeline", "Everything that happened to one company.")) {}

@@ -1,12 +1,12 @@
 /** The SQL of the timeline: each table is a source, whose rows are events of one or two types. */
 import { type SqlClient, Statement } from "effect/sql"
-import type { QueryParameter } from "../../lists/Conditions.ts"
+import type { ListStatementParameter } from "../../lists/Conditions.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
-import { buildDateRangeCondition, buildUnsortedDateRangeCondition } from "../../lists/PeriodClauses.ts"
+import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from "../../lists/PeriodClauses.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
-import { runnerSqlCondition } from "../intraday-runners/Api.ts"
-import { holderSqlCondition } from "../ownership/Api.ts"
+import { intradayRunnerSqlCondition } from "../intraday-runners/Api.ts"
+import { ownershipHolderSqlCondition } from "../ownership/Api.ts"
 import { timelineEventEndpoints, type TimelineEventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
@@ -14,11 +14,11 @@ type Fragment = Statement.Fragment
 /** The parameters of the timeline statement. */
 export interface TimelineStatementParameters {
   readonly types: ReadonlyArray<TimelineEventType>
-  readonly ticker: QueryParameter<string>
-  readonly date_from?: QueryParameter<string>
-  readonly date_to?: QueryParameter<string>
+  readonly ticker: ListStatementParameter<string>
+  readonly date_from?: ListStatementParameter<string>
+  readonly date_to?: ListStatementParameter<string>
   /** The current date in Chicago. Later ticker changes are not in effect (D19). */
-  readonly today: QueryParameter<string>
+  readonly today: ListStatementParameter<string>
 }
 
 interface SourceClauses {
@@ -132,7 +132,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     ),
     order: sql`created_at desc, id`,
     rows: (query, { areGaps }) => {
-      const isOfPeriod = buildUnsortedDateRangeCondition(sql, toPeriod(filed_at), areGaps)
+      const isOfPeriod = buildDateRangeConditionForOtherOrder(sql, toPeriod(filed_at), areGaps)
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
       // Written as in /v1/news, so that they match the condition of the partial index on filings.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
@@ -192,7 +192,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
       || ${shorten(sql`round(daily_volume_ratio, 1)`)} || ' times the usual'`,
     key: makeKey(onDay(date)),
     order: sql`date desc`,
-    rows: fromTable("intraday_runners", date, sql.literal(runnerSqlCondition)),
+    rows: fromTable("intraday_runners", date, sql.literal(intradayRunnerSqlCondition)),
   })
 
   const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
@@ -231,7 +231,9 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     order: sql`filed_at desc, accession_number`,
     rows: (query) =>
       sql`
-      ${fromTable("ownership", filed_at, sql.literal(holderSqlCondition))(query)} group by filed_at, accession_number
+      ${
+        fromTable("ownership", filed_at, sql.literal(ownershipHolderSqlCondition))(query)
+      } group by filed_at, accession_number
     `,
   })
 
@@ -273,7 +275,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 }
 
 /** Returns a function that builds the statement of the timeline. */
-export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
+export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
   const sources = makeEventSources(sql)
   const literal = (text: string) => sql.literal(`'${text}'`)
 

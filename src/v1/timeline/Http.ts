@@ -1,7 +1,7 @@
 /** Handles `GET /v1/timeline`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { RequestContext } from "../../http/RequestContext.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
@@ -14,7 +14,7 @@ import {
   timelineEventTypes,
   TimelineQuery,
 } from "./Api.ts"
-import { makeTimelineSelect } from "./EventSources.ts"
+import { makeTimelineStatementBuilder } from "./EventSources.ts"
 
 type Account = typeof CurrentAccount.Service
 
@@ -25,7 +25,7 @@ export const splitEventTypesByAccess = (
   endpoints = timelineEventEndpoints,
 ) => {
   const types = timelineEventTypes.filter((type) => requested.includes(type))
-  const isAllowed = (type: TimelineEventType) => canUseEndpoint(account, getEndpointAccess(endpoints[type]))
+  const isAllowed = (type: TimelineEventType) => canAccountUseEndpoint(account, getEndpointAccess(endpoints[type]))
   return { types: types.filter(isAllowed), omitted: types.filter((type) => !isAllowed(type)) }
 }
 
@@ -48,6 +48,6 @@ export const timelineEndpoints = Effect.gen(function* () {
     Row: TimelineEvent,
     comparesPeriods: true,
     shapedBy: ["types"],
-    select: makeTimelineSelect(sql),
+    select: makeTimelineStatementBuilder(sql),
   })]
 })

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -14,9 +14,9 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
-  exactTextFilters,
-  pastDateRangeFilters,
-  pastInstantRangeFilters,
+  makeExactTextFilters,
+  makePastDateRangeFilters,
+  makePastInstantRangeFilters,
   statusCodeFilter,
 } from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -54,15 +54,15 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 }) {}
 
 export const UsageQuery = Schema.Struct({
-  ...exactTextFilters("endpoint"),
+  ...makeExactTextFilters("endpoint"),
   status_code: statusCodeFilter,
-  ...pastInstantRangeFilters("requested_at"),
+  ...makePastInstantRangeFilters("requested_at"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export const DailyUsageQuery = Schema.Struct({
-  ...exactTextFilters("endpoint"),
-  ...pastDateRangeFilters("usage_date"),
+  ...makeExactTextFilters("endpoint"),
+  ...makePastDateRangeFilters("usage_date"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -85,4 +85,4 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
     "Daily usage",
     "Totals per New York day and endpoint, newest first. They are kept longer than single requests.",
   )),
-).annotateMerge(describeGroup("Usage", "Requests of the account, and what they cost.")) {}
+).annotateMerge(describeEndpointGroup("Usage", "Requests of the account, and what they cost.")) {}

@@ -1,12 +1,12 @@
 /** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { ListClauses, QueryShape } from "../../lists/ListQuery.ts"
+import type { ListClauses, ListQueryShape } from "../../lists/ListQuery.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../lists/ListEndpoints.ts"
-import { makeFilterConditionBuilders, type QueryParameter } from "../../lists/Conditions.ts"
+import { type ListStatementParameter, makeFilterConditionBuilders } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageApiGroup, UsageQuery, UsageRow } from "./Api.ts"
 
-type UsageShape = QueryShape<WithAccountId<typeof UsageQuery.Type>>
+type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
 type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
 
 export const usageEndpoints = Effect.gen(function* () {
@@ -24,7 +24,7 @@ export const usageEndpoints = Effect.gen(function* () {
         select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
       ) as key
     `
-  const bigint = (number: QueryParameter<number>) => sql`${number.map(String)}::text::bigint`
+  const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
   const latestFirst = sql`requested_at desc, usage_id desc`
 
   const selectAll = ({ account_id, ...query }: UsageShape, { columns, fromPage, orderBy }: ListClauses) => {

@@ -27,7 +27,7 @@ import {
 } from "../../../src/accounts/billing/UsageMetering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
 import {
-  makeThrottledRequestWriter,
+  makeThrottledCountWriter,
   makeUsageBatch,
   makeUsageWriter,
   type ThrottledRequestCount,
@@ -201,7 +201,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
   it.effect("counts refused requests once even if their counts are sent again in any order (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeThrottledRequestWriter
+      const write = yield* makeThrottledCountWriter
       const row = makeUsageRecord({
         requested_at: Date.parse("2026-06-03T12:00:00.000Z"),
         status_code: 429,
@@ -210,8 +210,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const grow = (id: string, from: number, to: number): ThrottledRequestCount => ({
         id,
         row,
-        from: { requests: from, bytes: 5 * from },
-        to: { requests: to, bytes: 5 * to },
+        countsBefore: { requests: from, bytes: 5 * from },
+        countsAfter: { requests: to, bytes: 5 * to },
       })
       const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
       const found = Effect.gen(function* () {

@@ -20,7 +20,9 @@ const makeTable = () => {
   const rows = new Map<string, ThrottledRequestCount>()
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     for (const refused of batch) {
-      if ((rows.get(refused.id)?.to.requests ?? 0) === refused.from.requests) rows.set(refused.id, refused)
+      if ((rows.get(refused.id)?.countsAfter.requests ?? 0) === refused.countsBefore.requests) {
+        rows.set(refused.id, refused)
+      }
     }
   }
   return { rows, write }
@@ -60,7 +62,10 @@ it.effect.prop(
       assert.strictEqual(refusals.countWaitingRequests(), 0)
       const rows = Array.from(table.rows.values())
       const sum = (of: (refused: ThrottledRequestCount) => number) => rows.reduce((total, row) => total + of(row), 0)
-      assert.deepStrictEqual({ requests: sum(({ to }) => to.requests), bytes: sum(({ to }) => to.bytes) }, sent)
+      assert.deepStrictEqual({
+        requests: sum(({ countsAfter: to }) => to.requests),
+        bytes: sum(({ countsAfter: to }) => to.bytes),
+      }, sent)
       const names = rows.map(({ row }) => `${row.account_id} ${row.endpoint} ${Math.floor(row.requested_at / 60_000)}`)
       assert.strictEqual(new Set(names).size, names.length)
     }),

@@ -4,7 +4,7 @@ import { Array, ConfigProvider, Context, Duration, Effect, Layer, Logger, Redact
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimiter.ts"
-import { makeSharedTokenBuckets, TokenStoreTimeouts } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
+import { makeSharedTokenBuckets, TokenBucketStoreTimeouts } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { findAccountAndKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
@@ -20,7 +20,10 @@ type Process = Effect.Success<typeof startProcess>
 
 const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
-const longTimeouts = Layer.succeed(TokenStoreTimeouts, { query: Duration.minutes(1), request: Duration.minutes(2) })
+const longTimeouts = Layer.succeed(TokenBucketStoreTimeouts, {
+  query: Duration.minutes(1),
+  request: Duration.minutes(2),
+})
 
 const database = Layer.merge(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo)), longTimeouts)
 

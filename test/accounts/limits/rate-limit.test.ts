@@ -4,7 +4,7 @@ import { Array, ConfigProvider, Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { RateLimitsConfig } from "../../../src/accounts/limits/AccountRateLimiter.ts"
+import { RateLimitsByTierConfig } from "../../../src/accounts/limits/AccountRateLimiter.ts"
 import { catalogueEndpoints } from "../../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../../src/catalogue/OpenApiDocument.ts"
 import { type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
@@ -291,7 +291,7 @@ const settingsLayer = (values: Readonly<Record<string, string>>) =>
 it.effect("the limits are 200, 1,000 and 5,000 requests per minute by default (D18)", () =>
   Effect.gen(function* () {
     const perTier = (values: Readonly<Record<string, string>>) =>
-      Effect.map(Effect.provide(RateLimitsConfig, settingsLayer(values)), (found) =>
+      Effect.map(Effect.provide(RateLimitsByTierConfig, settingsLayer(values)), (found) =>
         tiers.map((tier: Tier) => found[tier]))
     assert.deepStrictEqual(yield* perTier({}), [200, 1_000, 5_000])
     assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_PRO: "1" }), [200, 1, 5_000])
@@ -303,7 +303,7 @@ it.effect("the service does not start with an invalid limit, and the error names
   Effect.gen(function* () {
     for (const name of ["RATE_LIMIT_BASIC", "RATE_LIMIT_PRO", "RATE_LIMIT_ULTIMATE"]) {
       for (const wrong of ["0", "-1", "1.5", "x", "1e10", "200 a minute", "NaN", "Infinity"]) {
-        const error = yield* Effect.flip(Effect.provide(RateLimitsConfig, settingsLayer({ [name]: wrong })))
+        const error = yield* Effect.flip(Effect.provide(RateLimitsByTierConfig, settingsLayer({ [name]: wrong })))
         assert.strictEqual(error._tag, "ConfigError", `${name}=${wrong}`)
         assert.include(error.message, name)
       }

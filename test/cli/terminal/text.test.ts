@@ -4,13 +4,18 @@ import { Schema } from "effect"
 import type { ProgressState } from "../../../src/observability/Progress.ts"
 import {
   addProgressSample,
-  formatProgress,
   formatProgressLine,
+  formatProgressParts,
   type ProgressSample,
 } from "../../../src/cli/terminal/ProgressLine.ts"
 import type { OutputCapabilities } from "../../../src/cli/terminal/OutputCapabilities.ts"
-import { formatRowVertically, formatTable } from "../../../src/cli/terminal/TextTable.ts"
-import { displayWidth, escapeLine, escapeLines, truncateToWidth } from "../../../src/cli/terminal/TerminalText.ts"
+import { formatRowVertically, formatTextTable } from "../../../src/cli/terminal/TextTable.ts"
+import {
+  escapeTerminalLine,
+  escapeTerminalLines,
+  getDisplayWidth,
+  truncateToWidth,
+} from "../../../src/cli/terminal/TerminalText.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -30,30 +35,30 @@ describe("Output on a terminal", () => {
   it.prop("escapes all control characters and bidirectional marks (operations/command-line)", [
     Schema.String,
   ], ([text]) => {
-    assert.notMatch(escapeLine(text), controlSequence)
-    assert.notMatch(escapeLines(text).replaceAll("\n", ""), controlSequence)
+    assert.notMatch(escapeTerminalLine(text), controlSequence)
+    assert.notMatch(escapeTerminalLines(text).replaceAll("\n", ""), controlSequence)
   })
 
   it("shows escape sequences as text (operations/command-line)", () => {
     assert.strictEqual(
-      escapeLine("a\u001b[31mb\u009b2J\u0007\u202ec\r\nd\te"),
+      escapeTerminalLine("a\u001b[31mb\u009b2J\u0007\u202ec\r\nd\te"),
       "a\\u001b[31mb\\u009b2J\\u0007\\u202ec\\r\\nd\\te",
     )
-    assert.strictEqual(escapeLine("株式会社 é 👩‍👩‍👧"), "株式会社 é 👩‍👩‍👧")
+    assert.strictEqual(escapeTerminalLine("株式会社 é 👩‍👩‍👧"), "株式会社 é 👩‍👩‍👧")
   })
 
   it.prop(
     "truncates text to the given columns and keeps its start (operations/command-line)",
     [Schema.String, integer(0, 30)],
     ([text, columns]) => {
-      const shown = truncateToWidth(escapeLine(text), columns, "…")
-      assert.isAtMost(displayWidth(shown), columns)
-      assert.isTrue(escapeLine(text).startsWith(shown.replace(/…$/, "")))
+      const shown = truncateToWidth(escapeTerminalLine(text), columns, "…")
+      assert.isAtMost(getDisplayWidth(shown), columns)
+      assert.isTrue(escapeTerminalLine(text).startsWith(shown.replace(/…$/, "")))
     },
   )
 
   it("never splits a wide character (operations/command-line)", () => {
-    assert.strictEqual(displayWidth("株式"), 4)
+    assert.strictEqual(getDisplayWidth("株式"), 4)
     assert.strictEqual(truncateToWidth("株式会社", 5, "…"), "株式…")
     assert.strictEqual(truncateToWidth("株式会社", 4, "…"), "株…")
     assert.strictEqual(truncateToWidth("株式", 4, "…"), "株式")
@@ -70,31 +75,33 @@ describe("A table", () => {
     integer(12, 120),
   ], ([rows, kinds, width]) => {
     const columns = kinds.map((isNumber, index) => ({ name: `column_${index}`, isNumber }))
-    const { hiddenColumns, lines } = formatTable({ columns, rows }, screen(width))
+    const { hiddenColumns, lines } = formatTextTable({ columns, rows }, screen(width))
     assert.strictEqual(lines.length, rows.length + 1)
-    for (const line of lines) assert.isAtMost(displayWidth(line), width)
+    for (const line of lines) assert.isAtMost(getDisplayWidth(line), width)
     assert.deepStrictEqual(
       hiddenColumns,
       columns.slice(columns.length - hiddenColumns.length).map(({ name }) => name),
     )
     if (columns.length > 0) assert.isBelow(hiddenColumns.length, columns.length)
-    for (const line of formatRowVertically({ columns, rows }, screen(width))) assert.isAtMost(displayWidth(line), width)
+    for (const line of formatRowVertically({ columns, rows }, screen(width))) {
+      assert.isAtMost(getDisplayWidth(line), width)
+    }
   })
 
   it.prop("shows every cell in full when written to a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, index) => ({ name: `c${index}`, isNumber: false }))
-    const { hiddenColumns, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
+    const { hiddenColumns, lines } = formatTextTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
     assert.deepStrictEqual(hiddenColumns, [])
     for (const [index, row] of rows.entries()) {
-      for (const cell of row) assert.include(`${lines[index + 1]}  `, escapeLine(cell ?? "").trimEnd())
+      for (const cell of row) assert.include(`${lines[index + 1]}  `, escapeTerminalLine(cell ?? "").trimEnd())
     }
   })
 
   it("marks a shortened cell with ~ on a terminal without Unicode (operations/command-line)", () => {
     const table = { columns: [{ name: "name" }], rows: [["abcdefghijklmnopqrstuvwxyz"]] }
     const ascii = screen(12, { hasUnicode: false })
-    assert.deepStrictEqual(formatTable(table, ascii).lines, ["name", "abcdefghijk~"])
+    assert.deepStrictEqual(formatTextTable(table, ascii).lines, ["name", "abcdefghijk~"])
     assert.deepStrictEqual(formatRowVertically(table, ascii), ["name  abcde~"])
     assert.deepStrictEqual(formatRowVertically(table, screen(12)), ["name  abcde…"])
   })
@@ -102,13 +109,13 @@ describe("A table", () => {
   it("right-aligns numbers, shows null as a dash, and counts wide characters as two columns (operations/command-line)", () => {
     const columns = [{ name: "name", isNumber: false }, { name: "price", isNumber: true }]
     const rows = [["株式会社", "9.5"], ["abc", "1234.25"], [null, null]]
-    assert.deepStrictEqual(formatTable({ columns, rows }, screen(80)).lines, [
+    assert.deepStrictEqual(formatTextTable({ columns, rows }, screen(80)).lines, [
       "name        price",
       "株式会社      9.5",
       "abc       1234.25",
       "-               -",
     ])
-    assert.deepStrictEqual(formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY)).lines.at(-1), "")
+    assert.deepStrictEqual(formatTextTable({ columns, rows }, screen(Number.POSITIVE_INFINITY)).lines.at(-1), "")
   })
 })
 
@@ -132,12 +139,12 @@ describe("The progress line", () => {
   ], ([label, done, total, count, columns, unicode]) => {
     const now = state({ label, done, total: total ?? undefined, count })
     const samples = [{ at: 0, done: 0, count: 0 }, { at: 4_000, done, count }]
-    const text = formatProgressLine(escapeLine(label), formatProgress(now, samples, 4_000), {
+    const text = formatProgressLine(escapeTerminalLine(label), formatProgressParts(now, samples, 4_000), {
       columns,
       unicode,
       paint: (_, text) => text,
     })
-    assert.isAtMost(displayWidth(text), columns)
+    assert.isAtMost(getDisplayWidth(text), columns)
     if (!unicode && /^[ -~]*$/.test(label)) assert.match(text, /^[ -~]*$/)
   })
 
@@ -150,13 +157,13 @@ describe("The progress line", () => {
     }))
     const samples = seen.reduce<ReadonlyArray<ProgressSample>>(addProgressSample, [])
     assert.isAtMost(samples.length, 18)
-    const { share, texts } = formatProgress(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
+    const { share, texts } = formatProgressParts(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
     assert.strictEqual(share, 0.6)
     assert.deepStrictEqual(texts, [" 60%", "0:11 left", "12,000 rows", "700 rows/s"])
   })
 
   it("shows no bar without a total, and resets the rate when a new step begins (operations/command-line)", () => {
-    const text = formatProgressLine("pipe", formatProgress(state({ total: undefined, count: 5 }), [], 65_000), {
+    const text = formatProgressLine("pipe", formatProgressParts(state({ total: undefined, count: 5 }), [], 65_000), {
       columns: 80,
       unicode: true,
       paint: (_, text) => text,

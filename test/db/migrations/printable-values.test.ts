@@ -8,9 +8,9 @@ import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import { checkConstraints } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { makeRowValidator } from "../../../src/load/RowValidation.ts"
 import { type LoadableDataset, loadableDatasets } from "../../../src/load/Datasets.ts"
-import { describeColumnTypes, describeDatasetFormat } from "../../../src/load/DatasetDescription.ts"
-import { type LoadColumn, readTableColumns } from "../../../src/load/LoadingTable.ts"
-import { loadFile } from "../../../src/load/Load.ts"
+import { describeDatasetColumnTypes, describeDatasetFormat } from "../../../src/load/DatasetDescription.ts"
+import { type LoadableColumn, readLoadableColumns } from "../../../src/load/LoadingTable.ts"
+import { loadDatasetFile } from "../../../src/load/Load.ts"
 import { readFileRows } from "../../../src/load/FileReader.ts"
 import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"
@@ -50,9 +50,9 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
 }
 
 /** The type without its modifier: `numeric` for `numeric(18,4)`. */
-const plainType = ({ type }: LoadColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
+const plainType = ({ type }: LoadableColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
 
-const badOf = (column: LoadColumn, words: ReadonlyArray<string>) => [
+const badOf = (column: LoadableColumn, words: ReadonlyArray<string>) => [
   ...(unprintable[plainType(column)] ?? []),
   ...(words.length > 1 && plainType(column) === "text" ? [["'no such word'", "no such word"] as const] : []),
 ]
@@ -77,7 +77,7 @@ const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(r
 
 /** Inserts a copy of a row with a changed value in one column. Returns the SQLSTATE of the error, or "inserted". */
 const tryInsert = Effect.fnUntraced(
-  function* (table: string, columns: ReadonlyArray<LoadColumn>, of: LoadColumn, value: string) {
+  function* (table: string, columns: ReadonlyArray<LoadableColumn>, of: LoadableColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => `"${name}"`).join(", ")
     const values = columns.map(({ name }) => name === of.name ? `${value}::${of.type}` : `"${name}"`).join(", ")
@@ -94,8 +94,8 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
-        const columns = yield* readTableColumns(`public.${table}`)
-        const known = describeColumnTypes(dataset)
+        const columns = yield* readLoadableColumns(`public.${table}`)
+        const known = describeDatasetColumnTypes(dataset)
         yield* fillTable(dataset, 1)
         const example = yield* written("a.csv", exampleFile(dataset))
         const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
@@ -130,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           select conname as name from pg_constraint
           where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
         `
-        for (const column of yield* readTableColumns(`public.${table}`)) {
+        for (const column of yield* readLoadableColumns(`public.${table}`)) {
           const name = `${table}_${column.name}_printable`
           if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
         }
@@ -191,7 +191,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       assert.deepStrictEqual(yield* rule, [{ valid: false }])
       const file = yield* written("prices.csv", "ticker,date,close\nGOOD,2025-01-02,1\n")
       const loading = (append: boolean) =>
-        Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset: "daily_prices", file, append }, progress))
+        Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile({ dataset: "daily_prices", file, append }, progress))
       assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0 })
       yield* loading(false)
       assert.deepStrictEqual(yield* rule, [{ valid: true }])

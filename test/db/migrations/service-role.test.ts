@@ -9,8 +9,8 @@ import { Database } from "../../../src/db/Database.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
 import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
-import { countNextChanges } from "../../../src/history/CorrectionCounts.ts"
-import { makeOutboxStatements } from "../../../src/mail/EmailSender.ts"
+import { countNextFeedChanges } from "../../../src/history/CorrectionCounts.ts"
+import { makeEmailOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
 import * as Service from "../../support/Service.ts"
@@ -42,7 +42,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* createServiceRole(database)
-      yield* ServiceRole.grantServicePermissions(name)
+      yield* ServiceRole.grantServiceRolePermissions(name)
       return Layer.effect(
         Serving,
         Effect.map(
@@ -254,7 +254,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       const serving = yield* Serving
       yield* Service.insertRows("daily_prices", { ticker: "COUNT", date: "2026-01-02", close: "1" })
       yield* sql`update daily_prices set close = 2 where ticker = 'COUNT'`
-      yield* Effect.repeat(countNextChanges(), { while: (hasMore) => hasMore }).pipe(
+      yield* Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
         Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Database.layer))),
         Effect.provideService(SqlClient.SqlClient, serving),
       )
@@ -272,7 +272,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
       }
       const box = yield* Effect.provideService(
-        makeOutboxStatements(SecureRandom.uuidV4Unsafe()),
+        makeEmailOutboxStatements(SecureRandom.uuidV4Unsafe()),
         SqlClient.SqlClient,
         serving,
       )
@@ -335,11 +335,11 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* createServiceRole(url)
-          yield* ServiceRole.grantServicePermissions(role.name)
+          yield* ServiceRole.grantServiceRolePermissions(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* ServiceRole.renewServicePermissions
+          yield* ServiceRole.renewServiceRolePermissions
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
@@ -373,13 +373,13 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           }
           for (const name of ["public", "history"]) yield* sql.unsafe(`alter schema ${name} owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(ServiceRole.grantServicePermissions(role.name), granter)
+          yield* Effect.provide(ServiceRole.grantServiceRolePermissions(role.name), granter)
           assert.match(
             String(messages),
             /may still create tables.*: revoke temporary on database test_\w+ from public$/,
           )
           assert.lengthOf(messages, 1)
-          yield* ServiceRole.grantServicePermissions(role.name)
+          yield* ServiceRole.grantServiceRolePermissions(role.name)
           assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
@@ -390,7 +390,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServicePermissions(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRolePermissions(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })

@@ -14,7 +14,7 @@ import {
 
 /** Connects with these settings. Returns "starts", or the error message. */
 const tryStart = (settings: Readonly<Record<string, string>>) =>
-  Effect.scoped(Layer.build(Connection.serverConnectionLayer("tickerline-test"))).pipe(
+  Effect.scoped(Layer.build(Connection.serverDatabaseClientLayer("tickerline-test"))).pipe(
     Effect.as("starts"),
     Effect.catch((error) => Effect.succeed(summarizeError(error) ?? "no message")),
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(settings)),

@@ -21,7 +21,7 @@ import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
 import { Database, ReplicaReader } from "../../../src/db/Database.ts"
 import type { DatabaseReadError } from "../../../src/db/ReadPolicies.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
-import { grantServicePermissions } from "../../../src/db/migrations/ServiceRole.ts"
+import { grantServiceRolePermissions } from "../../../src/db/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
@@ -432,7 +432,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const primary = yield* DedicatedPostgres
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
       yield* sql`create role tickerline_reader login password 'geheim'`
-      yield* grantServicePermissions("tickerline_reader")
+      yield* grantServiceRolePermissions("tickerline_reader")
       const serving = (url: string) => url.replace(/\/\/[^@]*@/, "//tickerline_reader:geheim@")
       const checkReplica = (url: string) =>
         Effect.map(

@@ -4,10 +4,10 @@ import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
 import {
-  companyFactsUrl,
-  submissionsPageUrl,
-  submissionsUrl,
-  tickerListUrl,
+  buildCompanyFactsUrl,
+  buildSubmissionsPageUrl,
+  buildSubmissionsUrl,
+  buildTickerListUrl,
 } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
 import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
@@ -74,7 +74,7 @@ export const factsText = (cik: string) => readRecording(findRecording("companyfa
 export const imunonPage = "CIK0000749647-submissions-001.json"
 
 export const submissionsOf = memoize((cik) =>
-  Result.getOrThrow(decodeSubmissions(submissionsText(cik), submissionsUrl(cik)))
+  Result.getOrThrow(decodeSubmissions(submissionsText(cik), buildSubmissionsUrl(cik)))
 )
 
 /** Returns the filings of a company, including those on its older page if that page was recorded. */
@@ -82,12 +82,14 @@ export const filingsOf = memoize((cik) =>
   cik !== ciks.imunon ? submissionsOf(cik).filings : [
     ...submissionsOf(cik).filings,
     ...Result.getOrThrow(
-      decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), submissionsPageUrl(imunonPage)),
+      decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), buildSubmissionsPageUrl(imunonPage)),
     ),
   ]
 )
 
-export const factsOf = memoize((cik) => Result.getOrThrow(decodeCompanyFacts(factsText(cik), companyFactsUrl(cik))))
+export const factsOf = memoize((cik) =>
+  Result.getOrThrow(decodeCompanyFacts(factsText(cik), buildCompanyFactsUrl(cik)))
+)
 
 /** Returns the issuer in the submissions. Companies without a symbol get one, so that their filings become rows, too. */
 export const issuerOf = (cik: string): Issuer =>
@@ -98,5 +100,5 @@ export const issuerOf = (cik: string): Issuer =>
 export const tickerListCopies = () =>
   listRecordings("tickers/daily/*.json").map((name) => ({
     day: /\d{4}-\d\d-\d\d/.exec(name)?.[0] ?? "",
-    rows: Result.getOrThrow(decodeTickerList(readRecording(name), tickerListUrl())),
+    rows: Result.getOrThrow(decodeTickerList(readRecording(name), buildTickerListUrl())),
   }))

@@ -2,15 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
-  type AcceptanceClock,
-  decideClock,
-  formatAcceptance,
+  determineStampTimeZone,
+  formatAcceptanceTimes,
   readAcceptanceTime,
-  readFeedTime,
-  readHeaderTime,
-  readIndexPageTime,
+  readAcceptanceTimeFromFeed,
+  readAcceptanceTimeFromHeader,
+  readAcceptanceTimeFromIndexPage,
+  type StampTimeZone,
 } from "../../../src/ingest/edgar/AcceptanceTime.ts"
-import { submissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { decodeSubmissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, filingsOf, submissionsOf, submissionsText } from "./Recordings.ts"
@@ -34,12 +34,18 @@ describe("The acceptance time in submissions", () => {
     assert.include(submissionsText(ciks.appleOfficer), "2022-05-06T22:30:57.000Z")
     assert.strictEqual(isoOf(findFiling(ciks.apple, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
     assert.strictEqual(isoOf(findFiling(ciks.appleOfficer, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
-    assert.strictEqual(isoOf(readHeaderTime("<ACCEPTANCE-DATETIME>20220506183057\n")), "2022-05-06T22:30:57.000Z")
+    assert.strictEqual(
+      isoOf(readAcceptanceTimeFromHeader("<ACCEPTANCE-DATETIME>20220506183057\n")),
+      "2022-05-06T22:30:57.000Z",
+    )
   })
 
   it("agrees with the header of the filing in winter (pitfall 1)", () => {
     const { acceptedAt } = findFiling(ciks.imunon, "0001493152-25-029712")
-    assert.strictEqual(isoOf(acceptedAt), isoOf(readHeaderTime("x\n<ACCEPTANCE-DATETIME>20251231081519\ny")))
+    assert.strictEqual(
+      isoOf(acceptedAt),
+      isoOf(readAcceptanceTimeFromHeader("x\n<ACCEPTANCE-DATETIME>20251231081519\ny")),
+    )
     assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
   })
 
@@ -60,8 +66,8 @@ describe("The acceptance time in submissions", () => {
   })
 
   it("is known for the whole file if the exact time of one filing is known (pitfall 1)", () => {
-    const url = submissionsUrl(ciks.siemensEnergy)
-    const exact = readFeedTime("2026-01-16T16:19:42-05:00")
+    const url = buildSubmissionsUrl(ciks.siemensEnergy)
+    const exact = readAcceptanceTimeFromFeed("2026-01-16T16:19:42-05:00")
     assert.isNotNull(exact)
     const known = new Map([["0001193805-26-000032", exact]])
     const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
@@ -74,7 +80,7 @@ describe("The acceptance time in submissions", () => {
 
 describe("The time zone of a submissions file", () => {
   const cases: ReadonlyArray<
-    [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, AcceptanceClock | null]
+    [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, StampTimeZone | null]
   > = [
     [
       "is Eastern if an hour is between 6 and 9",
@@ -102,36 +108,36 @@ describe("The time zone of a submissions file", () => {
     ["does not depend on text that is not a time", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
   ]
   for (const [name, filings, clock] of cases) {
-    it(`${name} (pitfall 1)`, () => assert.strictEqual(decideClock(filings), clock))
+    it(`${name} (pitfall 1)`, () => assert.strictEqual(determineStampTimeZone(filings), clock))
   }
 
   it("follows from a known exact time even if the hours suggest the other time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T07:05:00.000Z")
     const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T16:05:00Z")]])
-    assert.strictEqual(decideClock(filings), "eastern")
-    assert.strictEqual(decideClock(filings, known), "utc")
+    assert.strictEqual(determineStampTimeZone(filings), "eastern")
+    assert.strictEqual(determineStampTimeZone(filings, known), "utc")
   })
 
   it("does not follow from an exact time that fits the stamp in neither time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z")
     const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T17:05:00Z")]])
-    assert.strictEqual(decideClock(filings, known), null)
+    assert.strictEqual(determineStampTimeZone(filings, known), null)
   })
 })
 
 describe("Exact times", () => {
   it("are read from an index page as Eastern time", () => {
     const page = `<div class="infoHead">Accepted</div>\n         <div class="info">2022-11-04 21:03:43</div>`
-    assert.strictEqual(isoOf(readIndexPageTime(page)), "2022-11-05T01:03:43.000Z")
+    assert.strictEqual(isoOf(readAcceptanceTimeFromIndexPage(page)), "2022-11-05T01:03:43.000Z")
   })
 
   it("are read from the Atom feed with any UTC offset", () => {
-    assert.strictEqual(isoOf(readFeedTime("2025-12-12T18:02:10-05:00")), "2025-12-12T23:02:10.000Z")
-    assert.strictEqual(isoOf(readFeedTime("2026-07-01T18:02:10-04:00")), "2026-07-01T22:02:10.000Z")
+    assert.strictEqual(isoOf(readAcceptanceTimeFromFeed("2025-12-12T18:02:10-05:00")), "2025-12-12T23:02:10.000Z")
+    assert.strictEqual(isoOf(readAcceptanceTimeFromFeed("2026-07-01T18:02:10-04:00")), "2026-07-01T22:02:10.000Z")
   })
 
   it("are unknown in text without a time or offset", () => {
-    const readers = [readHeaderTime, readIndexPageTime, readFeedTime]
+    const readers = [readAcceptanceTimeFromHeader, readAcceptanceTimeFromIndexPage, readAcceptanceTimeFromFeed]
     const texts = [
       "",
       "<ACCEPTANCE-DATETIME>2022",
@@ -181,7 +187,10 @@ describe("Times in rows", () => {
         if (isMidnight(utc.slice(0, 19))) return assert.isNull(fromUtc)
         assert.strictEqual(isoOf(fromUtc), utc)
         const filing = { acceptedAt: fromUtc, filingDate: "2026-01-01" }
-        assert.deepStrictEqual(formatAcceptance(filing), { newYorkTime: digits, fixedOffsetTime: fixedDigits(millis) })
+        assert.deepStrictEqual(formatAcceptanceTimes(filing), {
+          newYorkTime: digits,
+          fixedOffsetTime: fixedDigits(millis),
+        })
 
         const fromEastern = readAcceptanceTime(`${digits.replace(" ", "T")}.000Z`, "eastern")
         if (isMidnight(digits)) return assert.isNull(fromEastern)
@@ -194,7 +203,7 @@ describe("Times in rows", () => {
   }
 
   it("are null in New York time, and midnight at the fixed offset, if the acceptance time is unknown (D15)", () => {
-    assert.deepStrictEqual(formatAcceptance({ acceptedAt: null, filingDate: "1996-08-07" }), {
+    assert.deepStrictEqual(formatAcceptanceTimes({ acceptedAt: null, filingDate: "1996-08-07" }), {
       newYorkTime: null,
       fixedOffsetTime: "1996-08-07 00:00:00",
     })

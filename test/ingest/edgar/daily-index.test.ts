@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { decodeDailyIndex } from "../../../src/ingest/edgar/DailyIndex.ts"
-import { dailyIndexUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { buildDailyIndexUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { readRecording } from "./Recordings.ts"
 
-const url = dailyIndexUrl("2020-01-03")
+const url = buildDailyIndexUrl("2020-01-03")
 
 const text = readRecording("index/daily-index.master.20200103.excerpt.idx")
 
@@ -19,7 +19,9 @@ const heading = (columns: string) =>
 describe("A daily index", () => {
   it("is in the folder of its year and quarter", () => {
     assert.strictEqual(url, "https://www.sec.gov/Archives/edgar/daily-index/2020/QTR1/master.20200103.idx")
-    const quarters = ["2026-03-31", "2026-04-01", "2026-09-30", "2026-12-31"].map((day) => dailyIndexUrl(day).at(-21))
+    const quarters = ["2026-03-31", "2026-04-01", "2026-09-30", "2026-12-31"].map((day) =>
+      buildDailyIndexUrl(day).at(-21)
+    )
     assert.deepStrictEqual(quarters, ["1", "2", "3", "4"])
   })
 

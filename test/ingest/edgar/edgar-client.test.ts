@@ -3,8 +3,8 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { EdgarClient, isUserAgent, serverErrorRetries } from "../../../src/ingest/edgar/EdgarClient.ts"
-import { FairAccess } from "../../../src/ingest/edgar/FairAccess.ts"
+import { EdgarClient, edgarRetrySchedule, isUserAgentWithEmail } from "../../../src/ingest/edgar/EdgarClient.ts"
+import { EdgarRateLimiter } from "../../../src/ingest/edgar/FairAccess.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
 
@@ -15,7 +15,7 @@ const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, { www:
 /** Makes a rate limiter that never waits, but counts requests and pauses. */
 const makeOpenAccess = () => {
   const counts = { pauses: 0, requests: 0 }
-  const access = Layer.succeed(FairAccess, {
+  const access = Layer.succeed(EdgarRateLimiter, {
     acquire: Effect.sync(() => void (counts.requests += 1)),
     pause: Effect.sync(() => void (counts.pauses += 1)),
   })
@@ -37,7 +37,7 @@ const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 describe("The client for the SEC", () => {
   it("accepts a User-Agent only if it is a valid header value with an email address (decision 0104)", () => {
     const accepted = ["Acme Inc ops@acme.example", "Acme (ops@acme.example)", "Acme <ops@acme.example>"]
-    assert.deepStrictEqual(accepted.filter((text) => !isUserAgent(text)), [])
+    assert.deepStrictEqual(accepted.filter((text) => !isUserAgentWithEmail(text)), [])
     const refused = [
       "",
       "Acme Inc",
@@ -46,7 +46,7 @@ describe("The client for the SEC", () => {
       "Acme ops@acme.example\r\nX: y",
       "Äcme ops@acme.example",
     ]
-    assert.deepStrictEqual(refused.filter(isUserAgent), [])
+    assert.deepStrictEqual(refused.filter(isUserAgentWithEmail), [])
   })
 
   it.effect("sends its User-Agent, and reads compressed responses (decision 0104)", () =>
@@ -106,7 +106,7 @@ describe("The client for the SEC", () => {
         times.push(time)
         return Effect.fail("unavailable")
       })
-      yield* advanceUntilDone(Effect.flip(Effect.retry(attempt, serverErrorRetries)))
+      yield* advanceUntilDone(Effect.flip(Effect.retry(attempt, edgarRetrySchedule)))
       assert.strictEqual(times.length, 6)
       const delays = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1000)
       // The test clock advances in steps of half a second, so a measured delay may be off by as much.
@@ -166,9 +166,9 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
     Effect.gen(function* () {
       yield* Stub.recordRequestSlots
       const takeSlots = Effect.flatMap(
-        FairAccess,
+        EdgarRateLimiter,
         ({ acquire }) => Effect.all(Array.from({ length: 10 }, () => acquire), { concurrency: 4 }),
-      ).pipe(Effect.provide(Layer.fresh(FairAccess.layer)))
+      ).pipe(Effect.provide(Layer.fresh(EdgarRateLimiter.layer)))
       yield* Effect.all([takeSlots, takeSlots], { concurrency: 2 })
       const { busiestSecond, count } = yield* Stub.countRequestSlots
       assert.isAtLeast(count, 20)

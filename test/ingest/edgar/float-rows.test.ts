@@ -3,14 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../../src/load/FileReader.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
-import { companyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
-import type { Submissions } from "../../../src/ingest/edgar/Submissions.ts"
+import type { CompanySubmissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
 /** Apple's submissions, used for every company with recorded facts, because those of the others were not recorded. */
-const submissions: Submissions = submissionsOf(ciks.apple)
+const submissions: CompanySubmissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })
 
@@ -49,7 +49,7 @@ const makeText = (counts: ReadonlyArray<MadeFact>, floats: ReadonlyArray<MadeFac
   })
 }
 
-const decode = (text: string) => Result.getOrThrow(decodeCompanyFacts(text, companyFactsUrl(ciks.apple)))
+const decode = (text: string) => Result.getOrThrow(decodeCompanyFacts(text, buildCompanyFactsUrl(ciks.apple)))
 
 const rowsOfText = (text: string, list = submissions) => rowsOf(ciks.apple, decode(text), list)
 
@@ -248,7 +248,7 @@ describe("Reordered and repeated facts", () => {
         factsText(cik),
         (_, value: unknown) => Array.isArray(value) ? shuffle(value, numbers) : value,
       )
-      const facts = Result.getOrThrow(decodeCompanyFacts(JSON.stringify(changed), companyFactsUrl(cik)))
+      const facts = Result.getOrThrow(decodeCompanyFacts(JSON.stringify(changed), buildCompanyFactsUrl(cik)))
       const [rows, expected] = [rowsOf(cik, facts), rowsOf(cik)]
       assert.deepStrictEqual(rows.float_outstanding, expected.float_outstanding)
       assert.deepStrictEqual(

@@ -6,8 +6,8 @@ import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
-import { findTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
-import { loadFile } from "../../../src/load/Load.ts"
+import { inferTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
+import { loadDatasetFile } from "../../../src/load/Load.ts"
 import * as Service from "../../support/Service.ts"
 import { ciks, factsOf, filingsOf, issuerOf, submissionsOf, tickerListCopies } from "./Recordings.ts"
 
@@ -15,7 +15,7 @@ const load = Effect.fnUntraced(function* (dataset: string, rows: ReadonlyArray<o
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-ingested-" })}/${dataset}.ndjson`
   yield* fs.writeFileString(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
-  const { merged } = yield* loadFile({ dataset, file, append: true, keepOmitted: true }, yield* Ref.make(0))
+  const { merged } = yield* loadDatasetFile({ dataset, file, append: true, keepOmitted: true }, yield* Ref.make(0))
   return merged
 })
 
@@ -30,7 +30,7 @@ const makeRows = () => {
     registrations: companies.flatMap((cik) => makeRegistrationRows(issuerOf(cik), filingsOf(cik))),
     screener: companies.flatMap((cik) => makeScreenerRows(issuerOf(cik), submissionsOf(cik))),
     ...makeFloatRows(issuerOf(ciks.apple), factsOf(ciks.apple), submissionsOf(ciks.apple)),
-    ticker_changes: findTickerChanges([...copies, ...later]),
+    ticker_changes: inferTickerChanges([...copies, ...later]),
   }
 }
 

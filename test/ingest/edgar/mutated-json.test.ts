@@ -5,18 +5,18 @@ import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
 import { decodeDailyIndex } from "../../../src/ingest/edgar/DailyIndex.ts"
 import type { DocumentRejected } from "../../../src/ingest/edgar/DocumentRejected.ts"
 import {
-  companyFactsUrl,
-  dailyIndexUrl,
-  submissionsPageUrl,
-  submissionsUrl,
-  tickerListUrl,
+  buildCompanyFactsUrl,
+  buildDailyIndexUrl,
+  buildSubmissionsPageUrl,
+  buildSubmissionsUrl,
+  buildTickerListUrl,
 } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
 import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
-import { decodeTickerList, findTickerChanges, groupIssuers } from "../../../src/ingest/edgar/TickerList.ts"
+import { decodeTickerList, groupTickersByIssuer, inferTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
 import { findDataset } from "../../../src/load/Datasets.ts"
 import type { RowCells } from "../../../src/load/FileReader.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
@@ -31,7 +31,7 @@ interface Document {
 }
 
 const decodeSubmissionsOf = (cik: string) => (text: string) =>
-  Result.map(decodeSubmissions(text, submissionsUrl(cik)), (submissions): RowsByTable => {
+  Result.map(decodeSubmissions(text, buildSubmissionsUrl(cik)), (submissions): RowsByTable => {
     const issuer = submissions.issuer ?? issuerOf(cik)
     return {
       news: makeNewsRows(issuer, submissions.filings),
@@ -50,7 +50,7 @@ const documents: ReadonlyArray<Document> = [
     name: "an older page",
     text: readRecording(`submissions/${imunonPage}`),
     decode: (text) =>
-      Result.map(decodeSubmissionsPage(text, submissionsPageUrl(imunonPage)), (filings) => ({
+      Result.map(decodeSubmissionsPage(text, buildSubmissionsPageUrl(imunonPage)), (filings) => ({
         news: makeNewsRows(issuerOf(ciks.imunon), filings),
         registrations: makeRegistrationRows(issuerOf(ciks.imunon), filings),
       })),
@@ -60,7 +60,7 @@ const documents: ReadonlyArray<Document> = [
     text: factsText(cik),
     decode: (text: string) =>
       Result.map(
-        decodeCompanyFacts(text, companyFactsUrl(cik)),
+        decodeCompanyFacts(text, buildCompanyFactsUrl(cik)),
         (facts): RowsByTable => makeFloatRows(issuerOf(ciks.apple), facts, submissionsOf(ciks.apple)),
       ),
   })),
@@ -68,12 +68,12 @@ const documents: ReadonlyArray<Document> = [
     name: "a ticker list",
     text: readRecording("tickers/daily/company_tickers_exchange.2026-06-07.excerpt.json"),
     decode: (text) =>
-      Result.map(decodeTickerList(text, tickerListUrl()), (rows): RowsByTable => {
-        assert.strictEqual(groupIssuers(rows).size, new Set(rows.map(({ cik }) => cik)).size)
+      Result.map(decodeTickerList(text, buildTickerListUrl()), (rows): RowsByTable => {
+        assert.strictEqual(groupTickersByIssuer(rows).size, new Set(rows.map(({ cik }) => cik)).size)
         const changed = rows.map((row) => ({ ...row, ticker: row.ticker === "IAC" ? "PPLI" : row.ticker }))
         const days = ["2026-06-08", "2026-06-12", "2026-06-16"]
         return {
-          ticker_changes: findTickerChanges([
+          ticker_changes: inferTickerChanges([
             { day: "2026-06-07", rows },
             ...days.map((day) => ({ day, rows: changed })),
           ]),
@@ -222,7 +222,7 @@ describe("A damaged document", () => {
     ([from, length, inserted]) => {
       const start = from % index.length
       const text = index.slice(0, start) + inserted + index.slice(start + length % 40)
-      const result = decodeDailyIndex(text, dailyIndexUrl("2020-01-03"))
+      const result = decodeDailyIndex(text, buildDailyIndexUrl("2020-01-03"))
       if (Result.isFailure(result)) {
         return assert.match(result.failure.reason, /^(is not an index|has no readable filing)/)
       }

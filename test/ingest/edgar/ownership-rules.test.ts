@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/OwnershipRows.ts"
-import { classifyDerivative, classifyShares } from "../../../src/ingest/edgar/SecurityTitles.ts"
+import { classifyDerivativeByTitle, classifySharesByTitle } from "../../../src/ingest/edgar/SecurityTitles.ts"
 import { readFiling } from "./OwnershipRecordings.ts"
 
 const cik = "0000000042"
@@ -225,7 +225,7 @@ describe("Titles of securities", () => {
       "": undefined,
     }
     assert.deepStrictEqual(
-      Object.keys(titles).map((title) => [title, classifyShares(title)]),
+      Object.keys(titles).map((title) => [title, classifySharesByTitle(title)]),
       Object.entries(titles),
     )
   })
@@ -248,7 +248,7 @@ describe("Titles of securities", () => {
       "Total Return Swap": undefined,
     }
     assert.deepStrictEqual(
-      Object.keys(titles).map((title) => [title, classifyDerivative(title)]),
+      Object.keys(titles).map((title) => [title, classifyDerivativeByTitle(title)]),
       Object.entries(titles),
     )
   })

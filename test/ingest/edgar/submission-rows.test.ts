@@ -1,11 +1,11 @@
 /** Rows of news, registrations and screener from recorded submissions, with expectations written by hand. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { submissionsPageUrl, submissionsUrl, xmlDocumentUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { buildFilingXmlUrl, buildSubmissionsPageUrl, buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
-import { decodeSubmissions, decodeSubmissionsPage, type Filing } from "../../../src/ingest/edgar/Submissions.ts"
+import { decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "../../../src/ingest/edgar/Submissions.ts"
 import { ciks, filingsOf, imunonPage, issuerOf, readRecording, submissionsOf, submissionsText } from "./Recordings.ts"
 
 const newsOf = (cik: string, accession: string) =>
@@ -197,7 +197,7 @@ describe("A registration", () => {
     }
   })
 
-  const base: Filing = {
+  const base: EdgarFiling = {
     accession: "0000000001-26-000001",
     form: "S-1",
     filingDate: "2026-01-05",
@@ -210,13 +210,13 @@ describe("A registration", () => {
     size: 1,
     source: "https://data.sec.gov/submissions/CIK0000749647.json#0000000001-26-000001",
   }
-  const later = (form: string, day: string): Filing => ({
+  const later = (form: string, day: string): EdgarFiling => ({
     ...base,
     form,
     filingDate: day,
     accession: `0000000001-26-0000${day.slice(8)}`,
   })
-  const makeRow = (...filings: ReadonlyArray<Filing>) => registrationsOf(ciks.imunon, filings)[0]
+  const makeRow = (...filings: ReadonlyArray<EdgarFiling>) => registrationsOf(ciks.imunon, filings)[0]
 
   it("is pending without a notice, and pending again after its withdrawal was withdrawn (RW WD)", () => {
     assert.strictEqual(makeRow(base)?.["headline"], "S-1 of Imunon, Inc.: pending")
@@ -302,7 +302,7 @@ describe("Submissions", () => {
       { name: imunonPage, filingFrom: "1996-08-07", filingTo: "2010-07-24" },
     ])
     assert.strictEqual(submissionsOf(ciks.fannieMae).pages.length, 3)
-    const url = submissionsPageUrl(imunonPage)
+    const url = buildSubmissionsPageUrl(imunonPage)
     const page = Result.getOrThrow(decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), url))
     assert.strictEqual(page.length, 395)
     assert.strictEqual(page.filter(({ primaryDocument }) => primaryDocument === "").length, 47)
@@ -312,13 +312,13 @@ describe("Submissions", () => {
     const filing = filingsOf(ciks.imunon).find(({ form }) => form === "3")
     assert.strictEqual(filing?.primaryDocument, "xslF345X02/rdgdoc.xml")
     assert.strictEqual(
-      xmlDocumentUrl(ciks.imunon, filing?.accession ?? "", filing?.primaryDocument ?? ""),
+      buildFilingXmlUrl(ciks.imunon, filing?.accession ?? "", filing?.primaryDocument ?? ""),
       "https://www.sec.gov/Archives/edgar/data/749647/000143774926001546/rdgdoc.xml",
     )
   })
 
   const text = submissionsText(ciks.siemensEnergy)
-  const url = submissionsUrl(ciks.siemensEnergy)
+  const url = buildSubmissionsUrl(ciks.siemensEnergy)
   const reject = (changed: string) => {
     assert.notStrictEqual(changed, text)
     const result = decodeSubmissions(changed, url)

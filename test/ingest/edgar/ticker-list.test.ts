@@ -3,13 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import {
   decodeTickerList,
-  findTickerChanges,
-  groupIssuers,
-  isShrunk,
+  groupTickersByIssuer,
+  inferTickerChanges,
+  isTickerListShrunk,
   type ListedTicker,
   type TickerListCopy,
 } from "../../../src/ingest/edgar/TickerList.ts"
-import { tickerListUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { buildTickerListUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { readRecording, tickerListCopies } from "./Recordings.ts"
 
@@ -27,12 +27,12 @@ const makeCopies = (...copies: ReadonlyArray<readonly [number, string]>): Readon
   }))
 
 const findPairs = (copies: ReadonlyArray<TickerListCopy>) =>
-  findTickerChanges(copies).map((row) => [row["old_ticker"], row["new_ticker"], row["effective_date"]])
+  inferTickerChanges(copies).map((row) => [row["old_ticker"], row["new_ticker"], row["effective_date"]])
 
 describe("A ticker list", () => {
   it("has the same rows whether the CIK is a number or text", () => {
     const rows = Result.getOrThrow(
-      decodeTickerList(readRecording("tickers/company_tickers_exchange.2023-05-26.excerpt.json"), tickerListUrl()),
+      decodeTickerList(readRecording("tickers/company_tickers_exchange.2023-05-26.excerpt.json"), buildTickerListUrl()),
     )
     assert.deepStrictEqual(rows[0], { cik: "0000320193", name: "Apple Inc.", ticker: "AAPL", exchange: "Nasdaq" })
     assert.strictEqual(rows.length, 203)
@@ -52,14 +52,14 @@ describe("A ticker list", () => {
       fields: ["ticker", "new", "exchange", "name", "cik"],
       data: [["ABC", 1, null, " A ", 7], ["a b", 1, null, "B", 8]],
     })
-    assert.deepStrictEqual(Result.getOrThrow(decodeTickerList(text, tickerListUrl())), [
+    assert.deepStrictEqual(Result.getOrThrow(decodeTickerList(text, buildTickerListUrl())), [
       { cik: "0000000007", name: "A", ticker: "ABC", exchange: null },
     ])
   })
 
   it("is rejected if it has another format", () => {
     const reject = (text: string) =>
-      Result.match(decodeTickerList(text, tickerListUrl()), {
+      Result.match(decodeTickerList(text, buildTickerListUrl()), {
         onSuccess: () => "accepted",
         onFailure: ({ reason }) => reason,
       })
@@ -78,7 +78,7 @@ describe("A ticker list", () => {
 
   it("groups the symbols of a company, with the first as the primary symbol (pitfall 5)", () => {
     const rows = [makeRow("TWO"), { ...makeRow("XYZ"), cik: "0000000002" }, makeRow("TWO-PC")]
-    assert.deepStrictEqual(groupIssuers(rows).get(cik), {
+    assert.deepStrictEqual(groupTickersByIssuer(rows).get(cik), {
       cik,
       name: "Company",
       ticker: "TWO",
@@ -88,10 +88,10 @@ describe("A ticker list", () => {
   })
 
   it("has shrunk if it lacks more than 1% of the rows (pitfall 2)", () => {
-    assert.isTrue(isShrunk({ length: 10_418 }, { length: 9_304 }))
-    assert.isFalse(isShrunk({ length: 10_000 }, { length: 9_900 }))
-    assert.isTrue(isShrunk({ length: 10_000 }, { length: 9_899 }))
-    assert.isFalse(isShrunk({ length: 10_000 }, { length: 12_000 }))
+    assert.isTrue(isTickerListShrunk({ length: 10_418 }, { length: 9_304 }))
+    assert.isFalse(isTickerListShrunk({ length: 10_000 }, { length: 9_900 }))
+    assert.isTrue(isTickerListShrunk({ length: 10_000 }, { length: 9_899 }))
+    assert.isFalse(isTickerListShrunk({ length: 10_000 }, { length: 12_000 }))
   })
 })
 
@@ -104,14 +104,14 @@ describe("Copies of the ticker list", () => {
       "2026-06-15",
       "2026-06-17",
     ])
-    assert.deepStrictEqual(findTickerChanges(tickerListCopies()), [])
+    assert.deepStrictEqual(inferTickerChanges(tickerListCopies()), [])
   })
 
   it("suggest the rename, and nothing else, once the new state has lasted for a week (pitfalls 2 and 3)", () => {
     const copies = tickerListCopies()
     const { rows = [] } = copies.at(-1) ?? {}
     const later = ["2026-06-19", "2026-06-24", "2026-06-30"].map((day) => ({ day, rows }))
-    assert.deepStrictEqual(findTickerChanges([...copies, ...later]), [{
+    assert.deepStrictEqual(inferTickerChanges([...copies, ...later]), [{
       old_ticker: "IAC",
       new_ticker: "PPLI",
       effective_date: "2026-06-17",
@@ -125,8 +125,8 @@ describe("Copies of the ticker list", () => {
       ],
     }])
     assert.deepStrictEqual(
-      findTickerChanges([...later, ...copies].toReversed()),
-      findTickerChanges([...copies, ...later]),
+      inferTickerChanges([...later, ...copies].toReversed()),
+      inferTickerChanges([...copies, ...later]),
     )
   })
 
@@ -187,7 +187,7 @@ describe("Copies of the ticker list", () => {
   it("suggest no change from one company to another, and none if a company disappears (pitfall 4)", () => {
     const other = (ticker: string) => [{ ...makeRow(ticker), cik: "0000000002" }]
     const copies = [0, 1, 5, 9].map((day) => ({ day: dayOf(day), rows: day === 0 ? [makeRow("FB")] : other("META") }))
-    assert.deepStrictEqual(findTickerChanges(copies), [])
+    assert.deepStrictEqual(inferTickerChanges(copies), [])
   })
 })
 
