@@ -195,7 +195,7 @@ export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.se
 export class NodeRequestListener extends Context.Service<
   NodeRequestListener,
   (request: IncomingMessage, response: ServerResponse) => void
->()("tickerline/RequestListener") {
+>()("tickerline/NodeRequestListener") {
   static readonly layer = Layer.effect(
     NodeRequestListener,
     Effect.gen(function* () {

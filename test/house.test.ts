@@ -77,7 +77,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   rules: ["rows", "http/RequestContext.ts"],
   rows: ["rules"],
   observability: ["rules", "http/RequestContext.ts"],
-  db: ["observability", "rows/RowRecord.ts", "rules/Errors.ts", "http/RequestContext.ts"],
+  db: ["observability", "rows/BinaryRecord.ts", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
   history: [
     "accounts",

@@ -1,7 +1,7 @@
 /** The commands `announce` and `announcements`: queue emails about changelog entries, and show their progress. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { migratedDatabaseClientLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"

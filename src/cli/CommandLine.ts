@@ -9,7 +9,7 @@ import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { serverDatabaseClientLayer } from "../db/Connection.ts"
+import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
 import { traceExporterLayer } from "../observability/Tracing.ts"

@@ -1,7 +1,7 @@
 /** The commands `migrate` and `grant`: apply migrations, and grant a role the privileges that the service needs. */
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/Connection.ts"
+import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
 import { grantServiceRolePermissions } from "../db/migrations/ServiceRole.ts"
 import { makeCommandExample } from "./CommandParts.ts"

@@ -1,7 +1,7 @@
 /** The commands `load` and `datasets`: load files into datasets, and describe the columns of a dataset. */
 import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
-import { migratedDatabaseClientLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { describeDatasetFormat } from "../load/DatasetDescription.ts"
 import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"

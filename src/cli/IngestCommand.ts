@@ -1,7 +1,7 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
 import { Console, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
-import { migratedDatabaseClientLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import {
   getDefaultIngestStartDate,

@@ -1,7 +1,7 @@
 /** The `lineage` command: lists estimated ticker changes with their evidence, and confirms or rejects them. */
 import { Console, Effect, Layer, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { migratedDatabaseClientLayer } from "../db/Connection.ts"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { Database } from "../db/Database.ts"
 import type { LineageConflict, TickerChangeEvent } from "../lineage/Lineage.ts"
 import * as Review from "../lineage/LineageReview.ts"

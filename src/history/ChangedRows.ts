@@ -10,7 +10,7 @@ import { type LoadableDataset, loadableDatasets } from "../load/Datasets.ts"
 import { booleanColumn, nullableColumn, optInColumns, textColumn } from "../rows/Columns.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
-import { BinaryRecord } from "../rows/RowRecord.ts"
+import { BinaryRecord } from "../rows/BinaryRecord.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import type { ChangeKind } from "../v1/changes/Api.ts"
 

@@ -22,7 +22,7 @@ const TableShape = Schema.Struct({
 type TableShape = typeof TableShape.Type
 
 /** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
-export const MaxSortedPastRows = Context.Reference<number>("tickerline/history/MaxSortedRows", {
+export const MaxSortedPastRows = Context.Reference<number>("tickerline/history/MaxSortedPastRows", {
   defaultValue: () => 20_000,
 })
 

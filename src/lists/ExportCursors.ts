@@ -16,7 +16,7 @@ import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import { type BinaryRecord, toBinaryRecords } from "../rows/RowRecord.ts"
+import { type BinaryRecord, toBinaryRecords } from "../rows/BinaryRecord.ts"
 
 /** Maximum number of concurrent exports. */
 export const MaxConcurrentExportsConfig = Config.schema(

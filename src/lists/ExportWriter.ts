@@ -2,7 +2,7 @@
 import type { ExportFormat } from "../rows/ListFormats.ts"
 import { makeParquetWriter } from "./ParquetWriter.ts"
 import { makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { BinaryRecord } from "../rows/RowRecord.ts"
+import type { BinaryRecord } from "../rows/BinaryRecord.ts"
 
 export interface ExportChunk {
   /** Empty if the bytes that were encoded are still buffered. */

@@ -11,7 +11,7 @@ import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../rows/RowEncoder.ts"
-import { type BinaryRecord, toBinaryRecords } from "../rows/RowRecord.ts"
+import { type BinaryRecord, toBinaryRecords } from "../rows/BinaryRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
 import {

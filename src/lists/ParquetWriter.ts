@@ -27,7 +27,7 @@ import {
   type RowModels,
   toRowModelArray,
 } from "../rows/RowEncoder.ts"
-import { type BinaryRecord, readInt32 } from "../rows/RowRecord.ts"
+import { type BinaryRecord, readInt32 } from "../rows/BinaryRecord.ts"
 
 /** Limits of a row group. It ends after the first fetch that reaches one of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]

@@ -94,7 +94,8 @@ const readCsv = <R>(
   Stream.suspend(() => {
     let header: ReadonlyArray<string> | undefined
     let isHeaderWrong = false
-    // Lines are counted here, because the decoder does not report them (docs/decisions/0041-csv-and-ndjson.md).
+    // Lines are counted here, because the decoder does not report them.
+    // docs/decisions/0041-load-decodes-csv-with-effect.md
     let nextLine = 1
     const parseRecord = (record: ReadonlyArray<string>): ReadonlyArray<ParsedFileRow> => {
       const line = nextLine

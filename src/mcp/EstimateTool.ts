@@ -1,7 +1,7 @@
 /** The tool `estimate`: what a request would cost (D28, estimates), from `/estimate`. */
 import { Effect, Schema } from "effect"
 import { CostEstimate } from "../catalogue/Api.ts"
-import { InternalApiClient } from "./ApiRequests.ts"
+import { InternalApiClient } from "./InternalApiClient.ts"
 import {
   addDefaultParameters,
   encodeToolParameterValues,

@@ -11,7 +11,7 @@ import { maxRequestBodyBytes, protocolErrorMessages } from "../http/ProtocolErro
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { mcpPath } from "../http/RequestTarget.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
-import { InternalApiClient } from "./ApiRequests.ts"
+import { InternalApiClient } from "./InternalApiClient.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { findInitializedProtocolVersion, SessionlessMcpServer } from "./SessionlessServer.ts"
 import { mcpRegistrationsLayer } from "./Tools.ts"
@@ -80,7 +80,7 @@ const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) 
  */
 const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
-  const { answerRequest: answer } = yield* SessionlessMcpServer
+  const { answerRequest } = yield* SessionlessMcpServer
   const origins = yield* allowedOrigins
 
   return (httpApp) =>
@@ -105,7 +105,7 @@ const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(fu
       }
       const { id, method, params } = message.success
       if (id === undefined) return HttpServerResponse.empty({ status: 202 })
-      const reply = yield* Effect.provideService(answer({ id, method, params }, version), McpCaller, caller)
+      const reply = yield* Effect.provideService(answerRequest({ id, method, params }, version), McpCaller, caller)
       return HttpServerResponse.jsonUnsafe(reply)
     })
 }))

@@ -3,7 +3,7 @@ import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effec
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
-import { InternalApiClient, type InternalApiResponse } from "./ApiRequests.ts"
+import { InternalApiClient, type InternalApiResponse } from "./InternalApiClient.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { findQueryableEndpoint, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"

@@ -64,7 +64,7 @@ type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
   /** Returns the JSON-RPC response to a request of the given version. */
   readonly answerRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
-}>()("tickerline/mcp/SessionlessServer") {
+}>()("tickerline/mcp/SessionlessMcpServer") {
   static readonly layer = (
     server: { readonly name: string; readonly version: string; readonly instructions: string },
   ) =>
@@ -125,7 +125,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
             return Effect.andThen(write(id, { _tag: "Eof" }), Queue.offer(disconnects, id))
           })
 
-        const answer = (request: JsonRpcRequest, version: string) =>
+        const answerRequest = (request: JsonRpcRequest, version: string) =>
           Effect.suspend(() => {
             const id = lastId += 1
             const isInitialization = request.method === "initialize"
@@ -136,7 +136,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
               Effect.ensuring(close(id)),
             )
           })
-        return SessionlessMcpServer.of({ answerRequest: answer })
+        return SessionlessMcpServer.of({ answerRequest })
       }),
     )
 }

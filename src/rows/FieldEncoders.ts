@@ -16,7 +16,7 @@ import {
   textListParquetField,
   textParquetField,
 } from "./ParquetFields.ts"
-import { readInt16, readInt32 } from "./RowRecord.ts"
+import { readInt16, readInt32 } from "./BinaryRecord.ts"
 
 /** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
 export const unsupportedField = -1

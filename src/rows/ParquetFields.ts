@@ -1,7 +1,7 @@
 /** Parquet types of columns, and readers from PostgreSQL's binary format: docs/decisions/0108-parquet-exports.md. */
 import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
-import { readInt16, readInt32 } from "./RowRecord.ts"
+import { readInt16, readInt32 } from "./BinaryRecord.ts"
 
 /** A value as hyparquet-writer expects it: text as UTF-8, decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>

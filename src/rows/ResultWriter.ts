@@ -11,7 +11,7 @@ import {
   type RowModels,
   type RowWriter,
 } from "./RowEncoder.ts"
-import type { BinaryRecord } from "./RowRecord.ts"
+import type { BinaryRecord } from "./BinaryRecord.ts"
 
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
 export type ResultRows = Array.NonEmptyReadonlyArray<BinaryRecord>

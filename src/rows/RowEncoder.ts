@@ -7,7 +7,7 @@ import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
 import { type FieldEncoder, invalidField, reservedFieldBytes, unsupportedField } from "./FieldEncoders.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
-import { type BinaryRecord, fieldHeaderBytes, readInt32, recordHeaderBytes } from "./RowRecord.ts"
+import { type BinaryRecord, fieldHeaderBytes, readInt32, recordHeaderBytes } from "./BinaryRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
 

@@ -27,7 +27,7 @@ export class DeprecationAnnotation
 
 /** The deprecation of API version 1; `None` while the version is current (D26). */
 export const ApiVersionDeprecation = Context.Reference<Option.Option<Deprecation>>(
-  "tickerline/rules/VersionDeprecation",
+  "tickerline/rules/ApiVersionDeprecation",
   { defaultValue: Option.none },
 )
 

@@ -37,7 +37,7 @@ export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEn
 /**
  * The tables that the endpoint reads. Its cached results expire when one of them changes. `/v1/datasets` lists them.
  */
-export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>("tickerline/rules/EndpointTables", {
+export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>("tickerline/rules/TablesReadByEndpoint", {
   defaultValue: () => [],
 })
 

@@ -9,7 +9,7 @@ import {
   type ResultEncoder,
   writeJsonResults,
 } from "../rows/ResultWriter.ts"
-import type { BinaryRecord } from "../rows/RowRecord.ts"
+import type { BinaryRecord } from "../rows/BinaryRecord.ts"
 import { redactApiKeys } from "./Errors.ts"
 
 /**

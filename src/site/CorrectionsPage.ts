@@ -19,7 +19,10 @@ other values under the same key. Programs can request the same from
 and after it, and the names of the changed fields (<a href="${getPagePath("changes")}">Keep a copy up to date</a>).</p>
 `
 
-/** The page without counts, for the navigation and the search index. The site serves `makeCorrectionsPageWithCounts` instead. */
+/**
+ * The page without counts, for the navigation and the search index. The site serves the page of
+ * `makeCorrectionsPageWithCounts` instead.
+ */
 export const correctionsPageWithoutCounts: SitePage = {
   path,
   title: "Corrections",

@@ -13,7 +13,7 @@ import { documentedEndpoints, getParameterNames, makeRequiredQuery } from "../su
 import { formatContentDigest } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
-import { beginTransaction } from "../support/OpenTransactions.ts"
+import { beginTransaction } from "../support/HeldTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"

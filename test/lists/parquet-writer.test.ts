@@ -26,7 +26,7 @@ import {
   type RowModel,
   type RowModels,
 } from "../../src/rows/RowEncoder.ts"
-import { type BinaryRecord, toBinaryRecords } from "../../src/rows/RowRecord.ts"
+import { type BinaryRecord, toBinaryRecords } from "../../src/rows/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"

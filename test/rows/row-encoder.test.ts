@@ -30,8 +30,8 @@ import {
   makeGroupResultEncoder,
   makeSingleRowResultEncoder,
 } from "../../src/rows/ResultWriter.ts"
-import type { BinaryRecord } from "../../src/rows/RowRecord.ts"
-import { toBinaryRecords } from "../../src/rows/RowRecord.ts"
+import type { BinaryRecord } from "../../src/rows/BinaryRecord.ts"
+import { toBinaryRecords } from "../../src/rows/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { encodeListPage } from "../../src/rules/Paging.ts"
 import { ApiKeyRow } from "../../src/v1/account/Api.ts"

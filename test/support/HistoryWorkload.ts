@@ -26,11 +26,11 @@ import {
   type WrittenTransaction,
 } from "./HistoryChecker.ts"
 import { openEventStream } from "./EventStreams.ts"
-import * as HistoryTables from "./HistoryTables.ts"
+import * as HistoryTables from "./RandomHistoryWrites.ts"
 import { combinedOutput, endProcess, type RunningProcess, startCommandProcess } from "./Processes.ts"
 import { makeRandomChooser, type RandomChooser } from "./RandomChoices.ts"
 import { requestOverWire, startServiceProcess, type WireResponse } from "./ServiceInstances.ts"
-import { queryServer } from "./StandbyPair.ts"
+import { queryServer } from "./TwoStandbys.ts"
 import { makeStandbyOf } from "./SynchronousStandby.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 

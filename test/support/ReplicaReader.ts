@@ -2,7 +2,7 @@
 import { Effect, Metric, Schedule } from "effect"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
-import { StandbyPair } from "./StandbyPair.ts"
+import { StandbyPair } from "./TwoStandbys.ts"
 
 export const repeatUntilTrue = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("60 seconds"))

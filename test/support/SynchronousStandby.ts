@@ -5,7 +5,7 @@ import { closeSync, openSync, writeFileSync } from "node:fs"
 import { launchDetachedProcess } from "../../src/db/embedded/ChildProcess.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { DedicatedPostgres, makeServerControls, type PostgresServer } from "./DedicatedPostgres.ts"
-import { queryServer } from "./StandbyPair.ts"
+import { queryServer } from "./TwoStandbys.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 
 /** Name of the standby in `synchronous_standby_names`. */

@@ -133,7 +133,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
             markWritten()
             refusalBatch = undefined
             const requests = batch.reduce(
-              (sum, { countsBefore: from, countsAfter: to }) => sum + to.requests - from.requests,
+              (sum, { countsAfter, countsBefore }) => sum + countsAfter.requests - countsBefore.requests,
               0,
             )
             return Metric.update(rowsWrittenTotal, requests)

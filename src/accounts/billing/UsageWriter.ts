@@ -161,7 +161,7 @@ export const makeThrottledCountWriter = Effect.gen(function* () {
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     const floats = (get: (count: ThrottledRequestCount) => number) => makeArrayParameter(batch.map(get), OID.float8)
     const texts = (get: (count: ThrottledRequestCount) => string | null) => makeArrayParameter(batch.map(get), OID.text)
-    // Updates an existing row only if its count is still `from`, so that sending the same batch again changes nothing.
+    // Updates a row only if its count is still `countsBefore`, so that sending the same batch again changes nothing.
     return sql`
       with sent as materialized (
         select * from unnest(
@@ -171,11 +171,11 @@ export const makeThrottledCountWriter = Effect.gen(function* () {
           ${texts(({ row }) => row.request_id)}, ${texts(({ row }) => row.endpoint)},
           ${floats(({ row }) => row.status_code)}::smallint[], ${floats(({ row }) => row.duration_ms)}::integer[],
           ${makeArrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)}, ${texts(({ row }) => row.via)},
-          ${floats(({ countsBefore: from }) => from.requests)}::bigint[], ${
-      floats(({ countsBefore: from }) => from.bytes)
+          ${floats(({ countsBefore }) => countsBefore.requests)}::bigint[], ${
+      floats(({ countsBefore }) => countsBefore.bytes)
     }::bigint[],
-          ${floats(({ countsAfter: to }) => to.requests)}::bigint[], ${
-      floats(({ countsAfter: to }) => to.bytes)
+          ${floats(({ countsAfter }) => countsAfter.requests)}::bigint[], ${
+      floats(({ countsAfter }) => countsAfter.bytes)
     }::bigint[]
         ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
           deprecated, via, requests_before, bytes_before, requests_after, bytes_after)

@@ -14,7 +14,7 @@ const shareTtlMillis = 500
 const emptyBucketPollMillis = 100
 
 /** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
-export const TokenBucketStoreTimeouts = Context.Reference("tickerline/accounts/TokenStoreTimeouts", {
+export const TokenBucketStoreTimeouts = Context.Reference("tickerline/accounts/TokenBucketStoreTimeouts", {
   defaultValue: () => ({
     query: Duration.seconds(1),
     /** Time limit for a request to get its token, including connection attempts that hang. */

@@ -1,6 +1,6 @@
 /**
  * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
- * docs/decisions/0021-socket-registry.md explains why it is not Effect's `CircuitBreaker`.
+ * docs/decisions/0021-database-socket-registry.md explains why it is not Effect's `CircuitBreaker`.
  */
 import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"

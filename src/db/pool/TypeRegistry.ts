@@ -1,7 +1,7 @@
 /** The driver's type registry, except that `row(…)` stays in PostgreSQL's binary format, for `rows/RowEncoder.ts`. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
-import { BinaryRecord } from "../../rows/RowRecord.ts"
+import { BinaryRecord } from "../../rows/BinaryRecord.ts"
 
 /** OID of PostgreSQL's type `record`. */
 const recordType = 2249

@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
-import { EdgarRateLimiter } from "./FairAccess.ts"
+import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 
 /** Whether the text can be a header value and contains an email address, as the SEC requires. */
 export const isUserAgentWithEmail = (text: string) =>

@@ -13,7 +13,7 @@ import {
   type Scope,
 } from "effect"
 import { SqlClient } from "effect/sql"
-import { withDirectConnection } from "../../db/Connection.ts"
+import { withDirectConnection } from "../../db/ConnectionLayers.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
-import type { BinaryRecord } from "../../rows/RowRecord.ts"
+import type { BinaryRecord } from "../../rows/BinaryRecord.ts"
 import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } from "./Api.ts"
 
 const columns = getColumnNames(FloatOutstanding)

@@ -5,7 +5,7 @@ import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { rowOutputBuffer } from "../../rows/OutputBuffer.ts"
 import type { OptInColumn } from "../../rows/Columns.ts"
 import { addOptInColumns, getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
-import type { BinaryRecord } from "../../rows/RowRecord.ts"
+import type { BinaryRecord } from "../../rows/BinaryRecord.ts"
 import { makeGroupResultEncoder, type ResultRows } from "../../rows/ResultWriter.ts"
 import {
   Owner,

@@ -104,7 +104,8 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
     .annotateMerge(
       describeEndpoint(
         "Registrations",
-        "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
+        "Registration statements under which companies can sell shares, and what they have raised, newest filing " +
+          "first.",
       ),
     ),
 ).annotateMerge(describeEndpointGroup("Registrations", "Registrations of shares for sale.")) {}

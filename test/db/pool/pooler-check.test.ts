@@ -2,7 +2,7 @@
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
-import * as Connection from "../../../src/db/Connection.ts"
+import * as Connection from "../../../src/db/ConnectionLayers.ts"
 import { summarizeError } from "../../../src/cli/ErrorReport.ts"
 import * as PgBouncer from "../../support/PgBouncer.ts"
 import {

@@ -33,7 +33,7 @@ import { DedicatedPostgres, sampleDedicatedLayer } from "../../support/Dedicated
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Replicated from "../../support/ReplicaReader.ts"
 import * as Service from "../../support/Service.ts"
-import { type Standby, StandbyPair } from "../../support/StandbyPair.ts"
+import { type Standby, StandbyPair } from "../../support/TwoStandbys.ts"
 import * as SteadyClients from "../../support/SteadyClients.ts"
 
 // @module-tag slow

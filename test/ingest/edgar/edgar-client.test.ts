@@ -4,7 +4,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
 import { EdgarClient, edgarRetrySchedule, isUserAgentWithEmail } from "../../../src/ingest/edgar/EdgarClient.ts"
-import { EdgarRateLimiter } from "../../../src/ingest/edgar/FairAccess.ts"
+import { EdgarRateLimiter } from "../../../src/ingest/edgar/EdgarRateLimiter.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
 

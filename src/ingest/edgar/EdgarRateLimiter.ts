@@ -82,6 +82,6 @@ export class EdgarRateLimiter extends Context.Service<EdgarRateLimiter, {
   readonly acquire: Effect.Effect<void, SqlError.SqlError>
   /** Pauses the requests of all processes for ten minutes. */
   readonly pause: Effect.Effect<void, SqlError.SqlError>
-}>()("tickerline/ingest/FairAccess") {
+}>()("tickerline/ingest/EdgarRateLimiter") {
   static readonly layer = Layer.effect(EdgarRateLimiter, makeFairAccess)
 }

@@ -15,7 +15,7 @@ const Step = Schema.Union([
 
 const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200)))
 
-/** Models the table in memory. Like the SQL statement, changes a row only if its count is still `from`. */
+/** Models the table in memory. Like the SQL statement, changes a row only if its count is still `countsBefore`. */
 const makeTable = () => {
   const rows = new Map<string, ThrottledRequestCount>()
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
