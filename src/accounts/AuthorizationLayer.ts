@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
-import { type EndlessStream, RequestContext, type StreamedExport } from "../http/RequestContext.ts"
+import { RequestContext, type StreamedExport, type StreamUsageRecorder } from "../http/RequestContext.ts"
 import { AuthorizationMiddleware } from "./Authorization.ts"
 import { canKeyAccessPath, CurrentAccount, hasRemainingCredit } from "./keys/Authentication.ts"
 import type { DatabasePoolTimeout } from "../rules/Errors.ts"
@@ -92,7 +92,7 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
     }
 
     /** Records an endless stream in installments, whose costs add up to the cost of all bytes sent. */
-    const recordInstallments = (stream: EndlessStream) => {
+    const recordInstallments = (stream: StreamUsageRecorder) => {
       const { price } = context.response
       stream.recordUsage = ({ from, startedAt, to }) => {
         const cost = computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)

@@ -235,7 +235,7 @@ const malformedStatuses = new Set([408, 413, 431])
 /** Statuses of responses that are sent before the key is checked. */
 const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
 
-/** Statuses of responses that are sent before or after the key is checked. */
+/** Statuses that occur both before the key is checked and afterwards. */
 const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
 
 const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined

@@ -6,17 +6,17 @@ import { describeDatasetFormat } from "../load/DatasetDescription.ts"
 import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadDatasetFile, type LoadResult, type LoadTask } from "../load/Load.ts"
-import type { MergeCounts } from "../load/LoadingTable.ts"
+import type { MergedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, makeUsageError } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
-const formatMerge = ({ added, unchanged, updated }: MergeCounts, isCheck: boolean) =>
+const formatMerge = ({ added, unchanged, updated }: MergedRowCounts, isCheck: boolean) =>
   isCheck
     ? `would be merged (${added} added, ${updated} updated, ${unchanged} unchanged); nothing was loaded`
     : `merged: ${added} added, ${updated} updated, ${unchanged} unchanged`
 
-const formatOutcome = (merged: MergeCounts | undefined, isCheck: boolean) => {
+const formatOutcome = (merged: MergedRowCounts | undefined, isCheck: boolean) => {
   if (merged !== undefined) return formatMerge(merged, isCheck)
   return isCheck ? "valid; nothing was loaded" : "loaded"
 }
@@ -121,7 +121,7 @@ export const loadCommand = Command.make(
       Flag.withDescription("Load every file in this folder that is named after a table"),
       Flag.optional,
     ),
-    append: makeBooleanFlag("append", "Keep the existing rows: add new rows, and update rows with the same key"),
+    append: makeBooleanFlag("append", "Do not replace the table: add new rows, and update rows with the same key"),
     keepOmitted: makeBooleanFlag(
       "keep-omitted",
       "With --append: existing rows keep their values in columns that the file omits",

@@ -152,7 +152,7 @@ export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
       yield* Effect.scoped(forwardMessages(baseUrl, key))
     }),
   ).pipe(
-    Command.withDescription("Connect an MCP client on standard input and output with a service"),
+    Command.withDescription("Connect an MCP client, through standard input and output, to a service"),
     Command.withExamples([
       makeExampleWithoutNpmOutput(
         "mcp --url https://api.example.com --key-file key",

@@ -28,7 +28,7 @@ export interface ChangeFeedFilter {
 
 /** Position of a change in the order of the feed. (`ChangeFeedStart` is the position that a client requests.) */
 export interface ChangeFeedPosition {
-  /** Microseconds since 1970, which no two transactions share. */
+  /** Microseconds since 1970, different for each transaction. */
   readonly recordedAt: number
   /** Position within the transaction; `Infinity` means after the transaction's last change. */
   readonly position: number
@@ -144,7 +144,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
    * known change.
    */
   readonly readPage: ReadPage<ChangeFeedEntry>
-  /** Like `readPage`, but returns for each correction its delay and the changed columns instead of the rows. */
+  /** Like `readPage`, but returns each correction's delay and changed columns instead of its rows. */
   readonly summarizePage: ReadPage<RowChangeSummary>
 }>()("tickerline/history/ChangeFeed") {
   static readonly layer = Layer.effect(

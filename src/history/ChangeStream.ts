@@ -27,7 +27,7 @@ import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makeAccountsByKeyReader } from "../accounts/keys/KeyLookup.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
-import { type EndlessStream, RequestContext, type StreamedAmount } from "../http/RequestContext.ts"
+import { RequestContext, type StreamedAmount, type StreamUsageRecorder } from "../http/RequestContext.ts"
 import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
@@ -136,7 +136,7 @@ interface StreamState extends RecentChangesPosition {
   readonly context: RequestContext
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
-  readonly endless: EndlessStream
+  readonly endless: StreamUsageRecorder
   /** Opened when the stream may have something to send. */
   readonly wake: Latch.Latch
   /** Whether the stream sends the recent changes; otherwise it reads pages of its own. */
@@ -491,7 +491,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const context = yield* RequestContext
         yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
         const page = yield* readOwnPage(place, filter, firstPageChanges)
-        const endless: EndlessStream = { recordUsage: Function.constVoid }
+        const endless: StreamUsageRecorder = { recordUsage: Function.constVoid }
         context.response.endlessStream = endless
         const stream: StreamState = {
           options,

@@ -22,7 +22,7 @@ export interface StreamedAmount {
 }
 
 /** A stream without an end. Its usage is recorded in installments, so that a crash loses little usage. */
-export interface EndlessStream {
+export interface StreamUsageRecorder {
   /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
   recordUsage: (
     installment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
@@ -55,7 +55,7 @@ export interface ResponseBuilder {
   /** Undefined if the response is not an export. */
   streamedExport: StreamedExport | undefined
   /** Undefined if the response is not an endless stream. */
-  endlessStream: EndlessStream | undefined
+  endlessStream: StreamUsageRecorder | undefined
   /** Price of the response in microdollars per gigabyte (D27, billing). */
   price: number
 }

@@ -22,7 +22,7 @@ export interface RequestedSymbol {
 }
 
 export interface ResolvedLineages {
-  /** One per company, in the order of the requests. */
+  /** One per company, in the order of the requested symbols. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
   /**
    * Whether `ticker_changes` is unchanged since the symbols were resolved. The date needs no check, because cached
@@ -124,7 +124,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
 
       const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<RequestedSymbol>) {
         const moment = yield* AsOfTime
-        // The past state of a table changes only if a failover lost transactions.
+        // Past states never change, unless a failover loses transactions. The timeline then has another value.
         const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, moment)

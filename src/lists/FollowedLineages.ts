@@ -15,7 +15,7 @@ interface OwnedInterval extends Interval {
   readonly owner: string
 }
 
-export interface FollowedSymbolInterval extends OwnedInterval {
+export interface FollowedSymbolPeriod extends OwnedInterval {
   /** 0 for the newest periods. All periods of one rank are later than all periods of the next rank. */
   readonly rank: number
 }
@@ -24,9 +24,9 @@ export class FollowedLineages extends Data.Class<{
   /** The entry of `X-Lineage` for each company. */
   readonly names: ReadonlyArray<string>
   /** Sorted by rank. The periods of one symbol do not overlap. */
-  readonly periods: ReadonlyArray<FollowedSymbolInterval>
+  readonly periods: ReadonlyArray<FollowedSymbolPeriod>
   /** The days on which none of the companies used the symbol. Rows of these days are omitted, but counted. */
-  readonly gaps: ReadonlyArray<FollowedSymbolInterval>
+  readonly gaps: ReadonlyArray<FollowedSymbolPeriod>
 }> {
   /** Keys of the query cache contain only the names, because they are short and determine the periods and the gaps. */
   toJSON() {
@@ -74,7 +74,7 @@ const findGaps = (ticker: string, periods: ReadonlyArray<Interval>): ReadonlyArr
 }
 
 /** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin gets the next rank. */
-const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedSymbolInterval> => {
+const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedSymbolPeriod> => {
   let rank = 0
   let earliest: string | undefined
   return periods.toSorted((left, right) => left.until > right.until ? -1 : 1).map((period) => {

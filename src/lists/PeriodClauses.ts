@@ -1,6 +1,6 @@
 /**
  * SQL for lists that follow lineages. The statement reads each symbol's periods separately, through the index on symbol
- * and date, and no more rows of each than the page needs: docs/decisions/0091-followed-lineages.md.
+ * and date, and reads no more rows of each than the page needs: docs/decisions/0091-followed-lineages.md.
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -8,7 +8,7 @@ import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { postgresTypeIds } from "../rows/FieldEncoders.ts"
 import type { RowDateColumn } from "../rows/RowEncoder.ts"
 import type { ListStatementParameter } from "./Conditions.ts"
-import type { FollowedSymbolInterval } from "./FollowedLineages.ts"
+import type { FollowedSymbolPeriod } from "./FollowedLineages.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
 export interface SymbolPeriodClauses {
@@ -18,7 +18,7 @@ export interface SymbolPeriodClauses {
   readonly from: Statement.Fragment
   /** The condition that a row belongs to the period. */
   readonly where: Statement.Fragment
-  /** Builds `where` for a statement with this order, so that PostgreSQL uses the index on symbol and order. */
+  /** Like `where`, but if `order` is not the date, PostgreSQL does not use the index on the date. */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
   /** Order and limit of the rows of one period. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
@@ -53,8 +53,8 @@ const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): Dat
   return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
 }
 
-const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolInterval>) => {
-  const toArray = (name: keyof FollowedSymbolInterval, type: number) =>
+const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolPeriod>) => {
+  const toArray = (name: keyof FollowedSymbolPeriod, type: number) =>
     makeArrayParameter(intervals.map((interval) => interval[name]), type)
   return {
     owner: toArray("owner", OID.text),
@@ -76,11 +76,11 @@ export interface SymbolPeriodClauseOptions {
 
 export const makeSymbolPeriodClauses = (
   sql: SqlClient.SqlClient,
-  intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolInterval>>,
+  intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolPeriod>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
   // Each array is in a subquery. Otherwise PostgreSQL would plan every execution for the number of intervals.
-  const array = (name: keyof FollowedSymbolInterval, type: string) =>
+  const array = (name: keyof FollowedSymbolPeriod, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
   /** Whether the list has the newest rows first, so that the rows of a period precede those of the next rank. */
   const isSortedByDate = (order: Statement.Fragment) => {

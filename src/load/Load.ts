@@ -21,7 +21,7 @@ import {
   type LoadableColumn,
   lockTableAgainstWriters,
   makeRowInserter,
-  type MergeCounts,
+  type MergedRowCounts,
   mergeStagedRows,
   readLoadableColumns,
   validateConstraints,
@@ -66,7 +66,7 @@ interface RowCounts {
 export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
   /** Present after an append. */
-  readonly merged?: MergeCounts
+  readonly merged?: MergedRowCounts
   /** Describes loaded rows that `/v1/ticker-changes` cannot reach. */
   readonly warning: string | undefined
 }
@@ -164,7 +164,7 @@ const fillTable = Effect.fnUntraced(
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
 /** Fails the transaction of a merge that changed no row, so that the dataset keeps its version (D17, caching). */
-class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergeCounts }> {}
+class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergedRowCounts }> {}
 
 const startNextStep = (name: string) =>
   Effect.map(OperationProgress, (progress) => {

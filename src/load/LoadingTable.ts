@@ -4,7 +4,6 @@
  */
 import { Array, Console, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { formatLoadLockName } from "../db/AdvisoryLocks.ts"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import type { LoadableDataset } from "./Datasets.ts"
 import type { RowCells } from "./FileReader.ts"
@@ -32,6 +31,9 @@ export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
     order by attnum
   `
 })
+
+/** Returns the name of the advisory lock that a load of the table holds, so that a second load of it waits. */
+export const formatLoadLockName = (table: string) => `load ${table}`
 
 /** Waits until no other load of the table is running. Disables the session's timeouts, which are meant for reads. */
 export const acquireTableLoadLock = Effect.fnUntraced(function* (table: string) {
@@ -189,7 +191,7 @@ export const makeRowInserter = Effect.fnUntraced(
 )
 
 /** Numbers of rows that `load --append` added, updated and left unchanged. */
-export interface MergeCounts {
+export interface MergedRowCounts {
   readonly added: number
   readonly updated: number
   readonly unchanged: number

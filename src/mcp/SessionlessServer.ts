@@ -1,13 +1,13 @@
 /**
- * Serves the protocol versions that begin with `initialize`, but keeps no sessions: each message gets its own
- * connection, which is initialized, used once and closed. See docs/decisions/0112-mcp-server.md.
+ * Serves the protocol versions in which a client first sends `initialize`, but keeps no sessions: each message gets its
+ * own connection, which is initialized, used once and closed. See docs/decisions/0112-mcp-server.md.
  */
 import { Context, Deferred, Effect, Layer, Option, Predicate, Queue } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
 import { HttpServerRequest } from "effect/http"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 
-/** Protocol versions that begin with `initialize`, newest first. */
+/** Protocol versions in which a client first sends `initialize`, newest first. */
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
 /** The version assumed for a message without one, because clients may omit it after the initialization. */
@@ -100,7 +100,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
         )
         const writeMessage = yield* Deferred.await(ready)
 
-        /** Passes a message to the MCP server, without the HTTP request, for which Effect would start a session. */
+        /** Passes a message to the MCP server. Hides the HTTP request, because Effect would start a session for it. */
         const write = (...message: Parameters<WriteMessage>) =>
           Effect.updateContext(
             writeMessage(...message),

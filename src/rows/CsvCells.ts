@@ -46,7 +46,7 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** Replaces a lone surrogate, which UTF-8 cannot encode. Only lone surrogates and control characters have `\u` here. */
+/** Replaces a lone surrogate, which UTF-8 cannot encode. The JSON escapes only those and control characters as `\u`. */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
 /** Replaces the JSON string in the output with its text. Returns the position after the text. */

@@ -19,10 +19,10 @@ import {
 import { readInt16, readInt32 } from "./BinaryRecord.ts"
 
 /** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
-export const unsupportedField = -1
+export const unsupportedFieldResult = -1
 
 /** Result of an encoder if the value does not match the schema. */
-export const invalidField = -2
+export const invalidFieldResult = -2
 
 /** OIDs of the PostgreSQL types that have an encoder. */
 export const postgresTypeIds = {
@@ -41,7 +41,7 @@ export const reservedFieldBytes = 64
 
 /**
  * Writes a field that is not null as JSON at the position in the output.
- * Returns the position after the JSON, `unsupportedField` or `invalidField`.
+ * Returns the position after the JSON, `unsupportedFieldResult` or `invalidFieldResult`.
  */
 export type FieldWriter = (bytes: Uint8Array, offset: number, size: number, position: number) => number
 
@@ -119,7 +119,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
       rowOutputBuffer.reserve(position, json.size)
       return rowOutputBuffer.writeWords(json, position)
     }
-    return invalidField
+    return invalidFieldResult
   }
   return { type: postgresTypeIds.text, write, parquet: makeLiteralParquetField(words) }
 }
@@ -131,13 +131,13 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
 const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
-  if (dimensions !== 0 && !isList) return unsupportedField
+  if (dimensions !== 0 && !isList) return unsupportedFieldResult
   const first = offset + 20
   const end = offset + size
   rowOutputBuffer.bytes[position++] = openBracket
   for (let at = first; at < end;) {
     const length = readInt32(bytes, at)
-    if (length < 0) return unsupportedField
+    if (length < 0) return unsupportedFieldResult
     if (at > first) rowOutputBuffer.bytes[position++] = comma
     position = writeText(bytes, at + 4, length, position)
     rowOutputBuffer.reserve(position, 4)
@@ -191,7 +191,7 @@ const writeDigits = (value: number, position: number): number => {
 
 const writeInteger: FieldWriter = (bytes, offset, _, position) => {
   const value = readInt64(bytes, offset)
-  if (!Number.isSafeInteger(value)) return unsupportedField
+  if (!Number.isSafeInteger(value)) return unsupportedFieldResult
   if (value < 0) rowOutputBuffer.bytes[position++] = hyphen
   return writeDigits(Math.abs(value), position)
 }
@@ -215,7 +215,7 @@ const writeDecimal: FieldWriter = (bytes, offset, _, position) => {
   const weight = readInt16(bytes, offset + 2)
   const sign = readInt16(bytes, offset + 4)
   const isShort = count <= maxGroups && weight >= -1 && weight < maxGroups
-  if (!isShort || (sign !== positive && sign !== negative)) return unsupportedField
+  if (!isShort || (sign !== positive && sign !== negative)) return unsupportedFieldResult
   const groups = offset + 8
   if (count === 0) return writeFirstGroup(0, position)
   if (sign === negative) rowOutputBuffer.bytes[position++] = hyphen
@@ -298,7 +298,7 @@ const readDay = (bytes: Uint8Array, offset: number) => {
 
 const writeDate: FieldWriter = (bytes, offset, _, position) => {
   const day = readDay(bytes, offset)
-  if (day === undefined) return unsupportedField
+  if (day === undefined) return unsupportedFieldResult
   rowOutputBuffer.bytes[position] = quote
   const end = writeDay(day, position + 1)
   rowOutputBuffer.bytes[end] = quote
@@ -358,7 +358,7 @@ export const makeTimeFieldEncoder = (
     type,
     write: (bytes, offset, _, position) => {
       const time = readPrinted(bytes, offset)
-      return time === undefined ? unsupportedField : writeTime(time, position)
+      return time === undefined ? unsupportedFieldResult : writeTime(time, position)
     },
     parquet: makeInstantParquetField((bytes, offset) => {
       const time = readPrinted(bytes, offset)

@@ -107,10 +107,10 @@ export interface EncodedFileChunk {
   readonly rows: number
 }
 
-/** Encodes the next rows of a file. NDJSON keeps back a group that may continue, unless the rows are the last ones. */
-export type FileChunkWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => EncodedFileChunk
+/** Encodes the next rows of a file. NDJSON holds back the last group, which may continue, unless `isLast` is true. */
+export type FileChunkEncoder = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => EncodedFileChunk
 
-const makeCsvWriter = (encoder: ResultEncoder): FileChunkWriter => {
+const makeCsvWriter = (encoder: ResultEncoder): FileChunkEncoder => {
   const countResults = makeResultCounter(encoder)
   let header = `${byteOrderMark}${encoder.columns.join(",")}${csvNewline}`
   return (rows) => {
@@ -121,7 +121,7 @@ const makeCsvWriter = (encoder: ResultEncoder): FileChunkWriter => {
   }
 }
 
-const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkWriter => {
+const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkEncoder => {
   let pending: ReadonlyArray<BinaryRecord> = []
   return (rows, isLast) => {
     const results = groupRowsIntoResults(encoder, [...pending, ...rows])
@@ -134,5 +134,5 @@ const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkWriter => {
 }
 
 /** Creates a writer for one file. It is stateful, because a group of rows may span two chunks. */
-export const makeCsvOrNdjsonWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileChunkWriter =>
+export const makeCsvOrNdjsonWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileChunkEncoder =>
   format === "csv" ? makeCsvWriter(encoder) : makeNdjsonWriter(encoder)

@@ -5,7 +5,7 @@
 import { Data, Schema, SchemaAST } from "effect"
 import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
-import { type FieldEncoder, invalidField, reservedFieldBytes, unsupportedField } from "./FieldEncoders.ts"
+import { type FieldEncoder, invalidFieldResult, reservedFieldBytes, unsupportedFieldResult } from "./FieldEncoders.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import { type BinaryRecord, fieldHeaderBytes, readInt32, recordHeaderBytes } from "./BinaryRecord.ts"
 
@@ -161,14 +161,14 @@ export const makeSchemaFieldEncoder = (
   return () => JSON.stringify(encode(decode(read())))
 }
 
-/** Writes a column as JSON at the position. Returns the position after it, or `invalidField`. */
+/** Writes a column as JSON at the position. Returns the position after it, or `invalidFieldResult`. */
 type WriteColumn = (position: number) => number
 
 const makeSchemaWriter = (encodeWithSchemas: () => string): WriteColumn => (position) => {
   try {
     return rowOutputBuffer.writeText(encodeWithSchemas(), position)
   } catch {
-    return invalidField
+    return invalidFieldResult
   }
 }
 
@@ -176,7 +176,7 @@ const jsonNull = encodeAsWords("null")
 
 const writeNull: WriteColumn = (position) => rowOutputBuffer.writeWords(jsonNull, position)
 
-const writeInvalid: WriteColumn = () => invalidField
+const writeInvalid: WriteColumn = () => invalidFieldResult
 
 const makeColumnWriter = (
   index: number,
@@ -193,7 +193,7 @@ const makeColumnWriter = (
     const size = fields.sizes[index] ?? -1
     if (size < 0) return writeMissing(position)
     const end = write(fields.bytes, fields.offsets[index] ?? 0, size, position)
-    return end === unsupportedField ? writeWithSchemas(position) : end
+    return end === unsupportedFieldResult ? writeWithSchemas(position) : end
   }
 }
 

@@ -50,7 +50,7 @@ export const PagingParameters = {
 }
 
 /** Makes the parameter `limit` of a list that has a cursor instead of pages. */
-export const makeCursorLimitParameter = (maximum: number, standard: number, description: string) =>
+export const makeLimitParameterForCursors = (maximum: number, standard: number, description: string) =>
   decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
     default: standard,
     description,

@@ -744,7 +744,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.include(String(at(estimate.body, "message")), "is free")
     }))
 
-  it.effect("the estimate of a free endpoint has the size of the response, or the validation errors of the request (D28)", () =>
+  it.effect("the estimate of a free endpoint states the size of the response, or fails with the validation errors of the request (D28)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/openapi.json", "/v1/account/api-keys", "/v1/docs", "/v1/changelog"]) {
         const { text } = yield* send(path)

@@ -108,7 +108,7 @@ const strangeNames = [
   "limit",
 ]
 
-/** Makes functions whose choices depend on the numbers in a list. After its end, they choose the first option. */
+/** Makes functions that take their choices from a list of numbers. Once it is used up, they choose the first option. */
 const makeChooser = (choices: ReadonlyArray<number>) => {
   let position = 0
   const chooseNumber = (below: number) => (choices[position++] ?? 0) % below

@@ -50,7 +50,7 @@ const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
 
-/** SQL for the time of row `n` at -05:00. In daylight time, from 23:00 on, New York has the next date. */
+/** SQL for the time of row `n` at -05:00. During daylight saving time, 23:00 is already the next day in New York. */
 const times = "(array['00:00:00', '23:59:59.999', '12:00:00', '23:30:00', '00:30:00'])[1 + n % 5]"
 
 /** Gives every symbol a row on every day in each table whose rows have a date, and one row in the other tables. */

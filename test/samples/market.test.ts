@@ -149,7 +149,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.notStrictEqual(hashFolder(other.home), hashFolder(home))
     }))
 
-  it.effect("writes one file per dataset, with 20,000 to 40,000 rows in less than 3 MB (samples/README)", () =>
+  it.effect("writes one file per dataset, in total 20,000 to 40,000 rows and less than 3 MB (samples/README)", () =>
     Effect.gen(function* () {
       const { counts, home } = yield* Market
       const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
@@ -462,7 +462,7 @@ layer(Market.layer)("the fictional market", (it) => {
           const gap = gaps.get(`${symbol} ${date}`)
           if (gap === undefined) {
             eveningRuns++
-            // After-hours trading on the evening before a gap.
+            // Without a gap on this day, the row is after-hours trading on the evening before a gap.
             assert.isTrue(gaps.has(`${symbol} ${text(closesOf(symbol)[index + 1], "date")}`))
             continue
           }
@@ -659,7 +659,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("gives warrants, convertibles and owners the date and form of their filing in news (samples/README)", () =>
+  it.effect("gives warrants, convertibles and owners the date and form of their filing in `news` (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))

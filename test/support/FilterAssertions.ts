@@ -46,7 +46,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that allowed values find their rows in any case (D33). Errors for other values must have `messagePart`. */
+/** Asserts that allowed values find their rows, ignoring case (D33). Errors for others must contain `messagePart`. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, refused }: FilterQueries<E, R>,

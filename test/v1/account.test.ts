@@ -302,7 +302,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       }
     }))
 
-  it.effect("an account sees its own keys only (resources: account/api-keys)", () =>
+  it.effect("an account sees only its own keys (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const counts = [1, 4, 2, 11, 3]
       const accounts = counts.map((_, number) => `neighbour ${number}`)

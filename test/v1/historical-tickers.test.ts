@@ -205,7 +205,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }
     }))
 
-  it.effect("the deprecated endpoint works unchanged on all tiers (§3)", () =>
+  it.effect("the deprecated endpoint is available on all tiers (§3)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HALL", "HAL0"))
       yield* ListClients.requestOnAllTiers("/v1/historical-tickers?ticker=HALL")

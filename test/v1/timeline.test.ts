@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
-import { timelineEventEndpoints, timelineEventTypes } from "../../src/v1/timeline/Api.ts"
+import { fullRowEndpointsByEventType, timelineEventTypes } from "../../src/v1/timeline/Api.ts"
 import { splitEventTypesByAccess } from "../../src/v1/timeline/Http.ts"
 import { GapStatsApiGroup } from "../../src/v1/gap-stats/Api.ts"
 import * as ListClients from "../support/ListClients.ts"
@@ -691,7 +691,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
   it.effect("omits the types whose endpoint requires a higher tier (D3)", () =>
     Effect.sync(() => {
       const endpoints = {
-        ...timelineEventEndpoints,
+        ...fullRowEndpointsByEventType,
         gap: GapStatsApiGroup.endpoints.list.annotate(RequiredTier, "pro"),
       }
       const omitted = (account: Partial<typeof CurrentAccount.Service>, types?: ReadonlyArray<"gap" | "news">) =>

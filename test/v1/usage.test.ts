@@ -316,7 +316,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.isAtLeast(sum(shownCounts), 41)
     }))
 
-  it.effect("an unexpected failure leaves a row and is free (D11, D29)", () =>
+  it.effect("a request that fails unexpectedly is recorded and costs nothing (D11, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("unexpected")
@@ -601,7 +601,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("an account sees its own requests only, with any filter (resources: usage)", () =>
+  it.effect("an account sees only its own requests, with any filter (resources: usage)", () =>
     Effect.gen(function* () {
       const customers = yield* Effect.forEach([1, 2, 3, 4], (number) => createCustomer(`neighbour ${number}`))
       const keysOf = yield* Effect.forEach(customers, ({ key }, number) =>

@@ -18,7 +18,7 @@ import {
   runDoctorCheck,
 } from "./DoctorFinding.ts"
 import { checkMemory, checkOpenFileLimit, checkRuntime, checkSystemClock, checkTimeZones } from "./MachineChecks.ts"
-import { checkClientAddress, checkPort, checkSettings } from "./ServiceChecks.ts"
+import { checkAddressSettings, checkPort, checkSettings } from "./ServiceChecks.ts"
 
 interface Section {
   readonly section: string
@@ -48,7 +48,7 @@ const machine = makeSection("machine", [
 const service = makeSection("service", [
   check("settings", Effect.suspend(() => checkSettings(process.env))),
   check("port", checkPort),
-  check("clients", checkClientAddress),
+  check("clients", checkAddressSettings),
 ])
 
 /** Runs all database checks over one connection. If the connection fails, returns only that finding. */
@@ -168,10 +168,10 @@ export const makeDoctorCommand = (version: string) =>
     }),
   ).pipe(
     Command.withDescription(
-      "Check settings, machine, database, permissions and clocks, and explain how to correct problems; changes nothing",
+      "Check settings, machine, database, permissions and clocks, explain how to correct problems, and change nothing",
     ),
     Command.withExamples([
-      makeExampleWithoutNpmOutput("doctor", "Print a checklist; exits with 1 if a check failed"),
+      makeExampleWithoutNpmOutput("doctor", "Print a checklist, and exit with 1 if a check fails"),
       makeExampleWithoutNpmOutput("doctor --json", "Print the checklist as JSON"),
     ]),
     Command.provide(FetchHttpClient.layer),

@@ -97,7 +97,7 @@ export const checkPort = Effect.gen(function* () {
 const isLoopback = (host: string) => /^(localhost|127\.|\[?::1)/.test(host)
 
 /** Finds contradictions between `BASE_URL`, `HOST` and `TRUSTED_PROXIES`. */
-export const checkClientAddress = Effect.gen(function* () {
+export const checkAddressSettings = Effect.gen(function* () {
   const baseUrl = yield* BaseUrlConfig
   const host = yield* HostConfig
   const proxies = yield* TrustedProxiesConfig

@@ -18,7 +18,7 @@ export const IsProgressLogged = Context.Reference<boolean>("tickerline/cli/IsPro
   defaultValue: () => false,
 })
 
-/** Returns an effect that computes the current label and figures. */
+/** Starts measuring. Succeeds with an effect that computes the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis

@@ -13,7 +13,7 @@ const escapeCharacter = (character: string) => {
   return { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character] ?? `\\u${code}`
 }
 
-/** Control characters, which a terminal executes, and bidirectional marks, which reorder the text that follows. */
+/** Control characters and line separators, and bidirectional marks, which reorder the text that follows. */
 const unsafeCharacters = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 /** Escapes control characters and line breaks. */

@@ -38,7 +38,7 @@ export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<
 
 /**
  * If this process is root, chooses the unprivileged user that runs PostgreSQL: the owner of existing data, otherwise
- * the first of `listUnprivilegedUsers` in /etc/passwd, where initdb looks it up.
+ * the first of `listUnprivilegedUsers` that /etc/passwd contains, because initdb looks the user up there.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readFileOwner(data)

@@ -24,7 +24,7 @@ interface WalSample {
   readonly position: number
 }
 
-/** Enough for ten minutes or more, because a poll adds a sample only if the position has changed. */
+/** Enough for ten minutes or more: four polls per second add at most one sample each, if the position has changed. */
 const maxWalSamples = 2_400
 
 /**

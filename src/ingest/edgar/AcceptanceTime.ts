@@ -29,7 +29,7 @@ const toDigits = (stamp: string) => {
 /** Matches midnight Eastern time, in a file with Eastern time or with UTC. The time of such a filing is unknown. */
 const midnightPattern = / 0[045]:00:00$/
 
-/** Matches 00:15 Eastern, the stamp of notices of effectiveness. Nobody can file at that hour, so it is no evidence. */
+/** Matches 00:15 Eastern, also in UTC: the stamp of notices of effectiveness. It does not show the time zone. */
 const nightlyPattern = / 0[045]:15:/
 
 /** Hours that show the time zone. EDGAR accepts filings from 6 to 22 Eastern, that is, from 10 or 11 to 2 or 3 UTC. */
@@ -64,7 +64,7 @@ const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Ar
  * Determines whether the stamps of one document are UTC or Eastern.
  * Returns null if the filings give no evidence, or contradictory evidence.
  */
-export const determineStampTimeZone = (
+export const determineAcceptanceTimeZone = (
   filings: ReadonlyArray<StampedFiling>,
   known: KnownAcceptanceTimes = new Map(),
 ): StampTimeZone | null =>

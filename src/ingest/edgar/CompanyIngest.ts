@@ -110,7 +110,7 @@ const requireDocument = Effect.fnUntraced(
   },
 )
 
-/** Reads the company's lists of filings, and determines for which tables to make rows from them. */
+/** Reads the company's lists of filings, and decides which tables get new rows from them. */
 const readFilings = Effect.fnUntraced(
   function* (
     { cik }: Issuer,

@@ -3,7 +3,7 @@ import { Cause, Clock, Config, Data, Effect, Exit, Fiber, FileSystem, Path, Pred
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../load/Datasets.ts"
 import { loadDatasetFile } from "../../load/Load.ts"
-import type { MergeCounts } from "../../load/LoadingTable.ts"
+import type { MergedRowCounts } from "../../load/LoadingTable.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
@@ -48,7 +48,7 @@ export interface IngestReport {
   /** The first rejections, for the summary. */
   readonly examples: Array<DocumentRejected>
   readonly rows: Map<string, number>
-  readonly merged: Map<string, MergeCounts>
+  readonly merged: Map<string, MergedRowCounts>
 }
 
 export const makeIngestReport = (): IngestReport => ({
@@ -160,7 +160,7 @@ const chooseCompanies = Effect.fnUntraced(
   },
 )
 
-const addMerged = (report: IngestReport, table: string, merged: MergeCounts) => {
+const addMerged = (report: IngestReport, table: string, merged: MergedRowCounts) => {
   const { added, unchanged, updated } = report.merged.get(table) ?? { added: 0, unchanged: 0, updated: 0 }
   report.merged.set(table, {
     added: added + merged.added,

@@ -55,8 +55,8 @@ export const buildFilingDocumentUrl = (
     : `${buildFilingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
 
 /**
- * Returns the URL of a form's XML. The SEC names a rendering as the main document, such as `xslF345X05/form4.xml` for
- * `form4.xml`.
+ * Returns the URL of a form's XML. The main document of a filing may be a rendering of it: `xslF345X05/form4.xml`
+ * instead of `form4.xml`.
  */
 export const buildFilingXmlUrl = (
   cik: string,

@@ -5,7 +5,7 @@
 import { type DateTime, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { determineStampTimeZone, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { determineAcceptanceTimeZone, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
 import {
@@ -100,7 +100,7 @@ const makeFilings = (
     form: arrays.form[index] ?? "",
     stamp: arrays.acceptanceDateTime[index] ?? "",
   }))
-  const timeZone = determineStampTimeZone(stamped, known)
+  const timeZone = determineAcceptanceTimeZone(stamped, known)
   return Result.succeed(stamped.map(({ accession, form, stamp }, index) => ({
     accession,
     form,
@@ -160,8 +160,8 @@ export const decodeSubmissions = (
   })
 
 /**
- * Decodes an older page, whose top level is the arrays of filings. This page alone (and `known`) determines whether its
- * stamps are UTC or Eastern.
+ * Decodes an older page, which has the arrays of filings at its top level. Only this page and `known` determine whether
+ * its stamps are UTC or Eastern.
  */
 export const decodeSubmissionsPage = (
   text: string,

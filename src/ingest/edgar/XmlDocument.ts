@@ -83,7 +83,7 @@ export const findOnlyChildElement = (parent: XmlElement | undefined, name: strin
   return children.length === 1 ? children[0] : undefined
 }
 
-/** Returns the text of an element on one line. Null if it is empty or contains elements. */
+/** Returns an element's text with single spaces instead of line breaks. Null if it is empty or contains elements. */
 export const readElementText = (element: XmlElement | undefined): string | null => {
   if (element === undefined || element.children.length > 0) return null
   const text = element.text.replace(/\s+/g, " ").trim()

@@ -12,7 +12,7 @@ import {
 } from "../../rules/EndpointAnnotations.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { makeEnumFilter } from "../../rules/Filters.ts"
-import { makeCursorLimitParameter, ResultCount } from "../../rules/Paging.ts"
+import { makeLimitParameterForCursors, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -138,7 +138,7 @@ const changeFilters = {
 
 export const ChangesQuery = Schema.Struct({
   ...changeFilters,
-  limit: makeCursorLimitParameter(1000, 100, "Changes per response, at most 1000."),
+  limit: makeLimitParameterForCursors(1000, 100, "Changes per response, at most 1000."),
 }).check(checkParameterCombinations)
 
 export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)

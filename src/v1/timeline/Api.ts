@@ -49,7 +49,7 @@ export type TimelineEventType = typeof timelineEventTypes[number]
  * For each type of event, the endpoint that returns the full row. Accounts that may not use that endpoint get no events
  * of the type.
  */
-export const timelineEventEndpoints: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = {
+export const fullRowEndpointsByEventType: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = {
   filing: NewsApiGroup.endpoints.list,
   news: NewsApiGroup.endpoints.list,
   registration: RegistrationsApiGroup.endpoints.list,

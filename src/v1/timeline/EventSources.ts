@@ -7,7 +7,7 @@ import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from ".
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { intradayRunnerSqlCondition } from "../intraday-runners/Api.ts"
 import { ownershipHolderSqlCondition } from "../ownership/Api.ts"
-import { timelineEventEndpoints, type TimelineEventType } from "./Api.ts"
+import { fullRowEndpointsByEventType, type TimelineEventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
 
@@ -62,7 +62,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  /** Returns the range of the period for `date`, the column with which `follow_lineage` assigns a row to a period. */
+  /** Returns the date range of the period. `date` is the column by which `follow_lineage` assigns a row to a period. */
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
   const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
 
@@ -301,7 +301,7 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []
-      const { path, required_tier } = getEndpointAccess(timelineEventEndpoints[source.types[0]])
+      const { path, required_tier } = getEndpointAccess(fullRowEndpointsByEventType[source.types[0]])
       return [sql`(
         select event.*, ${sql.literal(String(index))} as source, ${literal(path)} as endpoint,
           ${literal(required_tier)} as tier

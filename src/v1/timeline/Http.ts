@@ -7,9 +7,9 @@ import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import {
+  fullRowEndpointsByEventType,
   TimelineApiGroup,
   TimelineEvent,
-  timelineEventEndpoints,
   type TimelineEventType,
   timelineEventTypes,
   TimelineQuery,
@@ -22,7 +22,7 @@ type Account = typeof CurrentAccount.Service
 export const splitEventTypesByAccess = (
   account: Account,
   requested: typeof TimelineQuery.Type["types"] = timelineEventTypes,
-  endpoints = timelineEventEndpoints,
+  endpoints = fullRowEndpointsByEventType,
 ) => {
   const types = timelineEventTypes.filter((type) => requested.includes(type))
   const isAllowed = (type: TimelineEventType) => canAccountUseEndpoint(account, getEndpointAccess(endpoints[type]))
@@ -39,7 +39,7 @@ export const timelineEndpoints = Effect.gen(function* () {
     const { response } = yield* RequestContext
     const { omitted, types } = splitEventTypesByAccess(account, query.types)
     if (omitted.length > 0) response.headers["X-Omitted-Types"] = omitted.join(",")
-    response.sources = types.map((type) => getEndpointAccess(timelineEventEndpoints[type]))
+    response.sources = types.map((type) => getEndpointAccess(fullRowEndpointsByEventType[type]))
     return { ...query, types, today: yield* todayInChicago }
   })
 

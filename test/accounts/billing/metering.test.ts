@@ -288,7 +288,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* stop
     }))
 
-  it.effect("drops months older than the retention, but never the daily sums (D29)", () =>
+  it.effect("drops the months before the retention period, but never the daily sums (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter

@@ -77,11 +77,11 @@ describe("computeDataCost", () => {
       [999_999_999, 1, 1],
       [1_000_000_000, 1, 1],
       [1_000_000_001, 1, 2],
+      [3, 333_333_333_333, 1000],
+      [3, 333_333_333_334, 1001],
       // The products exceed 2^53, so a calculation in floating point would be off by one.
       [86_426_934, 157_277_910_923, 13_593_047_628],
       [99_930_314, 675_111_880_435, 67_464_142_198],
-      [3, 333_333_333_333, 1000],
-      [3, 333_333_333_334, 1001],
     ] as const
     for (const [bytes, price, cost] of cases) {
       assert.strictEqual(computeDataCost(bytes, price), cost, `${bytes} at ${price}`)

@@ -66,7 +66,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
     }))
 
-  it.effect("drops the partitions of months older than the retention, but never the last 31 days (D29)", () =>
+  it.effect("drops the partitions of months before the retention period, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]

@@ -245,7 +245,7 @@ layer(serviceAtNoon({ RATE_LIMIT_BASIC: "100" }))("With a limit of 100,", (it) =
       assert.deepStrictEqual(getLimitHeaders(refused), ["100", "99", "1"])
     }))
 
-  it.effect("responses without an account have no rate limit headers (D18)", () =>
+  it.effect("responses to requests without a valid key, or before the key is checked, have no rate limit headers (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("unknown")
       const cases = [

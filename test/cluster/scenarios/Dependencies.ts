@@ -27,7 +27,7 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // The commit counter writes ten times a second, so the clients notice a read of old data.
+    // The clients read a row that the commit counter updates ten times a second, so they would notice old data.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before
@@ -162,7 +162,7 @@ export const standbyConflicts: Scenario = {
       (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (lists += isComplete ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
-    // It is random whether replacing the table conflicts with a query, so the load is repeated.
+    // Replacing the table does not always conflict with a query, so the load is repeated.
     const loads = service.command(["load", "gap-stats", `${world.folder}/samples/gap_stats.csv`]).pipe(
       Effect.andThen(conflictsOf),
       Effect.repeat({ until: (count) => count > before, times: 20 }),

@@ -50,7 +50,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       assert.strictEqual(yield* tryStart({ DATABASE_URL: replaceUrlPort(url, narrow.port) }), "starts")
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("fails if the role lacks the time limits, with the statements that set them (§8, operations/poolers)", () =>
+  it.live("fails if the role lacks the time limits, and prints the statements that set them (§8, operations/poolers)", () =>
     Effect.gen(function* () {
       const { admin, name, url } = yield* makeServiceRoleDatabase(false)
       const { port } = yield* startTestPooler()

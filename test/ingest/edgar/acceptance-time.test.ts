@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
-  determineStampTimeZone,
+  determineAcceptanceTimeZone,
   formatAcceptanceTimes,
   readAcceptanceTime,
   readAcceptanceTimeFromFeed,
@@ -108,20 +108,20 @@ describe("The time zone of a submissions file", () => {
     ["does not depend on text that is not a time", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
   ]
   for (const [name, filings, clock] of cases) {
-    it(`${name} (pitfall 1)`, () => assert.strictEqual(determineStampTimeZone(filings), clock))
+    it(`${name} (pitfall 1)`, () => assert.strictEqual(determineAcceptanceTimeZone(filings), clock))
   }
 
   it("follows from a known exact time even if the hours suggest the other time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T07:05:00.000Z")
     const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T16:05:00Z")]])
-    assert.strictEqual(determineStampTimeZone(filings), "eastern")
-    assert.strictEqual(determineStampTimeZone(filings, known), "utc")
+    assert.strictEqual(determineAcceptanceTimeZone(filings), "eastern")
+    assert.strictEqual(determineAcceptanceTimeZone(filings, known), "utc")
   })
 
   it("does not follow from an exact time that fits the stamp in neither time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z")
     const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T17:05:00Z")]])
-    assert.strictEqual(determineStampTimeZone(filings, known), null)
+    assert.strictEqual(determineAcceptanceTimeZone(filings, known), null)
   })
 })
 

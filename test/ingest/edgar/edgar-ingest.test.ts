@@ -238,7 +238,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.strictEqual(assertSuccess(yield* ingest(...options)).err, "")
     })))
 
-  it.effect("proposes a symbol change only once, if the copies of a week agree on it (decision 0105)", () =>
+  it.effect("proposes a symbol change if the copies of a week agree on it, and does not propose it again (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket

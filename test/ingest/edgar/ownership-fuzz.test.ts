@@ -94,7 +94,7 @@ const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) =>
     const [start, end] = [bytes.indexOf("<", place), bytes.indexOf(">", place)]
     return start === -1 || end < start ? bytes : Buffer.concat([bytes.subarray(0, start), bytes.subarray(end + 1)])
   },
-  // Replaces what is between the next `>` and the next `</`, so that the rest is often well-formed.
+  // Replaces the text between the next `>` and the next `</`. The document often stays well-formed.
   (bytes, place, choice) => {
     const [start, end] = [bytes.indexOf(">", place) + 1, bytes.indexOf("</", place)]
     const text = fragments[choice % fragments.length] ?? ""
@@ -185,7 +185,7 @@ describe("Hostile documents", () => {
     assert.strictEqual(root.text, "<AB&lt;")
   })
 
-  it("are rejected above the limits of depth, elements, attributes and characters", () => {
+  it("are rejected if they exceed the limits on depth, elements, attributes or characters", () => {
     const { characters, depth, nodes } = xmlLimits
     assert.isTrue(Result.isSuccess(parseXml(nested(depth))))
     rejects(nested(depth + 1), `has more than ${depth} levels of elements`)
