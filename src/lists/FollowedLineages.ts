@@ -25,7 +25,7 @@ export class FollowedLineages extends Data.Class<{
   readonly names: ReadonlyArray<string>
   /** Sorted by rank. The periods of one symbol do not overlap. */
   readonly periods: ReadonlyArray<FollowedSymbolPeriod>
-  /** The days on which none of the companies used the symbol. Rows of these days are omitted, but counted. */
+  /** For each symbol, the days on which none of the companies used it. Rows of these days are omitted, but counted. */
   readonly gaps: ReadonlyArray<FollowedSymbolPeriod>
 }> {
   /** Keys of the query cache contain only the names, because they are short and determine the periods and the gaps. */

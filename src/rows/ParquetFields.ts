@@ -102,7 +102,7 @@ export const booleanParquetField: ParquetField = {
 // Decimals
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Maximum number of digits that always fit into a 64-bit integer. */
+/** Every integer with at most this many digits fits into 64 bits. */
 const maxInt64Digits = 18
 
 /** Returns the smallest size in bytes of a signed integer that has room for this many digits. */

@@ -29,7 +29,10 @@ const toDigits = (stamp: string) => {
 /** Matches midnight Eastern time, in a file with Eastern time or with UTC. The time of such a filing is unknown. */
 const midnightPattern = / 0[045]:00:00$/
 
-/** Matches 00:15 Eastern, also in UTC: the stamp of notices of effectiveness. It does not show the time zone. */
+/**
+ * Matches 00:15 Eastern, written in either time zone. Notices of effectiveness are stamped then, so the hour 00 is no
+ * evidence of UTC.
+ */
 const nightlyPattern = / 0[045]:15:/
 
 /** Hours that show the time zone. EDGAR accepts filings from 6 to 22 Eastern, that is, from 10 or 11 to 2 or 3 UTC. */

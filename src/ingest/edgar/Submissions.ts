@@ -53,7 +53,7 @@ export interface EdgarFiling {
   readonly reportDate: string | null
   /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
-  /** The same for all filings of one registration, such as `333-287699`. */
+  /** The SEC's file number, such as `333-287699`. All filings of one registration have the same. */
   readonly fileNumber: string | null
   readonly items: ReadonlyArray<string>
   /** File name of the main document. Empty for many old filings. */
