@@ -168,11 +168,11 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
           (ticker) => Effect.forkChild(requestJson(`/v1/ticker-changes?ticker=${ticker}`)),
         )
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 2))
-        const { seconds, value } = yield* measureSeconds(requestJson(path))
+        const value = yield* requestJson(path)
         assert.strictEqual(value.status, 503)
+        // If it waited for the lock, the code would be `data_refreshing`.
         assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
-        assert.isBelow(seconds, 1.9, "the request does not wait for the lock")
         // An instance without free connections stays ready, because its health check does not use the pool.
         assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* other.query("rollback")

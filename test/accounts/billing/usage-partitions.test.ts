@@ -103,7 +103,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       yield* write(
         makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]),
       )
-      const reading = yield* Effect.forkChild(sql`select count(*) from usage, pg_sleep(2)`)
+      const reading = yield* Effect.forkChild(sql`select count(*) from usage, pg_sleep(60)`)
       yield* CustomerUsage.retryUntil(
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
         (rows) => rows.length > 0,
@@ -111,11 +111,10 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       const dropping = yield* Effect.forkChild(
         Effect.flip(dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z"))),
       )
-      const began = performance.now()
       yield* write(makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.now() })]))
-      assert.isBelow(performance.now() - began, 1_500)
       assert.isTrue(isLockTimeout(yield* Fiber.join(dropping)))
-      yield* Fiber.join(reading)
+      assert.isUndefined(reading.pollUnsafe(), "neither waited for the read to end")
+      yield* Fiber.interrupt(reading)
       assert.include(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")), "usage_2021_05")
     }))
 })

@@ -373,7 +373,6 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       yield* sql.withTransaction(Effect.gen(function* () {
         // The lock would delay a query for seconds, and the response would be 503.
         yield* sql`lock table api_keys, accounts in access exclusive mode`
-        const start = yield* Clock.currentTimeMillis
         for (const position of [0, 7, 8, 20, 39, 40, 45]) {
           const other = key[position] === "x" ? "y" : "x"
           yield* assertRefused(
@@ -382,7 +381,6 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
           )
         }
         yield* assertRefused({}, "missing_api_key")
-        assert.isBelow((yield* Clock.currentTimeMillis) - start, 1500)
       }))
       assert.strictEqual((yield* requestJson(target, { key })).status, 200)
     }))
