@@ -241,17 +241,27 @@ const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
 const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
 const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : undefined
 
-const rateLimitPresence = ({ needsKey, status }: ResponseKind): Presence =>
-  !needsKey || unauthenticatedStatuses.has(status)
-    ? undefined
-    : sometimesAuthenticatedStatuses.has(status)
-    ? "sometimes"
-    : "always"
+/** Whether a 410 means an expired cursor, which is found after the key check, or that the endpoint is removed. */
+const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && status === 410
+
+const rateLimitPresence = (response: ResponseKind): Presence => {
+  const { needsKey, status } = response
+  if (!needsKey) return undefined
+  if (sometimesAuthenticatedStatuses.has(status) || hasTwoMeanings(response)) return "sometimes"
+  return alwaysIf(!unauthenticatedStatuses.has(status))
+}
 
 const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
 
 const isDeprecatedResponse = ({ deprecation, status }: ResponseKind) =>
-  status === 410 || (Option.isSome(deprecation) && !malformedStatuses.has(status))
+  Option.isSome(deprecation) && !malformedStatuses.has(status)
+
+const hasSunset = (response: ResponseKind) =>
+  isDeprecatedResponse(response) && Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined)
+
+/** The presence of a header that the response of a removed endpoint has. */
+const removalPresence = (response: ResponseKind): Presence =>
+  hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410)
 
 /** Which responses have each header: D14, D17, D18, D27 and §9.4 (headers). */
 const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {
@@ -259,16 +269,14 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-Request-Id": () => "always",
   "X-Content-Type-Options": () => "always",
   "Vary": () => "sometimes",
-  "Deprecation": (response) => alwaysIf(isDeprecatedResponse(response)),
-  "Sunset": (response) =>
-    alwaysIf(
-      response.status === 410 ||
-        (isDeprecatedResponse(response) && Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined)),
-    ),
+  "Deprecation": (response) => isDeprecatedResponse(response) ? "always" : removalPresence(response),
+  "Sunset": (response) => hasSunset(response) ? "always" : removalPresence(response),
   "Link": (response) =>
     isDeprecatedResponse(response)
       ? "always"
-      : sometimesIf(response.isList && (response.status === 200 || response.status === 304)),
+      : response.isList && (response.status === 200 || response.status === 304)
+      ? "sometimes"
+      : removalPresence(response),
   "WWW-Authenticate": ({ status }) => alwaysIf(status === 401),
   "Allow": ({ status }) => alwaysIf(status === 405),
   "Retry-After": ({ status }) => alwaysIf(status === 429 || status === 503),

@@ -78,6 +78,7 @@ const operations = DocumentedEndpoints.documentedEndpoints.map(({ path, paramete
     priced: DocumentedEndpoints.getDocumentedResponses(path).has("402"),
     list: names.has("page"),
     answersPast: DocumentedEndpoints.getParameterNames(path).includes("as_of"),
+    hasCursor: DocumentedEndpoints.getParameterNames(path).includes("after"),
     tickers: parameters.some(({ kind }) => kind === "tickers"),
     follows: names.has("follow_lineage"),
   }
@@ -231,6 +232,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           if (operation.follows) {
             yield* refused(409, `${path}?ticker=AMB2&follow_lineage=true`, key)
           }
+          if (operation.hasCursor) yield* refused(410, addQuery(target, "after=2020-01-01T00:00:00Z"), key)
           if (path === "/v1/ticker-changes") yield* refused(409, `${path}?ticker=AMB2`, key)
         }
       }))
