@@ -69,7 +69,7 @@ export const makeCostEstimator = Effect.gen(function* () {
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
-    // Removed, because the cost depends on the complete, uncompressed body.
+    // Without these headers, the response has the complete, uncompressed body, which determines the cost.
     const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
     const response = yield* runRequest(request.modify({ headers }), context)
     const isFreeError = isDataError(response.status)

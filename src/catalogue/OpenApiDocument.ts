@@ -97,8 +97,8 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns the length limits and the pattern of a parameter: those of its text, or else those of its decoded value or
- * list item.
+ * Returns a parameter's length limits and pattern. Those that the schema of its text lacks are taken from the schema of
+ * the decoded value or list item.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
@@ -107,7 +107,7 @@ const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
 }
 
-/** Documents a parameter by its decoded schema, because every value in a URL is a string. */
+/** Documents a parameter with the type and limits of its decoded value, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
   const description = getIn(schema, "description")
@@ -202,7 +202,8 @@ interface Example {
 }
 
 /**
- * Adds each example that has a response to the documented response with its path and status. Throws if there is none.
+ * Adds each example to the documented response with the same path and status. Throws if the document has no such
+ * response. Skips examples without a response.
  */
 export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
   for (const { name, request, response, status } of all) {
@@ -232,10 +233,10 @@ interface ResponseKind extends EndpointFacts {
 /** Statuses of malformed requests, which cannot be assigned to an endpoint. */
 const malformedStatuses = new Set([408, 413, 431])
 
-/** Statuses of responses that are sent before the key is checked. */
+/** Statuses of responses that are sent before a key is accepted. */
 const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
 
-/** Statuses that occur both before the key is checked and afterwards. */
+/** Statuses that occur both before a key is accepted and afterwards. */
 const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
 
 const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
@@ -283,14 +284,14 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-RateLimit-Limit": rateLimitPresence,
   "X-RateLimit-Remaining": rateLimitPresence,
   "X-RateLimit-Reset": rateLimitPresence,
-  // With `limit=all`, the cost is a trailer, so responses of lists do not always have this header.
+  // With `limit=all`, the cost is a trailer, so list responses do not always have this header.
   "X-Cost-Microdollars": (response) =>
     response.isEndless && response.status === 200
       ? undefined
       : response.isList && response.status === 200
       ? sometimesIf(response.needsKey)
       : rateLimitPresence(response),
-  // With `limit=all`, there is no ETag, so responses of lists do not always have this header.
+  // With `limit=all`, there is no ETag, so list responses do not always have this header.
   "ETag": ({ hasEtag, isList, status }) =>
     status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
   "Cache-Control": ({ hasEtag, isEndless, isList, status }) =>
@@ -484,7 +485,7 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Moves a description from an `allOf` next to the reference. Some code generators accept `allOf` only for objects. */
+/** Replaces `allOf` if it only adds a description to a reference. Some generators accept `allOf` only for objects. */
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []

@@ -13,7 +13,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 }
 
-/** Control characters (except tab, LF and CR) and noncharacters. `escapeXml` removes them. */
+/** Control characters (except tab, LF and CR), U+FFFE and U+FFFF. `escapeXml` removes them. */
 const forbiddenCharacters = /[^\t\n\r\P{Cc}]|[\ufffe\uffff]/gu
 
 /** Escapes text for XML and HTML, in elements and in attributes. */

@@ -1,6 +1,6 @@
 /**
- * Leases that make each job run in one process: a row per job, with its holder and expiry. Every step is one statement,
- * for connection poolers in transaction mode. The rows are replicated, so leases survive the promotion of a standby.
+ * Leases that make each job run in one process: a row per job, with its holder and expiry. A step is one statement, so
+ * it works through poolers in transaction mode. The rows are replicated, so leases survive the promotion of a standby.
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"

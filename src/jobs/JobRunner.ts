@@ -103,7 +103,8 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     Effect.flatMap(onSuccess),
     Effect.catch(({ message }) => onFailure(message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
-    // Without `handleLostLease`, which closes the latch, the loop would start the next run while a renewal still hangs.
+    // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes it, so that the loop
+    // does not start another run.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
   )
   return Effect.forever(Effect.andThen(job.leaseLatch.await, Effect.flatMap(runOnce, Effect.sleep)))

@@ -9,7 +9,10 @@ import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemp
 
 class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
-/** Finds the entries with the given ids or, without ids, all entries that are announced. Excludes future entries. */
+/**
+ * Finds the entries with the given ids. Without ids, finds the entries that are announced by email and not in the
+ * future. Fails if an id is unknown or belongs to a future entry.
+ */
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const due = changelogEntries.filter(({ date }) => date <= today).toReversed()
@@ -61,7 +64,7 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Contact,
-    // Accounts with the same address get one email. If one has unsubscribed from news emails, the address gets none.
+    // Accounts with the same address get one email. If one has unsubscribed, the address gets no news emails.
     execute: () =>
       sql`
         with contacts as (

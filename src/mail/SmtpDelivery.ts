@@ -23,7 +23,7 @@ interface SenderAddresses {
 /** Returns the domain of an address. The URL parser converts it to ASCII, so that it is safe in a header. */
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
-/** The Message-ID stays the same when an email is sent again, so that servers and mail programs recognize it. */
+/** Composes a message. An email that is sent again keeps its Message-ID, so that mail programs recognize it. */
 export const composeMimeMessage = (email: OutgoingEmail, { from, unsubscribe }: SenderAddresses) =>
   Effect.promise(() =>
     new MailComposer({
@@ -75,7 +75,7 @@ const parseServerUrl = (url: Redacted.Redacted) => {
       secure,
       // A password is sent only over TLS, except to a local server. Without a password, TLS is used if it is offered.
       requireTLS: username !== "" && !secure && !isLocal,
-      // A local server is contacted without TLS, because its certificate rarely matches its address.
+      // STARTTLS is not used with a local server, because its certificate rarely matches its address.
       ignoreTLS: isLocal && !secure,
       connectionTimeout: 10_000,
       greetingTimeout: 10_000,
@@ -114,7 +114,7 @@ interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array
-  /** Awaited before the end of the message is sent. If the result is false, the connection closes without that end. */
+  /** Awaited before the end of the message is sent. If the result is false, the connection is closed instead. */
   readonly confirmHandover: () => Promise<boolean>
 }
 

@@ -53,7 +53,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(tally)
   }
 
-  /** Returns the next batch, and a function to call once the batch is written. A batch may be sent again until then. */
+  /** Returns the next batch, and a function to call after the batch is written. A failed write may be repeated. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): ThrottledRequestCount => ({

@@ -8,7 +8,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
 
-/** A completed request. */
+/** A completed request, or one installment of an endless stream. */
 export interface UsageRecord {
   /** Milliseconds since 1970. */
   readonly requested_at: number
@@ -45,7 +45,7 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
 /** A row of `usage` that counts requests refused with 429, and its counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
-  /** The first refused request of the row, which stores its id, time and other details. */
+  /** The first refused request. Its request id, time and other details are stored in the row. */
   readonly row: UsageRecord
   /** The row's counts before the write; zero if the row does not exist yet. */
   readonly countsBefore: { readonly requests: number; readonly bytes: number }
@@ -56,7 +56,7 @@ const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueVi
 
 const dayMillis = 86_400_000
 
-/** Makes a function that creates missing partitions, then writes; and does both again if a partition was dropped. */
+/** Makes a function that creates missing partitions and then writes rows. Repeats both if a partition was dropped. */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()
@@ -86,7 +86,7 @@ export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
 
-  /** Integers are sent as floats, which are exact up to 2^53 and faster than the driver's `bigint`. */
+  /** Writes a batch. `bigint` columns are sent as floats, which are exact up to 2^53 and faster than `bigint`. */
   const write = ({ ids, rows }: UsageBatch, onConflict: "on conflict do nothing" | "") =>
     sql`
       with locked as materialized (

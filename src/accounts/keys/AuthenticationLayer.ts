@@ -53,7 +53,7 @@ const makeAuthenticator = Effect.gen(function* () {
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Looks up a key. Concurrent requests share one lookup, unless its result is older than the cache allows. */
+  /** Looks up a key. Concurrent requests share one lookup, which is repeated if its result is already too old. */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
@@ -108,8 +108,8 @@ export const authenticationLayer = Layer.effect(
   AuthenticationMiddleware,
   Effect.gen(function* () {
     const { authenticate } = yield* Authenticator
-    // Effect tries both security schemes in turn. The attempt for the first one reads both headers, so the attempt for
-    // the second one returns the stored error.
+    // Effect tries the two security schemes in turn, but the first attempt already reads both headers. If it fails, the
+    // second attempt returns the stored error.
     const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
 
     const check = Effect.fnUntraced(function* <A, E, R>(next: Effect.Effect<A, E, R>) {

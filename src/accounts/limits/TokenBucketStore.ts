@@ -20,7 +20,7 @@ const TokenBucketGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
   granted: Schema.Finite,
-  /** Tokens missing from a full bucket. Exceeds the limit if a process with a higher limit has used more. */
+  /** Tokens missing from a full bucket. More than `limit` if a process with a higher limit has used that many. */
   used: Schema.Finite,
 })
 export type TokenBucketGrant = typeof TokenBucketGrant.Type
@@ -28,8 +28,8 @@ export type TokenBucketGrant = typeof TokenBucketGrant.Type
 const decode = decodeRows(TokenBucketGrant)
 
 /**
- * Uses its own connection, so that requests for tokens never queue behind reads. The statement locks buckets in
- * account order, so that processes cannot deadlock, and refills them according to PostgreSQL's clock.
+ * Makes the function that requests tokens. It has its own connection, so it never queues behind reads. The statement
+ * locks buckets in account order to prevent deadlocks, and refills them according to PostgreSQL's clock.
  */
 export const makeTokenBucketRequester = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient
