@@ -120,7 +120,7 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
       Effect.fail(invalid.length > 1 ? new InvalidSettings({ message: formatSettingProblems(invalid) }) : error),
   )
 
-/** Runs the command given by the arguments in `Stdio`. If it is `serve`, runs `onServe` first. */
+/** Runs the command given by the arguments in `Stdio`. Runs `onServe` before `serve` starts. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) =>
   makeTickerlineCommand(onServe).pipe(
     Command.run({ version: packageJson.version }),

@@ -41,7 +41,7 @@ export const requireHttpUrls = (command: string, addresses: ReadonlyArray<string
   )
 }
 
-/** Whether text contains an API key. Arguments must not, because the shell history and the process list show them. */
+/** Whether text contains an API key. Arguments must not contain keys, as shell history and process lists show them. */
 export const containsApiKey = (text: string) => redactApiKeys(text) !== text
 
 /** Fails if one of the arguments contains an API key. */

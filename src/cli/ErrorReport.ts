@@ -68,7 +68,7 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
     `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
-/** Describes an error that the user can correct, with the settings that caused it. Undefined for any other error. */
+/** Describes an error, and names the settings that caused it, if any. Undefined for a value without a message. */
 const describeError = (error: unknown): Effect.Effect<string | undefined> => {
   if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
   if (error instanceof HttpServerError.ServeError) return describeListenError(error)

@@ -20,7 +20,7 @@ import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
 
-/** The names are validated here, so that an unknown dataset is reported before anything is started. */
+/** Parses dataset names. Validates them here, so that an unknown one is reported before the command connects. */
 const parseDatasets = (text: string) =>
   Effect.forEach(splitList(text), (name) => {
     const found = ingestedDatasets.find((dataset) => dataset === name.replaceAll("-", "_"))

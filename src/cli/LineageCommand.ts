@@ -34,7 +34,7 @@ const formatConflict = ({ candidates, event_count, events }: LineageConflict) =>
 
 const printText = (lines: ReadonlyArray<string>) => Console.log(escapeTerminalLines(lines.join("\n")))
 
-/** The database could not be read. Contains the message of the API's error, which asks to retry. */
+/** The database could not be read. The message is that of the API error, and tells the user to retry. */
 class LineageUnreadable
   extends Schema.TaggedError<LineageUnreadable>()("LineageUnreadable", { message: Schema.String }) {}
 

@@ -1,6 +1,6 @@
 /**
- * The `mcp` command: connects a desktop client on standard input and output to `/mcp` of a service. It forwards each
- * message and its reply, one per line; standard output contains nothing else.
+ * The `mcp` command: connects a desktop client, through standard input and output, to a service's `/mcp` endpoint. It
+ * reads one message per line, and prints one reply per line. Standard output contains nothing but replies.
  */
 import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, Stream } from "effect"
 import { Command } from "effect/cli"
@@ -140,7 +140,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
   yield* FiberMap.awaitEmpty(running)
 })
 
-/** Makes the `mcp` command. `apiBaseUrl` is the address of this machine's service, used without `--url`. */
+/** Makes the `mcp` command. `apiBaseUrl` is the address of this machine's service, the default of `--url`. */
 export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   Command.make(
     "mcp",

@@ -49,7 +49,7 @@ import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./
 interface Setting {
   /** Reads the setting as the service does. Also accepts an unset setting, even if another setting requires it. */
   readonly read: Effect.Effect<unknown, Config.ConfigError>
-  /** Completes the sentence "It must be …". */
+  /** Completes the sentence "SETTING is …, but must be …". */
   readonly expected: string
   readonly example: string
   /** Completes the sentence "Correct it, or unset it …". Without this text, the sentence names the default value. */

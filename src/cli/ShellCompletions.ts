@@ -2,7 +2,7 @@
 import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 
-/** The values to complete for an argument, by the argument's name. */
+/** Possible values of arguments, by the argument's name. */
 type CompletionWords = Readonly<Record<string, ReadonlyArray<string>>>
 
 const helpFlag: Completions.FlagDescriptor = {

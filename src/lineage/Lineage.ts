@@ -5,7 +5,7 @@
 import { Array, Data, Order, Result, Schema } from "effect"
 import type { LineageReason } from "../rules/Errors.ts"
 
-/** An eligible change, as stored in `ticker_changes`. */
+/** A ticker change: the columns of `ticker_changes` that make up a lineage. */
 export const TickerChangeEvent = Schema.Struct({
   old_ticker: Schema.String,
   new_ticker: Schema.String,
@@ -23,7 +23,7 @@ export interface LineageChain {
   readonly current_ticker: string
   /** Null if no event of the chain has a CIK. */
   readonly cik: string | null
-  /** The newest name that an event of the chain has; null if none has one. */
+  /** The newest company name in the chain's events; null if no event has one. */
   readonly company_name: string | null
 }
 
@@ -47,7 +47,7 @@ export interface LineageConflict {
   readonly event_count: number
 }
 
-/** Maximum number of links in a chain: §8 (limits). A longer chain is considered bad data. */
+/** Maximum number of links in a chain (§8, limits). A longer chain is considered bad data. */
 export const maxLineageLinks = 12
 
 /**
@@ -145,7 +145,7 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   )
 }
 
-/** Resolves a component to a chain, or to a conflict if there is none. The order of the events does not matter. */
+/** Resolves a component to a chain, or to a conflict if its events form no chain. They may come in any order. */
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {

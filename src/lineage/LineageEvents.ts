@@ -8,8 +8,8 @@ import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./Lineage.ts"
 
 /**
- * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict in any
- * case. The limit bounds the work for a symbol with millions of events.
+ * Maximum number of events read for a symbol, which bounds the work for a symbol with millions of events. A component
+ * with more than `maxLineageLinks` events is a conflict anyway.
  */
 const maxEvents = 25_000
 

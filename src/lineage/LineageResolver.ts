@@ -25,8 +25,8 @@ export interface ResolvedLineages {
   /** One per company, in the order of the requested symbols. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
   /**
-   * Whether `ticker_changes` is unchanged since the symbols were resolved. The date needs no check, because cached
-   * responses expire at midnight.
+   * Whether `ticker_changes` is unchanged since the symbols were resolved. Lineages also depend on the date, but that
+   * needs no check, because cached responses expire at midnight.
    */
   readonly isCurrent: () => boolean
 }
@@ -59,7 +59,7 @@ const listSymbols = (ticker: string, lineage: Lineage) =>
     }),
   ])
 
-/** Memoized, because lists memoize what they derive from a company, and use the company object as the key. */
+/** Memoized, so that a chain always gives the same object, which lists use as the key of values that they memoize. */
 const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>

@@ -16,7 +16,7 @@ export interface EstimatedTickerChange extends TickerChangeEvent {
   readonly recorded_on: string
 }
 
-/** Identifies an estimated change. Without a CIK, its symbols and date must match only one. */
+/** Identifies an estimated change. Without a CIK, the symbols and the date must match only one change. */
 export interface TickerChangeKey {
   readonly old_ticker: string
   readonly new_ticker: string

@@ -39,7 +39,7 @@ const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescript
 export const describeDatasetColumnTypes = (dataset: LoadableDataset): Readonly<Record<string, string>> =>
   Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
 
-/** Returns the cells of a valid row. Cells that are invalid in combination with others are left empty. */
+/** Returns the cells of a valid row. Cells that are invalid in combination with other cells are empty. */
 const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnDescription>) => {
   const cells = Object.fromEntries(columns.map(({ example, name }) => [name, example]))
   const findInvalidColumn = () => {

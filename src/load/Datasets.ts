@@ -22,7 +22,7 @@ import { TickerChange } from "../v1/ticker-changes/Api.ts"
 import type { RowCells } from "./FileReader.ts"
 
 export interface LoadableDataset {
-  /** The table, which is also the dataset's name on the command line (with `_` or `-`). */
+  /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */
   readonly table: string
   readonly model: RowModel
   readonly row: Schema.Codec<RowCells, RowCells> & {
@@ -32,7 +32,7 @@ export interface LoadableDataset {
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
-  /** Columns that `validateRow` reads in addition to the key. If a file omits one, even `keepOmitted` makes it null. */
+  /** Columns that `validateRow` reads in addition to the key. Even with `keepOmitted`, an omitted one becomes null. */
   readonly combinedColumns?: ReadonlyArray<string>
   /** SQL condition under which an append leaves the row `existing` as it is, although `given` has the same key. */
   readonly keepsExisting?: string
@@ -40,7 +40,7 @@ export interface LoadableDataset {
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
-/** `/v1/ticker-changes` accepts symbols of 1 to 6 characters (D6, symbols). */
+/** Whether a symbol is longer than the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
 const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
@@ -51,7 +51,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     validateRow: ({ new_ticker, old_ticker }) =>
       old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
-    // Otherwise a repeated ingest would undo what a person has confirmed or rejected.
+    // Without this condition, a repeated ingest would reset reviewed changes to `estimated`.
     keepsExisting: `given.status = 'estimated' and existing.status <> 'estimated'`,
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },

@@ -9,7 +9,10 @@ const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
-/** Returns each table's file, in the order of `loadableDatasets`, and the other names. Fails if a table has several. */
+/**
+ * Returns the file of each table, in the order of `loadableDatasets`, and the names of all other files. Fails if a
+ * table has several files.
+ */
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

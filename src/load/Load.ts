@@ -200,8 +200,8 @@ const refuseIncompleteRows = Effect.fnUntraced(
 )
 
 /**
- * Removes the column's default, so that a missing value stays null in the staging table until the merge. In a
- * replacement, this applies only to the time of the load (`now()`); other columns get their defaults at once.
+ * Removes the column's default, so that a missing value stays null in the staging table until the merge. A replacement
+ * does this only for the default `now()`, and applies all other defaults when it fills the staging table.
  */
 const toStagedColumn = (column: LoadableColumn, { append }: LoadTask): LoadableColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column

@@ -32,10 +32,10 @@ export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   `
 })
 
-/** Returns the name of the advisory lock that a load of the table holds, so that a second load of it waits. */
+/** Returns the name of the advisory lock that a load of the table holds, so that a second load waits. */
 export const formatLoadLockName = (table: string) => `load ${table}`
 
-/** Waits until no other load of the table is running. Disables the session's timeouts, which are meant for reads. */
+/** Waits until no other load of the table is running. Disables the transaction's timeouts, which are for reads. */
 export const acquireTableLoadLock = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
@@ -81,7 +81,7 @@ export const lineNumberColumn: LoadableColumn = {
   default_value: null,
 }
 
-/** Like `createStagingTable`, for rows of a file that omits columns: every column accepts null. */
+/** Creates a staging table for a file that omits columns, without check constraints. Every column accepts null. */
 export const createNullableStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
@@ -225,11 +225,11 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
 export interface StagedRowMergeOptions {
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
-  /** Whether the dataset's `keepsExisting` applies and other programs may write to the table during the merge. */
+  /** Whether rows are appended: `keepsExisting` applies, and other programs may write to the table during the merge. */
   readonly isAppend: boolean
 }
 
-/** Rows of the file could not be merged. Nothing is loaded. */
+/** A row of the file could not be merged, so nothing was loaded. */
 export class IncompleteMerge extends Schema.TaggedError<IncompleteMerge>()("IncompleteMerge", {
   message: Schema.String,
 }) {}
@@ -290,7 +290,7 @@ export const mergeStagedRows = Effect.fnUntraced(
       updated += yield* update
       const { added: newlyAdded = 0, given = 0 } = (yield* insert)[0] ?? {}
       added += newlyAdded
-      // Another program may have added a row with the same key between the two statements, so that neither merged it.
+      // Another program may have added a row with this key between the statements, so neither merged the file's row.
       const unmerged = isAppend ? yield* findUnmergedRow : undefined
       if (unmerged === undefined) return { added, updated, unchanged: given - added - updated }
       if (pass < maxMergePasses) continue

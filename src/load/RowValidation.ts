@@ -43,7 +43,7 @@ export const missingInNewRowReason = "is missing, and no existing row has this k
 
 const formatReasons = makeValidationReasonFormatter(wording)
 
-/** The schema reports an array in a text column as if it were an empty cell. This describes the actual error. */
+/** Describes a cell of the wrong type that is not empty, because `wording.wrongType` is true only of empty cells. */
 const formatWrongType = (cell: RowCells[string]) =>
   Array.isArray(cell) ? "must be text, not an array" : invalidListCellReason
 
@@ -69,15 +69,15 @@ export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findM
 
 export interface RowValidatorOptions {
   /**
-   * The file may omit columns: those that are neither in the header of a CSV file nor in the first row of an NDJSON
-   * file. All rows must have the same columns. Omitted columns of the key, and `combinedColumns`, are null instead.
+   * Whether the file may omit columns. The CSV header or the first NDJSON row determines which, and all other rows must
+   * have the same columns. Missing columns of the key and `combinedColumns` do not count as omitted, but are null.
    */
   readonly mayOmitColumns?: boolean
 }
 
 /**
- * Returns the validators of a file for a dataset: one for the header of a CSV file, one for each row. After the header
- * or the first row, `getOmitted` returns the columns that the file omits; none unless it may omit columns.
+ * Returns the validators of a file: one for a CSV header, and one for each row. After the header or the first row,
+ * `getOmitted` returns the columns that the file omits (none without `mayOmitColumns`).
  */
 export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = false }: RowValidatorOptions = {}) => {
   const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset
@@ -100,7 +100,7 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
     requiredColumns = findMissingColumns(decode)
   }
 
-  /** Returns a problem for each column that only the row has, or only the first row. */
+  /** Returns a problem for each column that only this row or only the first row has. The first row sets the columns. */
   const findDifferentColumns = (cells: RowCells): ReadonlyArray<CellProblem> => {
     if (isUnread) {
       rowColumns = new Set(Object.keys(cells))

@@ -1,4 +1,4 @@
-/** What the tools know of the endpoints that they can query, from the contract and the OpenAPI document. */
+/** Describes the endpoints that the tools can query, from the contract and the OpenAPI document. */
 import { Context } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../Api.ts"

@@ -19,7 +19,7 @@ const ParameterValue = Schema.Union([
   Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
 ])
 
-/** The path of an endpoint and its parameters, which `query` and `estimate` accept. */
+/** Arguments that both `query` and `estimate` accept: the path of an endpoint, and its parameters. */
 export const mcpToolRequestArguments = {
   endpoint: Schema.String.annotate({ description: "A path that find_endpoint returns, such as /v1/news." }),
   parameters: Schema.optionalKey(
@@ -71,7 +71,7 @@ const QueryResult = Schema.Struct({
   endpoint: Schema.String,
   format: Format,
   row_count: Count.annotate({ description: "Number of rows in this result." }),
-  truncated: Schema.Boolean.annotate({ description: "Whether rows or texts were omitted to limit the result's size." }),
+  truncated: Schema.Boolean.annotate({ description: "Whether rows or text were omitted to limit the result's size." }),
   notice: Schema.optionalKey(Schema.String.annotate({ description: "What was omitted, and other remarks." })),
   next_cursor: Schema.optionalKey(Schema.String.annotate({ description: "Continues the list. Missing at its end." })),
   cost_microdollars: Count.annotate({ description: "Cost of this call in millionths of a US dollar." }),
@@ -136,8 +136,8 @@ export const addDefaultParameters = (details: McpEndpointDescription, parameters
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
 
 /**
- * Returns the cursor for the beginning of a list. Its parameters keep an invalid `limit` or `page`, so that the API
- * refuses it.
+ * Returns the cursor for a request that has none. An invalid `limit` or `page` stays in the parameters, so that the API
+ * refuses the request.
  */
 const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Record<string, string>>): Cursor => {
   const { limit: limitText = String(maxRows), page: pageText = "1", ...parameters } = sent
@@ -297,7 +297,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
         ]
         : []),
       ...(fitted.isShortened
-        ? [`The texts and lists in the row were cut, because it exceeds ${maxTokens} tokens.`]
+        ? [`The text and lists in the row were cut, because it exceeds ${maxTokens} tokens.`]
         : []),
       ...(successor === null ? [] : [`This endpoint is deprecated. Use ${successor} instead.`]),
       ...(message === undefined ? [] : [message]),

@@ -10,10 +10,10 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 /** Protocol versions in which a client first sends `initialize`, newest first. */
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
-/** The version assumed for a message without one, because clients may omit it after the initialization. */
+/** The version assumed if a message names none. After the initialization, clients may omit the version. */
 const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
-/** Returns the version in `MCP-Protocol-Version`, the oldest one without that header, or undefined if it is unknown. */
+/** Returns the version that `MCP-Protocol-Version` names. Without this header, the oldest one; undefined if unknown. */
 export const findInitializedProtocolVersion = (header: string | undefined) =>
   header === undefined
     ? oldestVersion

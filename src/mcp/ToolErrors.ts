@@ -70,7 +70,7 @@ export const failWithInvalidArgument = (field: string, reason: string) =>
 const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: McpToolError.fields.error })))
 const isJson = Schema.is(Schema.Json)
 
-/** Fails with the error in an API response. Shortens the details, such as the candidates, to `maxTokens`. */
+/** Fails with the error in an API response. Shortens its details, which may be long lists, to `maxTokens`. */
 export const failWithApiError = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {
     onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),

@@ -22,7 +22,7 @@ import {
   runDoctorCheck,
 } from "./DoctorFinding.ts"
 
-/** Connects to the database read-only, so that a faulty check cannot change data, and with short timeouts. */
+/** Connects to the database with short timeouts, and read-only, so that a faulty check cannot change data. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,
@@ -362,7 +362,7 @@ export const checkDatasetRows = Effect.gen(function* () {
   ]
 })
 
-/** Maximum age of the newest successful ingest without a warning. A daily run may be skipped once. */
+/** Age of the last successful ingest, or duration of a run, above which doctor warns. One daily run may be skipped. */
 const maxIngestAgeHours = 50
 
 /** Reports when the SEC's documents were last ingested, and why the newest run failed. */

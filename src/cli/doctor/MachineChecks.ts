@@ -34,7 +34,7 @@ const formatOffset = (zone: string, instant: string) =>
     DateTime.formatIsoOffset,
   ).slice(-6)
 
-/** Winter and summer offsets of the time zones that market days and times depend on. */
+/** Expected UTC offsets, at some instants, of the time zones that determine market days and times. */
 const expectedOffsets = [
   ["America/New_York", "2026-01-15T12:00:00Z", "-05:00"],
   ["America/New_York", "2026-07-15T12:00:00Z", "-04:00"],

@@ -1,4 +1,4 @@
-/** The `changes` command: prints the changes of the running service as NDJSON, and follows them with `--follow`. */
+/** The `changes` command: prints row changes from a service as NDJSON. With `--follow`, waits for further changes. */
 import { Console, Effect, Option, Predicate, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -48,7 +48,7 @@ const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
   }
 }
 
-/** Calls `print` with every change that has happened so far. Returns the cursor to continue from. */
+/** Calls `print` with every change up to now. Returns the number of changes and the cursor to continue from. */
 const printKnownChanges = Effect.fnUntraced(function* <E, R>(
   request: QueryCommandRequest,
   query: AnyQuery,
@@ -88,7 +88,7 @@ const followAndPrint = Effect.fnUntraced(function* <E, R>(
 const makeListFlag = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
-/** Makes the `changes` command. `apiBaseUrl` is the address of this machine's service, used without `--url`. */
+/** Makes the `changes` command. `apiBaseUrl` is the address of this machine's service, the default of `--url`. */
 export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   Command.make(
     "changes",

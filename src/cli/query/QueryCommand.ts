@@ -120,7 +120,7 @@ const writeExport = Effect.fnUntraced(
   },
 )
 
-/** Makes the `query` command. `apiBaseUrl` is the address of this machine's service, `paths` are all endpoints. */
+/** Makes the `query` command. `apiBaseUrl` is the default of `--url`. `paths` lists all endpoints except streams. */
 export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, paths: ReadonlyArray<string>) =>
   Command.make(
     "query",

@@ -1,6 +1,6 @@
 /**
- * Sends requests for the `query` command with the client in `src/client`: target URL, API key, one page or all pages.
- * See docs/decisions/0040-query-sends-through-the-client.md.
+ * Sends the requests of the `query` command with the client in `src/client`: finds the URL and the API key, and fetches
+ * one page, all pages or an export. See docs/decisions/0040-query-sends-through-the-client.md.
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../client/ClientErrors.ts"
@@ -60,7 +60,7 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
   return Redacted.make(text.trim())
 })
 
-/** Finds the key in `--key-file`, `TICKERLINE_KEY`, or, for this machine's own service only, the demo key file. */
+/** Reads the key from `--key-file`, `TICKERLINE_KEY` or, if the service is this machine's own, the demo key file. */
 export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
   const configured = yield* ClientApiKeyConfig
@@ -176,7 +176,7 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
   yield* Effect.sleep(Duration.seconds(seconds))
 })
 
-/** Fetches pages until it has `maxRows` rows. `onPage` receives the number of rows fetched so far. */
+/** Fetches pages up to `maxRows` rows or the last page. `onPage` receives the number of rows fetched so far. */
 export const fetchAllQueryPages = Effect.fnUntraced(
   function* (request: QueryCommandRequest, maxRows: number, onPage: (rows: number) => void) {
     const fetchPage = yield* makePageFetcher(request)

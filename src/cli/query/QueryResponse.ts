@@ -83,7 +83,7 @@ const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
   return Array.isArray(list) ? list : []
 }
 
-/** Returns a property as a number, or NaN. It is serialized first, because exactly parsed numbers are raw JSON. */
+/** Returns a property as a number, or NaN. Serializes the value, as `parseJsonWithExactNumbers` returns raw JSON. */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 

@@ -16,7 +16,7 @@ export interface OutputCapabilities {
   /** The current width in columns; infinite for a file or a pipe. */
   readonly columns: () => number
   readonly hasColors: boolean
-  /** Styles text. Returns it unchanged if colors are off (`NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, not a terminal). */
+  /** Styles text, unless colors are off. `NO_COLOR`, `FORCE_COLOR`, `TERM` and the output stream determine that. */
   readonly paint: (style: TextStyle, text: string) => string
 }
 

@@ -81,7 +81,7 @@ const makeClearingConsole = (console: Console.Console): Console.Console => {
   }
 }
 
-/** Runs an effect, and shows the progress in `OperationProgress` on a line that disappears when the effect ends. */
+/** Runs an effect, and shows or logs the progress that the effect writes to `OperationProgress`. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities

@@ -81,7 +81,7 @@ export interface ProgressLineStyle {
   readonly paint: (style: "cyan" | "dim", text: string) => string
 }
 
-/** Formats a line of at most `columns` characters. If it is too long, the least important parts are omitted. */
+/** Formats a line that is at most `columns` wide. If the parts do not fit, omits the least important ones. */
 export const formatProgressLine = (
   label: string,
   { share, texts }: FormattedProgressParts,
