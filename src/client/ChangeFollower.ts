@@ -120,7 +120,7 @@ export const followChanges = <Change, Error>(
       const { body, metadata: { request_id } } = attempt.success
       const openedAt = yield* Clock.currentTimeMillis
       const reconnect = Effect.suspend(() => {
-        const message = `The connection of ${path}/stream was lost ${failures + 1} times in a row`
+        const message = `The connection to ${path}/stream was lost ${failures + 1} times in a row`
         return waitAfter(
           Result.fail(new NoAnswer({ message, reason: "connection", request_id, attempts: failures + 1 })),
         )
