@@ -13,7 +13,7 @@ import { toRequestAttemptResult } from "./RetryPolicy.ts"
 export interface FollowOptions {
   /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
   readonly via?: "stream" | "polling" | undefined
-  /** With `polling`: the delay before the next request, unless more changes are known; 1 second by default. */
+  /** With `polling`: the delay before the next request, unless more changes are available; 1 second by default. */
   readonly interval?: Duration.Input | undefined
 }
 
@@ -22,20 +22,20 @@ export interface ChangeReader<Change, Error> {
   /** Reads the data of a `change` event. */
   readonly readChange: (response: RawResponse) => Effect.Effect<Change, Error>
   readonly readPage: (response: RawResponse) => Effect.Effect<ChangePage<Change>, Error>
-  /** Fails with the error of a response that is neither a stream nor a page. */
+  /** Fails with the error that a response contains instead of a stream or a page. */
   readonly readError: (response: RawResponse) => Effect.Effect<never, Error>
 }
 
-/** Changes per request when polling, the maximum of the API. */
+/** Changes per request when polling: the API's maximum. */
 export const maxChangesPerPoll = 1000
 
 /** The service sends a heartbeat every 15 seconds, so a connection that is silent for this long is broken. */
 const maxSilence: Duration.Input = "45 seconds"
 
-/** A connection that has worked for this long ends a series of failures, even if there were no changes. */
+/** A connection that has worked for this long resets the count of failures, even if there were no changes. */
 const stableMillis = 10_000
 
-/** Names each event in advance: Effect's parser drops the id of a nameless event without data, such as a heartbeat. */
+/** Precedes each event, because Effect's parser drops the id of an event without name and data, such as a heartbeat. */
 const defaultEventName = "event: heartbeat\n"
 
 /** Returns a function that parses the next line and returns the events that the line completes. */
@@ -52,7 +52,7 @@ const makeLineParser = () => {
   }
 }
 
-/** Reads events until the connection ends, is lost, or is silent for too long. */
+/** Reads events until an `end` event, or until the connection is closed, lost, or silent for too long. */
 const readEvents = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
   bytes.pipe(
     Stream.timeout(maxSilence),
@@ -120,7 +120,7 @@ export const followChanges = <Change, Error>(
       const { body, metadata: { request_id } } = attempt.success
       const openedAt = yield* Clock.currentTimeMillis
       const reconnect = Effect.suspend(() => {
-        const message = `The connection of ${path}/stream was lost ${failures + 1} times in a row`
+        const message = `The connection to ${path}/stream was lost ${failures + 1} times in a row`
         return waitAfter(
           Result.fail(new NoAnswer({ message, reason: "connection", request_id, attempts: failures + 1 })),
         )

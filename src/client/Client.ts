@@ -44,7 +44,7 @@ export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnsw
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
 
-// The names of these types in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
+// Keeps the names that these types had in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
 export type { ClientOptions as Options } from "./EndpointCaller.ts"
 export type { CallFailure as Failure } from "./ClientErrors.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
@@ -83,7 +83,7 @@ export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> exte
   /**
    * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
    * after 429, 502, 503 and 504, and continues after the last change. Fails with the error of the service if
-   * reconnecting cannot help, such as `CursorExpired`, and with the last failure after ten failures in a row.
+   * reconnecting cannot help, such as `CursorExpired`, and with the last failure after more than ten in a row.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -18,13 +18,16 @@ export interface ClientOptions {
   /** Sent as `Authorization: Bearer`. Optional for endpoints that require no key. */
   readonly apiKey?: Redacted.Redacted | undefined
   readonly retries?: RetryOptions | undefined
-  /** Maximum duration of one attempt, until the last byte of the response; 1 minute by default. */
+  /** Maximum duration of one attempt, 1 minute by default. Downloads and event streams may take longer once started. */
   readonly timeout?: Duration.Input | undefined
   /** Identifies your program. Precedes the client's own name in `User-Agent`; browsers ignore it. */
   readonly userAgent?: string | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Called after every response, including errors, for example to add up costs. The call waits for the callback. */
+  /**
+   * Called after the last response of every call, including errors, for example to add up costs. The call waits for
+   * the callback.
+   */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
   /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
@@ -40,8 +43,8 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Header values must be printable ASCII. A line break could inject a header, and `fetch` repeats a value with other
- * characters in its error message, even if the value is a key.
+ * Header values must be printable ASCII. A line break could inject a header. If a value has other characters, `fetch`
+ * quotes the value in its error message, even if it is a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
 
@@ -117,10 +120,10 @@ const eventStreamType = "text/event-stream"
 
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
-/** The last bytes of a Parquet file. */
+/** The last bytes of every Parquet file. */
 const parquetEnd = "PAR1"
 
-/** Fails at the end of a Parquet file that lacks its last bytes, for example behind a proxy that hides an abort. */
+/** Fails at the end of the stream if the Parquet file is incomplete, for example behind a proxy that hides an abort. */
 const checkEnd = (bytes: FileBytes, makeError: () => NoAnswer): FileBytes =>
   Stream.suspend(() => {
     let end = ""

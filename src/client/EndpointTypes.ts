@@ -15,7 +15,7 @@ type RespondsWithJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintReq
 /** Every endpoint except those that respond with text, such as feeds. */
 export type JsonEndpoint = RespondsWithJson<HttpApiGroup.Endpoints<Groups>>
 
-/** The event stream, which `follow` of `/v1/changes` reads. */
+/** The event stream that `changes.follow` reads. */
 export type ChangeStreamEndpoint = Extract<HttpApiGroup.Endpoints<Groups>, { readonly path: "/v1/changes/stream" }>
 
 type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}`
@@ -49,7 +49,7 @@ type ParameterInput<Name, Value> = Value extends boolean ? boolean
   : Name extends `min_${string}` | `max_${string}` ? Value | number
   : Value
 
-/** Query parameters as callers write them: a list or a single item; a bound as a number, or as text with all digits. */
+/** Query parameters as callers write them: a list may be a single item, and a bound may be a number instead of text. */
 type ParameterInputs<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
     ? ParameterInput<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
@@ -89,7 +89,7 @@ export interface ResultPage {
 /** The body of a response that lists changes. */
 export interface ChangePage<Change> {
   readonly results: ReadonlyArray<Change>
-  /** Sent as the parameter `after`, it continues after the last change of this page. */
+  /** The value of the parameter `after` that requests the changes after this page. */
   readonly cursor: string
   /** Whether more changes may already be available. */
   readonly has_more: boolean

@@ -33,7 +33,7 @@ export type { CallOptions, ChangeFeed, DownloadedFile, FollowOptions, List, Reso
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
-// The names of these types in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
+// Keeps the names that these types had in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
 export type { ErrorCode as Code } from "./PromiseContract.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
 export type { PromiseClientOptions as Options }
@@ -47,7 +47,7 @@ export interface PromiseClientOptions {
   readonly retries?: number | undefined
   /** Maximum delay before a retry, 30,000 by default. A call fails at once if `Retry-After` is longer. */
   readonly longestWaitMs?: number | undefined
-  /** Maximum duration of one attempt, 60,000 by default. */
+  /** Maximum duration of one attempt, 60,000 by default. Downloads and event streams may take longer once started. */
   readonly timeoutMs?: number | undefined
   /** Identifies your program in `User-Agent`; browsers ignore it. */
   readonly userAgent?: string | undefined
@@ -55,7 +55,7 @@ export interface PromiseClientOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Replaces the global `fetch`, for example to use a proxy or in tests. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** Called after every response, including errors, for example to add up the cost. */
+  /** Called after the last response of every call, including errors, for example to add up the cost. */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => void) | undefined
   /** Called once for each deprecated endpoint. Prints a warning on the console by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined

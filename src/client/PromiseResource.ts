@@ -47,7 +47,7 @@ export interface List<Query, Body extends { readonly results: ReadonlyArray<unkn
 export interface FollowOptions extends CallOptions {
   /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
   readonly via?: "stream" | "polling" | undefined
-  /** With `polling`: the delay before the next request, unless more changes are known; 1,000 by default. */
+  /** With `polling`: the delay before the next request, unless more changes are available; 1,000 by default. */
   readonly intervalMs?: number | undefined
 }
 
@@ -57,7 +57,7 @@ export interface ChangeFeed<Query, Body extends { readonly results: ReadonlyArra
   /**
    * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
    * after 429, 502, 503 and 504, and continues after the last change. Rejects with the error of the service if
-   * reconnecting cannot help, such as `cursor_expired`, and with the last failure after ten failures in a row.
+   * reconnecting cannot help, such as `cursor_expired`, and with the last failure after more than ten in a row.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -153,5 +153,5 @@ const makeDecoders = (isIncluded: (endpoint: { readonly path: string; readonly i
 /** One decoder for each endpoint that returns JSON. */
 export const jsonEndpointDecoders: ReadonlyArray<EndpointDecoder> = makeDecoders(({ isText }) => !isText)
 
-/** Decodes the errors of the stream of changes. */
+/** Decodes the errors of `/v1/changes/stream`. */
 export const [changeStreamDecoder] = makeDecoders(({ path }) => path === "/v1/changes/stream")

@@ -14,7 +14,7 @@ export interface DeprecationNotice {
   readonly documentation: string | null
 }
 
-/** The symbols of a company (`X-Lineage`), whose rows `follow_lineage` returns. */
+/** A company's symbols over time (`X-Lineage`). With `follow_lineage`, a response contains the rows of all of them. */
 export interface FollowedLineage {
   /** Oldest first. A symbol was used until the day before `until`; the current one has null. Dates are `YYYY-MM-DD`. */
   readonly periods: ReadonlyArray<{ readonly ticker: string; readonly until: string | null }>
@@ -22,7 +22,7 @@ export interface FollowedLineage {
   readonly omitted_rows: number
 }
 
-/** Values are null if the response has no such header; proxies may remove headers. */
+/** Values from headers are null if the response lacks the header; proxies may remove headers. */
 export interface ResponseMetadata {
   readonly status: number
   /** Identifies the request in `/v1/usage` and in messages to support. */
@@ -124,7 +124,7 @@ export const readResponseMetadata = (
     readonly status: number
     readonly headers: Headers.Headers
     readonly attempts: number
-    /** Epoch milliseconds. */
+    /** The current time in epoch milliseconds. */
     readonly now: number
     /** Used if the response has no `X-Request-Id`. */
     readonly sentRequestId: string

@@ -45,7 +45,7 @@ const initialDelayMillis = 250
 /** Maximum number of consecutive retries by a client. Each response that needs no retry restores a tenth of a retry. */
 const maxRetryBudget = 10
 
-/** Consecutive failures that a follower accepts; the next one ends it. The delays add up to more than a minute. */
+/** Consecutive failures after which a follower still reconnects. The delays add up to more than a minute. */
 const maxReconnectFailures = 10
 
 /** All calls of a client share one policy and its budget, so that the client soon stops retrying during an outage. */

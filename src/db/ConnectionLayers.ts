@@ -41,7 +41,7 @@ const databaseUrls = Effect.gen(function* () {
   return { url, directUrl }
 })
 
-/** Connects a command such as `load`, never through a pooler in transaction mode, because it needs one session. */
+/** Connects a command such as `load`. Never uses a pooler in transaction mode, because a command needs one session. */
 export const commandDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls

@@ -98,7 +98,7 @@ export class Database extends Context.Service<Database, {
       const sql = yield* SqlClient.SqlClient
       const pool = yield* PgPool.PgPool
       const withReadPolicies = yield* makeReadPolicies
-      // Queues in front of the driver's pool, with one permit per connection, because that pool waits without a limit.
+      // The driver's pool has no time limit for waiting, so reads wait in this queue. It has one permit per connection.
       const permits = yield* DatabasePoolSizeConfig
       let timeouts = 0
       const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
@@ -152,7 +152,7 @@ export class Database extends Context.Service<Database, {
           partition,
         )
 
-      /** Dies in requests with `as_of`: a query that is no compiled statement cannot be rewritten to read the past. */
+      /** Dies in requests with `as_of`: only compiled statements can be rewritten to read the past. */
       const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
         Effect.flatMap(
           StatementRewriter,

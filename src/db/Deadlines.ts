@@ -10,7 +10,7 @@ import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 export const makeDeadlineScheduler = Effect.fnUntraced(function* (limit: Duration.Duration) {
   const now = yield* makeMonotonicClock
   const limitMillis = Duration.toMillis(limit)
-  /** The time at which each function was added, oldest first. */
+  /** When each function was added, in monotonic milliseconds, oldest first. */
   const pending = new Map<() => void, number>()
   let wake: (() => void) | undefined
 

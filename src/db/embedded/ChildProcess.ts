@@ -45,7 +45,7 @@ const spawnIsolated = (options: Command): ChildProcess =>
     ...(options.systemUser && { uid: options.systemUser.uid, gid: options.systemUser.gid }),
   })
 
-/** The operating system that the PostgreSQL programs in the npm packages require. */
+/** Names the operating system that the PostgreSQL programs in the npm packages require. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "macOS 13 or newer" : "Linux with glibc"
 

@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Returns the folder for the data if this process is root and the server's user cannot enter the home directory. */
+/** Returns the data folder to use if this process is root and the server's user cannot enter the home directory. */
 export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
@@ -61,8 +61,8 @@ const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHe
 const lockStatements = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
 
 /**
- * Runs an effect in one process at a time, under an SQLite file lock. No other lock in both Node and Deno is released
- * by the kernel when the process that holds it is killed.
+ * Runs an effect in one process at a time, under an SQLite file lock. Node and Deno share no other lock that the kernel
+ * releases when the process that holds it is killed.
  */
 export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(

@@ -48,7 +48,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Copies a folder without links and build files. Sets permissions, as npm's umask may exclude the server's user. */
+/** Copies a folder without links and build files. Sets permissions: npm's umask may exclude the server's user. */
 const copyFolder = (
   from: string,
   to: string,
@@ -90,7 +90,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // With restricted permissions, Node and Deno allow only hard links. If the file system has none, copies the files.
+  // With restricted permissions, Node and Deno allow only hard links. If a link fails, copies the file.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
@@ -100,7 +100,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** Creates a folder for unfinished work. The scope removes it or, after a kill, the next `openEmbeddedCluster` does. */
+/** Creates a temporary folder. The scope removes it; after a kill, the next `openEmbeddedCluster` does. */
 export const makeTemporaryDirectory = (location: Pick<ServerLocation, "baseDirectory">) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) =>

@@ -27,13 +27,13 @@ const readInode = Effect.fnUntraced(function* (path: string) {
   return `${info.dev}:${Option.getOrElse(info.ino, () => 0n)}`
 })
 
-/** The data directory in a /proc command line, where NUL separates the arguments. */
+/** Returns the data directory in a /proc command line, in which NUL separates the arguments. */
 const parseProcCommandLine = (line: string) => {
   const [command = "", ...args] = line.split("\0")
   return command.endsWith("/postgres") && args.includes("-D") ? args[args.indexOf("-D") + 1] : undefined
 }
 
-/** The data directory in a command line printed by `ps`. The path may contain spaces. */
+/** Returns the data directory in a command line printed by `ps`. The path may contain spaces. */
 export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
 /** Reads the data directory of the server with this pid from its command line, which is readable by all users. */

@@ -32,7 +32,7 @@ export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, 
   })
 })
 
-/** Unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node does not accept. */
+/** Names the unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node rejects. */
 export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<string> =>
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 

@@ -101,8 +101,8 @@ export class HealthProbe extends Context.Service<HealthProbe, {
           isRefused = false
           const previous = serverStartedAt
           serverStartedAt = started
-          // A standby may lack recent charges and revocations of keys. This also closes the probe's own connection, so
-          // that the next probe may reach a different server.
+          // A standby may lack recent charges and key revocations. The probe's own connection is also closed, so that
+          // the next probe may reach a different server.
           if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
           if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
           registries.forEach(({ unblock }) => unblock())

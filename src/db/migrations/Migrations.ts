@@ -1,6 +1,6 @@
 /**
- * Applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other processes start or serve. Each has its
- * own transaction, waits only briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
+ * Applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other processes start or serve. Normally,
+ * each has its own transaction, waits briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"

@@ -14,7 +14,7 @@ import {
 
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
-/** Only the owner of the tables may grant permissions. */
+/** The database role may not grant permissions, because it does not own the tables. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
 /**
@@ -54,8 +54,8 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * Returns the statements that revoke default permissions to create tables: temporary ones, which would hide other
- * tables with the same name, and, before PostgreSQL 15, those in `public`.
+ * Returns the statements that revoke default permissions to create tables. A temporary table would hide a table with
+ * the same name. Before PostgreSQL 15, every role could also create tables in the schema `public`.
  */
 const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient

@@ -138,8 +138,8 @@ export const checkDirectConnection = Effect.fnUntraced(function* (setting: strin
 }, Effect.scoped)
 
 /**
- * Whether a pooler supports named prepared statements. If it does, it renames them, so PostgreSQL does not list the
- * driver's name.
+ * Whether a pooler supports named prepared statements. Such a pooler renames the statements, so PostgreSQL does not
+ * list the driver's names.
  */
 const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)

@@ -1,6 +1,6 @@
 /**
- * Routes reads to replicas whose requested tables had the primary's version in their last poll. Their results are at
- * least as recent, so they may be cached under that version (D17: caching). If a replica fails, the primary reads.
+ * Routes a read to a replica whose last poll found the primary's version of the requested tables. The result is at
+ * least as recent, so it may be cached under that version (D17: caching). If the replica fails, the primary reads.
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -14,7 +14,7 @@ import type { ServerState } from "./ServerState.ts"
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
-/** Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is no PostgreSQL URL. */
+/** Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is not for PostgreSQL. */
 const parseName = (url: string) => {
   try {
     const { hostname, password, pathname, port, protocol, username } = new URL(url)

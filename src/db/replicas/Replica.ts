@@ -18,13 +18,13 @@ import {
 } from "./ServerState.ts"
 
 interface WalSample {
-  /** Monotonic milliseconds. */
+  /** Time of the poll, in monotonic milliseconds. */
   readonly at: number
-  /** Bytes of WAL. */
+  /** The primary's WAL position, in bytes. */
   readonly position: number
 }
 
-/** Enough for ten minutes or more: four polls per second add at most one sample each, if the position has changed. */
+/** Enough for at least ten minutes: the primary is polled four times per second, with at most one sample per poll. */
 const maxWalSamples = 2_400
 
 /**
