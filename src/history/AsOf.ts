@@ -7,11 +7,11 @@ import type { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, ValidationError
 import { MomentResolver } from "./Moments.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"
 
-/** Table that every request may read, to resolve symbols to companies. */
+/** Resolves symbols to companies. Any request may read this table in addition to its own. */
 const lineageTable = "ticker_changes"
 
 export class AsOfReader extends Context.Service<AsOfReader, {
-  /** Runs `effect` so that it reads the tables as they were at `moment`, and takes the day of `moment` for today. */
+  /** Runs `effect` so that it reads the tables as they were at `moment`, and uses the day of `moment` as today. */
   readonly readAt: <A, E, R>(
     moment: string,
     tables: ReadonlyArray<string>,

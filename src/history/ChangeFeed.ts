@@ -1,6 +1,6 @@
 /**
  * The change feed: what each recorded transaction changed, oldest first (docs/decisions/0115-change-feed.md).
- * Transactions become visible in the order of `recorded_at`, so nothing appears before a position that was read.
+ * Transactions become visible in the order of `recorded_at`, so a reader misses no change before its position.
  */
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -164,7 +164,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
       const literal = (text: string) => sql.literal(`'${text}'`)
 
-      /** Query for the transaction after which a page starts: the cursor's, or the newest one up to the given time. */
+      /** Returns a query for the start of a page: the cursor's transaction, or the newest one up to the given time. */
       const startOf = (place: ChangeFeedStart | undefined) => {
         if (place?._tag === "Cursor") {
           const { mark, transaction } = place
@@ -235,14 +235,14 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return { ...bounds, start_id, start_mark, starts_at }
       })
 
-      /** SQL condition: whether a transaction has changes of the filter's datasets and kinds, regardless of symbols. */
+      /** Returns the condition that a transaction has changes of the filter's datasets and kinds, for any symbol. */
       const hasWanted = ({ datasets, kinds }: ChangeFeedFilter) =>
         kinds === undefined ? sql`changes ?| ${textArray(datasets)}` : sql`exists (
           select from jsonb_each(changes) as counted (dataset, numbers)
           where dataset = any(${textArray(datasets)}) and numbers ?| ${textArray(kinds)}
         )`
 
-      /** Query for the changes of a transaction that match the filter, in order. */
+      /** Returns a query for the changes of a transaction that match the filter, in order. */
       const changesOf = (
         { datasets, kinds, tickers }: ChangeFeedFilter,
         place: ChangeFeedStart | undefined,

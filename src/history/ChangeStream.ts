@@ -1,6 +1,6 @@
 /**
  * Streams of changes. One reader per process follows the feed and keeps the newest changes, which every stream sends
- * at its own pace. A stream that begins earlier first reads pages of its own: docs/decisions/0117-change-stream.md.
+ * at its own pace. A stream that begins before them reads its own pages first: docs/decisions/0117-change-stream.md.
  */
 import {
   Cause,
@@ -117,7 +117,7 @@ export interface ChangeStreamOptions {
   readonly filter: ChangeFeedFilter
   /** Where the stream begins. Undefined: with the earliest known change. */
   readonly place: ChangeFeedStart | undefined
-  /** Whether the account may read exactly the datasets of the stream: it has neither lost nor gained access. */
+  /** Whether the account may read exactly the datasets of the stream: false if it has lost or gained access. */
   readonly hasSameAccess: (account: Account) => boolean
   /** Closes the connection of a client that does not receive the end of the stream. */
   readonly disconnect: () => void
@@ -127,7 +127,7 @@ interface Ending {
   readonly reason: EndReason
   /** The error that explains why changes are missing; undefined if none are. */
   readonly gap: CursorExpired | undefined
-  /** Monotonic ms. */
+  /** Time at which the stream was ended, monotonic ms. */
   readonly at: number
 }
 
@@ -139,7 +139,7 @@ interface StreamState extends RecentChangesPosition {
   readonly endless: StreamUsageRecorder
   /** Opened when the stream may have something to send. */
   readonly wake: Latch.Latch
-  /** Whether the stream sends the recent changes; otherwise it reads pages of its own. */
+  /** Whether the stream sends the recent changes; otherwise it reads its own pages from the database. */
   isLive: boolean
   /** Whether the feed had more changes after the page that the stream read last. */
   hasMore: boolean
@@ -223,7 +223,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         timeout: yield* poolTimeout,
         onTimeout: makePoolTimeoutError,
       }
-      /** All streams share one connection. Either the reader uses it, or one stream that reads pages of its own. */
+      /** The reader and the streams that read their own pages share this connection, and use it one at a time. */
       const connection = yield* makePoolQueue(queueOptions)
       const pages = yield* makePoolQueue(queueOptions)
 
@@ -248,7 +248,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         stream.endless.recordUsage({ startedAt, from, to })
       }
 
-      /** Adds `text`, which the stream is about to send, to the sent bytes and records. Returns `text`. */
+      /** Counts `text`, which contains `records` changes, as sent by the stream. Returns `text`. */
       const send = (stream: StreamState, text: Uint8Array, records: number) => {
         const { bytes, records: sentRecords } = stream.sent
         stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
@@ -313,7 +313,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return send(stream, encodeChangeEvents(page.changes).text, page.changes.length)
       }
 
-      /** Returns the next events; undefined if there are none yet. */
+      /** Returns the stream's next events; undefined if there are none yet. */
       const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
         if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
         const exit = stream.reading?.pollUnsafe()
@@ -393,7 +393,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (followed === undefined) return
         const place = parseChangeFeedStart(followed.getCursor())
         const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
-        // Meanwhile, all live streams may have ended, and new ones may have joined at a different position.
+        // During the read, all live streams may have ended, and new ones may have joined at a different position.
         if (followed !== recent) return
         followed.append(page)
         for (const stream of liveStreams()) {

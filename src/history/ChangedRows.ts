@@ -18,7 +18,7 @@ interface LoadedColumn {
   readonly schemas: { readonly select: Schema.Codec<unknown, unknown>; readonly json: Schema.Codec<unknown, unknown> }
 }
 
-/** Response schemas for columns that data files have but responses do not, so that the models lack them. */
+/** Schemas for data file columns that the models lack, because responses do not normally have them. */
 const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
   source: optInColumns.source,
   source_links: optInColumns.source,

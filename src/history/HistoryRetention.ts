@@ -1,4 +1,4 @@
-/** The monthly partitions of the history: creates those of a new month within an hour, and drops old months. */
+/** Maintains the history's monthly partitions: creates those of a new month within an hour, and drops old months. */
 import { Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"

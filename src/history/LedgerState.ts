@@ -25,8 +25,8 @@ const decodeLedger = decodeRows(LedgerRow)
 const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
 /**
- * Makes a function that polls the ledger. A transaction holds an exclusive advisory lock from before it reads its time
- * until its commit is visible. So while the lock is free, every transaction up to the time of the clock is visible.
+ * Makes a function that polls the ledger. A transaction sets its `recorded_at` under an exclusive advisory lock, which
+ * it holds until its commit is visible. So while the lock is free, every transaction up to the current time is visible.
  */
 export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
   const query = sql.literal(`

@@ -17,7 +17,7 @@ export interface ResolvedMoment {
   readonly moment: string
   /** The highest transaction id that had been assigned when the last transaction up to the moment committed. */
   readonly bound: string
-  /** The month, such as `2026-03-01` or `-infinity`, from which partitions have versions replaced after the moment. */
+  /** First month that may have versions replaced after the moment, such as `2026-03-01`; `-infinity` if unknown. */
   readonly month: string
   /**
    * Ids up to the bound whose transactions committed after the moment; usually none. Undefined if such a transaction
@@ -98,7 +98,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
 
-      /** Finds the bound, and whether a writer locks the table, as each does from before it gets its id to its end. */
+      /** Finds the bound, and whether any transaction is writing: it locks the table before it gets its id. */
       const compileBound = compileStatement<string>({
         isPrepared: true,
         build: (parameter) =>

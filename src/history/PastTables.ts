@@ -16,7 +16,7 @@ const TableShape = Schema.Struct({
   columns: Schema.String,
   /** Whether at most `MaxSortedPastRows` current rows of the table are visible at the requested time. */
   has_few_rows: Schema.Boolean,
-  /** Whether the same is true of the earlier versions of the table's rows. */
+  /** Whether at most `MaxSortedPastRows` versions in the table's history were replaced after the requested time. */
   has_few_versions: Schema.Boolean,
 })
 type TableShape = typeof TableShape.Type
@@ -49,7 +49,7 @@ const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   }
 }
 
-/** Returns a common table expression with the table's past rows and its name, so that statements read these rows. */
+/** Returns a common table expression that hides the table, so that a statement reads the table's past rows. */
 const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: ReturnType<typeof makeConditions>) => {
   const { columns, has_few_rows, has_few_versions, table } = shape
   // With many rows, the condition is outside the union, so that PostgreSQL merges sorted index scans of both tables.
@@ -77,7 +77,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
   const decodeShapes = decodePositionalRows(TableShape)
 
-  /** SQL that counts rows up to just above the limit. */
+  /** Returns SQL that counts rows, but stops just above the limit. */
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 

@@ -62,7 +62,7 @@ interface Batch {
   readonly ends: ReadonlyArray<number>
   readonly cursor: string
   readonly end: ChangeFeedPosition
-  /** Selections by the key of their filter. Kept only for the newest batch, which most streams send at once. */
+  /** Selections by filter key. Kept only for the newest batch, which most streams send at about the same time. */
   readonly selections: Map<string, SelectedChangeEvents>
 }
 

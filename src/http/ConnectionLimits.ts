@@ -21,7 +21,7 @@ export interface ConnectionTimeouts {
   readonly request: Duration.Duration
   /**
    * Maximum time until the client has received the response; more than twice as long as the slowest query takes.
-   * When the time is up, it starts again if the client has meanwhile received `minProgressBytes` of the response.
+   * Extended by the same time if the service is still writing and the client has received `minProgressBytes`.
    */
   readonly response: Duration.Duration
   /** Time from the beginning of a shutdown until the remaining connections are closed. */
@@ -39,7 +39,7 @@ const minProgressBytes = 65_536
 
 const endlessResponses = new WeakSet<object>()
 
-/** Lets a response take any time, as long as the client keeps reading what the service writes, even if it is little. */
+/** Lets a response take any time, as long as the client keeps reading, even if the service writes very little. */
 export const exemptFromResponseTimeout = (response: object) => {
   endlessResponses.add(response)
 }

@@ -21,7 +21,7 @@ export interface StreamedAmount {
   readonly records: number
 }
 
-/** A stream without an end. Its usage is recorded in installments, so that a crash loses little usage. */
+/** Records the usage of an endless stream, in installments, so that a crash loses little usage. */
 export interface StreamUsageRecorder {
   /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
   recordUsage: (

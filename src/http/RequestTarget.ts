@@ -52,13 +52,13 @@ export const decodePath = (target: string) => {
   return isDecodableUrl(path) ? decodeURI(path) : path
 }
 
-/** The path of the MCP server, the only one that reads a request body. */
+/** The path of the MCP server. Request bodies on all other paths are discarded. */
 export const mcpPath = "/mcp"
 
 /** The former prefix of all endpoint paths. Requests to such paths are redirected to `/v1/` (§9.1, redirects). */
 export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
-/** Returns the span name: the method, and the declared path or, for any unknown path, `other`. */
+/** Returns the span name: the method and the declared path, or `other` in place of an unknown path. */
 export const getRequestSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
   `${method} ${Option.match(findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`

@@ -127,7 +127,7 @@ export const makeCachedResponseStore = Effect.gen(function* () {
     return response
   }
 
-  /** Returns the valid stored response, if it can be sent: with `If-None-Match` as a 304, otherwise with its body. */
+  /** Returns the valid stored response, if it can be sent: as a 304 if `If-None-Match` is its ETag, or in full. */
   const find = (request: IncomingMessage): CachedResponse | undefined => {
     if (!isCacheable(request)) return undefined
     const { headers, url = "" } = request

@@ -77,7 +77,7 @@ export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
-   * Hides the value from the planner in a subquery. PostgreSQL then reuses one generic plan with the index on the
+   * Uses a subquery to hide the value from the planner. PostgreSQL then reuses one generic plan with the index on the
    * ticker. Planning each execution would take longer than the execution itself.
    */
   const compareUnplanned = (column: string, comparison: Comparison, exact: Statement.Fragment) => [

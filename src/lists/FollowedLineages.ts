@@ -11,7 +11,7 @@ interface Interval {
 
 /** Days on which a company used a symbol or, for a gap, did not use it. */
 interface OwnedInterval extends Interval {
-  /** The current symbol of the company; for a gap, its index in `names`. */
+  /** The current symbol of the company; for a gap, the company's index in `names`. */
   readonly owner: string
 }
 
@@ -42,7 +42,7 @@ export interface WithFollowedLineages {
 const [firstDay, lastDay] = ["-infinity", "infinity"]
 
 /**
- * Cuts overlapping periods of one symbol, which occur if CIKs select two companies that used the same symbol. The
+ * Cuts overlapping periods of one symbol. They occur if CIKs select two companies that used the same symbol. The
  * period that began later wins, because a company that takes a symbol is its new user.
  */
 const separatePeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<OwnedInterval> => {
@@ -122,7 +122,7 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
 /** The omitted rows of each company are counted up to this number. `X-Lineage` reports more as `100+`. */
 export const maxCountedOmittedRows = 100
 
-/** Formats `X-Lineage`. `outside` has the number of omitted rows of each company, or is empty. */
+/** Formats `X-Lineage`. `outside` contains the number of omitted rows of each company, or is empty. */
 export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyArray<number>) =>
   names.map((name, company) => {
     const count = outside[company] ?? 0

@@ -144,7 +144,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return responded
       })
 
-      /** Makes the responder of a list whose queries may follow lineages. `added` contains further columns of rows. */
+      /** Makes the responder of a list whose queries may follow lineages. `added`: further columns of its rows. */
       const makeFollowingResponder = <Query extends PagingQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy>,

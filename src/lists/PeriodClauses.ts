@@ -1,6 +1,6 @@
 /**
- * SQL for lists that follow lineages. The statement reads each symbol's periods separately, through the index on symbol
- * and date, and reads no more rows of each than the page needs: docs/decisions/0091-followed-lineages.md.
+ * SQL for lists that follow lineages. The statement reads each period of a symbol separately, through the index on
+ * symbol and date, and reads no more of its rows than the page needs: docs/decisions/0091-followed-lineages.md.
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -12,7 +12,7 @@ import type { FollowedSymbolPeriod } from "./FollowedLineages.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
 export interface SymbolPeriodClauses {
-  /** Whether the intervals are the gaps between periods, whose rows are only counted. */
+  /** Whether the intervals are the gaps between periods. The rows in gaps are only counted. */
   readonly areGaps: boolean
   /** The intervals as a table for `from`: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it laterally. */
   readonly from: Statement.Fragment
