@@ -153,8 +153,8 @@ const services = RequestPipeline.layer(pipelineEndpoints).pipe(
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // The router rejects longer path parameters, but an unknown path of any length must reach the 404 route.
   Layer.succeed(HttpRouter.RouterConfig, {
+    // The default of 100 characters would reject long unknown paths before they reach the 404 route.
     maxParamLength: 1_000_000,
     caseSensitive: true,
     ignoreDuplicateSlashes: false,

@@ -26,7 +26,7 @@ const toDigits = (stamp: string) => {
   return isWallClock(digits) ? digits : null
 }
 
-/** Matches midnight Eastern time, in a file with Eastern time or with UTC. The time of such a filing is unknown. */
+/** Matches midnight Eastern, written in either time zone. Such a stamp is a date without a time. */
 const midnightPattern = / 0[045]:00:00$/
 
 /**

@@ -58,11 +58,11 @@ export interface CompanyIngestResult {
   readonly rows: Map<string, ReadonlyArray<RowCells>>
   readonly progress: Array<IngestDatasetProgress>
   readonly rejections: Array<DocumentRejected>
-  /** Number of downloaded documents, or of those that would be downloaded. */
+  /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
   documents: number
 }
 
-/** A failed download and its reason. Later runs do not request a rejected form again. */
+/** A failed download and its reason. If an ownership form is `rejected`, later runs do not request it again. */
 interface FailedDownload {
   readonly kind: "missing" | "unavailable" | "rejected"
   readonly rejection: DocumentRejected

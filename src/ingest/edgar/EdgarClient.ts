@@ -56,7 +56,7 @@ export type EdgarResponse =
   | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
   /** The SEC has no such document (yet). */
   | { readonly _tag: "Missing" }
-  /** The document has not changed since the response that had the validators of the request. */
+  /** The document has not changed since the earlier response whose validators the request contains. */
   | { readonly _tag: "Unchanged" }
 
 export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
@@ -78,7 +78,7 @@ export const edgarRetrySchedule = Schedule.exponential("1 second").pipe(
   Schedule.upTo({ times: 5 }),
 )
 
-/** Whether the page is the SEC's refusal of automated access, which has the status 403, 429 or even 200. */
+/** Whether the page is the SEC's refusal of automated access. Its status may be 403, 429 or even 200. */
 const isRefusalPage = (html: string) =>
   /Request Rate Threshold Exceeded|Undeclared Automated Tool|comply with SEC\.gov(?:'|&#39;|’)s Privacy and Security/i
     .test(html.slice(0, 8192))
@@ -136,7 +136,7 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
   })
 
 export class EdgarClient extends Context.Service<EdgarClient, {
-  /** Base URLs of the requests. Links in rows always name the SEC itself. */
+  /** Base URLs of the requests. Links in rows always lead to the SEC itself. */
   readonly bases: EdgarBaseUrls
   readonly request: (document: EdgarDocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {

@@ -31,7 +31,7 @@ export interface IngestOptions {
   readonly since: string
   /** Continues the newest run if it did not succeed. */
   readonly resume: boolean
-  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; `folder` gets the rows in files. */
+  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; `folder` receives the rows as files. */
   readonly target: "load" | "dry-run" | { readonly folder: string }
   readonly scheduled: boolean
 }
@@ -135,8 +135,8 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
 const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
 
 /**
- * Chooses the companies to visit. If all companies were visited before, these are new companies and those in the daily
- * indexes.
+ * Chooses the companies to visit. Without `tickers`, these are new companies and those in the daily indexes since the
+ * last run over all companies. If there was no such run, or not recently, all companies are visited.
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (

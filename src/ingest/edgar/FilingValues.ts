@@ -5,7 +5,7 @@ import { readElementText, type XmlElement } from "./XmlDocument.ts"
 
 type Read<A> = Result.Result<A, string>
 
-/** Numbers are stored as integers, multiplied by this factor, because forms may report fractions of a share. */
+/** Numbers are represented as integers, multiplied by this factor, because forms may report fractions of a share. */
 const scale = 100_000_000n
 
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
@@ -73,7 +73,7 @@ export const readDateElement = (element: XmlElement | undefined, name = element?
   return isCalendarDate(date) ? Result.succeed(date) : Result.fail(`has no valid date in ${name}`)
 }
 
-/** The SEC accepts names of up to 150 characters. Much longer text would not fit into an index of the table. */
+/** Maximum length of a name or title. The SEC accepts 150 characters; much longer text would not fit into an index. */
 const maxTextLength = 250
 
 /** Reads a name or a title. */

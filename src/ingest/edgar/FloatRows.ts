@@ -16,8 +16,8 @@ const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
 const maxRatio = 10
 
 /**
- * Returns the previous fact if the value differs from it by a factor of more than ten. Such a difference suggests a
- * split or an error.
+ * Returns the previous fact if its value differs from that of `fact` by a factor of more than ten. Such a difference
+ * suggests a split or an error.
  */
 const findJump = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
   const previous = findPrevious(fact, facts)
@@ -110,8 +110,8 @@ const isOutdated = ({ filed }: CompanyFact, { filings }: CompanySubmissions) =>
   )
 
 /**
- * Returns the newest count. Undefined if the count is outdated, or differs from the previous count by a factor of more
- * than ten, so that another filing must confirm it.
+ * Returns the newest count, or undefined if it is outdated or differs from the previous count by a factor of more than
+ * ten. Another filing must confirm such a jump.
  */
 const findCurrentCount = ({ counts }: CompanyFacts, submissions: CompanySubmissions) => {
   const newest = counts.toSorted(byFiling).at(-1)

@@ -33,7 +33,7 @@ export const IngestDatasetProgress = Schema.Struct({
   since: Schema.String,
   last_accession: Schema.NullOr(Schema.String),
   last_filing_date: Schema.NullOr(Schema.String),
-  /** Accession numbers of the last days' filings. Any other filing of these days that appears later is new. */
+  /** Accession numbers of the filings in the week up to `last_filing_date`. Any other filing of that week is new. */
   recent_accessions: Schema.Array(Schema.String),
   /** Accession numbers of filings whose document could not be downloaded. */
   failed_accessions: Schema.Array(Schema.String),
@@ -78,7 +78,7 @@ export const recordIngestRunStart = Effect.fnUntraced(
   },
 )
 
-/** Continues an interrupted run, so that companies completed before the interruption are not visited again. */
+/** Marks an unfinished run as running again. The companies that it has completed are not visited again. */
 export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`

@@ -153,7 +153,7 @@ const findPositions = (lines: ReadonlyArray<HoldingLine>): ReadonlyArray<Holding
     ? null
     : lines.filter((line, index) => !lines.slice(index + 1).some((other) => isSamePosition(line, other)))
 
-/** Adds up the positions. Null if there are none, or if an amount is unknown, because the sum would be too small. */
+/** Adds up the positions. Null if there are none, if they are unclear, or if the amount of one of them is unknown. */
 const sumPositions = (
   lines: ReadonlyArray<HoldingLine>,
   getAmount: (line: HoldingLine) => bigint | null,

@@ -56,7 +56,7 @@ const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
   Result.map(decodeSchedule13(root), ({ eventDate, form, issuerCik, personElement, persons, sharesKind }) => ({
     form,
     issuerCik,
-    // Unknown: the date of the event is not the date of the holdings, which a 13D reports for a later day.
+    // Unknown: schedules state only the date of the event, and a 13D reports the holdings of a later day.
     reportedDate: null,
     element: personElement,
     rows: persons.map((person) => ({
@@ -81,7 +81,7 @@ const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
 
 /** Returns why the document is not the requested one, or undefined if it is. */
 const findMismatch = ({ form, issuerCik, rows }: Holders, filing: EdgarOwnershipFiling) => {
-  // Documents have the form `SCHEDULE 13D`. In the SEC's list of filings, it was `SC 13D` until December 2024.
+  // Documents name the form `SCHEDULE 13D`. The SEC's list of filings named it `SC 13D` until December 2024.
   if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
   return rows.length === 0 ? "has no holders" : undefined

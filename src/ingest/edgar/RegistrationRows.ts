@@ -144,6 +144,6 @@ const makeRow = (issuer: Issuer, registration: EdgarRegistration): RowCells => {
   }
 }
 
-/** Returns the rows of `registrations`: one per file number. The filings must include all older pages. */
+/** Returns the rows of `registrations`: one per file number. `filings` must include those of all older pages. */
 export const makeRegistrationRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
   groupFilingsIntoRegistrations(filings).map((registration) => makeRow(issuer, registration))

@@ -8,7 +8,7 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 /** Rows by the name of their table. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
-/** Returns the URL of the document that a row comes from, without its fragment. */
+/** Returns the URL, without the fragment, of the document that a row comes from. */
 const getSource = ({ source, source_links }: RowCells) => {
   const [link] = [source, source_links].find(Array.isArray) ?? []
   return String(link ?? "").split("#")[0] ?? ""

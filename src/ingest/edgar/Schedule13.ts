@@ -40,7 +40,7 @@ interface Schedule13 {
   readonly persons: ReadonlyArray<ReportingPerson>
 }
 
-/** Names of the XML elements that Schedules 13D and 13G name differently. */
+/** XML element names that differ between Schedules 13D and 13G. */
 interface ElementNames {
   readonly issuerCik: string
   readonly eventDate: string

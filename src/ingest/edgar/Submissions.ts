@@ -53,7 +53,7 @@ export interface EdgarFiling {
   readonly reportDate: string | null
   /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
-  /** The SEC's file number, such as `333-287699`. All filings of one registration have the same. */
+  /** The SEC's file number, such as `333-287699`. All filings of one registration have the same number. */
   readonly fileNumber: string | null
   readonly items: ReadonlyArray<string>
   /** File name of the main document. Empty for many old filings. */
@@ -75,7 +75,7 @@ export interface SubmissionsPage {
 export interface CompanySubmissions {
   readonly cik: string
   readonly name: string
-  /** Null: the company has no symbol, for example because it is delisted. */
+  /** Null if the company has no symbol, for example because it is delisted. */
   readonly issuer: Issuer | null
   readonly sicDescription: string | null
   readonly filings: ReadonlyArray<EdgarFiling>

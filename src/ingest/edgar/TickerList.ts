@@ -98,7 +98,7 @@ const [minDays, minCopies] = [7, 3]
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
 /**
- * Finds the first series of successive copies with the symbol that spans `minDays` and has `minCopies`.
+ * Finds the first series of at least `minCopies` successive copies that contain the symbol and span `minDays`.
  * The series ends as soon as it is long enough.
  */
 const findLastingRun = (history: TickerHistory, ticker: string) => {

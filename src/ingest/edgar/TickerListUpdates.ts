@@ -11,10 +11,10 @@ const decodeCopy = ({ day, entries }: State.StoredTickerListCopy) =>
   Effect.map(Effect.fromResult(decodeTickerList(entries, buildTickerListUrl())), (list) => ({ day, rows: list }))
 
 /**
- * Downloads the ticker list. If it is missing, damaged or much shorter, the newest copy is used, and the rejection says
- * why. If `isStored` is set, today's list is stored as a copy.
+ * Downloads the ticker list. If it is missing, damaged or more than 1% shorter than the newest stored copy, that copy
+ * is used, and the rejection says why. If `shouldStore` is true, today's list is stored as a copy.
  */
-export const downloadTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
+export const downloadTickerList = Effect.fnUntraced(function* (day: string, shouldStore: boolean) {
   const { bases, request } = yield* EdgarClient
   const url = buildTickerListUrl(bases)
   const copy = (yield* State.readTickerListCopies).at(-1)
@@ -30,7 +30,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, isSt
     return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason: "is not there" }))
   }
   if (answer._tag === "Unchanged" && previous !== undefined) {
-    if (isStored) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
+    if (shouldStore) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
     return { list: previous.rows, rejections: [] }
   }
   const text = answer._tag === "Found" ? answer.text : ""
@@ -40,7 +40,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, isSt
     const reason = `has ${list.success.length} rows after ${previous.rows.length}, so it is incomplete`
     return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason }))
   }
-  if (isStored) {
+  if (shouldStore) {
     yield* State.saveTickerListCopy({ day, entries: text }, list.success.length)
     if (answer._tag === "Found") yield* State.saveCacheValidators(url, answer.validators)
   }

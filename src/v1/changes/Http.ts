@@ -42,7 +42,7 @@ const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
 const accessOf = (dataset: ChangeFeedDataset, endpoints = datasetAccessEndpoints) =>
   getEndpointAccess(endpoints[dataset])
 
-/** Returns the requested datasets that the account may read. Without `requested`, returns all that it may read. */
+/** Returns the datasets among `requested` (by default, all datasets) that the account may read. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,

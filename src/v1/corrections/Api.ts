@@ -24,7 +24,7 @@ const CorrectionDelays = Schema.Struct({
 
 export type CorrectionDelayClass = keyof typeof CorrectionDelays.Type
 
-/** The upper limit of each class of delays, in seconds. */
+/** The upper limit of each delay class, in seconds. */
 const delayLimits: ReadonlyArray<readonly [CorrectionDelayClass, number]> = [
   ["within_hour", 3_600],
   ["within_day", 86_400],

@@ -14,8 +14,8 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * market_cap (§2.6, D32). Null if the close or the shares are missing, or on a trading day on which the symbol has no
-   * close. Takes two index lookups per row. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
+   * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one on that
+   * day. Takes two index lookups per row. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
           select case

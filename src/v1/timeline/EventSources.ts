@@ -17,7 +17,7 @@ export interface TimelineStatementParameters {
   readonly ticker: ListStatementParameter<string>
   readonly date_from?: ListStatementParameter<string>
   readonly date_to?: ListStatementParameter<string>
-  /** The current date in Chicago. Later ticker changes are not in effect (D19). */
+  /** The current date in Chicago. Later ticker changes are not yet in effect (D19). */
   readonly today: ListStatementParameter<string>
 }
 
@@ -240,11 +240,12 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const tickerChanges = makeSource(["ticker_change"], {
     moment: sql`effective_date`,
     title: sql`old_ticker || ' became ' || new_ticker`,
-    // /v1/ticker-changes takes symbols of at most six characters (D6), so the key has the shorter symbol of the change.
+    // /v1/ticker-changes takes symbols of at most six characters (D6). Instead of a longer one, the key has the shorter
+    // symbol of the change.
     key: makeKeyOf(
       sql`case when length(period.symbol) <= 6 then period.symbol
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
-      // Selects the chain of the event if the symbol is ambiguous (D35).
+      // Selects the lineage that contains the event if the symbol is ambiguous (D35).
       parameter("cik", sql`cik`),
     ),
     order: sql`effective_date desc, old_ticker, new_ticker, cik`,
@@ -296,8 +297,8 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Ticker changes in gaps are not counted, because those of the company itself also occur there, under the other
-    // symbol.
+    // Ticker changes in gaps are not counted, because a change of the company itself also falls into a gap: that of its
+    // other symbol.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []

@@ -42,8 +42,8 @@ export const usageEndpoints = Effect.gen(function* () {
   }
 
   /**
-   * Selects a page filtered by endpoint or status, which no index on `usage` supports. `usage_moments` has the number
-   * of rows per 100 ms, so only the intervals of the page are read (docs/decisions/0053-usage-filters.md).
+   * Selects a page filtered by endpoint or status. No index on `usage` supports these filters, but `usage_moments` has
+   * the number of rows per 100 ms, so only the page's intervals are read (docs/decisions/0053-usage-filters.md).
    */
   const selectFiltered = (
     { account_id, endpoint, status_code, ...query }: UsageShape,
