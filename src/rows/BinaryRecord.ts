@@ -1,4 +1,4 @@
-/** A row in PostgreSQL's format of `row(…)`: the number of fields, then the type, size and bytes of each field. */
+/** PostgreSQL's binary format of a record, `row(…)`: the number of fields, then each field's type, size and bytes. */
 
 export const readInt16 = (bytes: Uint8Array, offset: number) =>
   (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
@@ -53,7 +53,7 @@ export class BinaryRecord {
     return true
   }
 
-  /** Returns a record that shares its buffer with no other record: this one, if it is alone, or a copy. */
+  /** Returns this record if it is the only content of its buffer; otherwise a copy with a buffer of its own. */
   copy(): BinaryRecord {
     if (this.bytes.length === this.size) return this
     return new BinaryRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)

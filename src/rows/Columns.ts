@@ -201,8 +201,8 @@ declare module "effect/Schema" {
 }
 
 /**
- * Marks the one column with the date of the row. `follow_lineage` returns a row if this date is in the period of its
- * symbol. The date of an instant is the day that the API prints, at -05:00 (§2.1, timestamps).
+ * Marks the column with the row's date. `follow_lineage` returns only rows whose symbol the company used on this date.
+ * The date of an instant is the day that the API prints, at -05:00 (§2.1, timestamps).
  */
 export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,

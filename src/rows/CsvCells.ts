@@ -38,7 +38,7 @@ const isFormula = (start: number, end: number) =>
   start < end && !isAsciiAlphanumeric(rowOutputBuffer.bytes[start] ?? 0) &&
   formula.test(textDecoder.decode(rowOutputBuffer.bytes.subarray(start, end)))
 
-/** Control characters by the letter of their JSON escape. Any other character except `u` stands for itself. */
+/** Control characters by the letter after the backslash in JSON. Other characters except `u` stand for themselves. */
 const escapedCharacters = new Map(
   [["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"]].map(([letter = "", character = ""]) => [
     letter.charCodeAt(0),
@@ -46,7 +46,7 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** Replaces a lone surrogate, which UTF-8 cannot encode. The JSON escapes only those and control characters as `\u`. */
+/** Replaces a lone surrogate, which UTF-8 cannot encode. The JSON escapes no other non-ASCII character as `\u…`. */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
 /** Replaces the JSON string in the output with its text. Returns the position after the text. */

@@ -162,9 +162,9 @@ const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
   return readInt32(textEncoder.encode(digits), 0)
 })
-/** The number of digits of each group without leading zeros. */
+/** The number of digits of each group, not counting leading zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
-/** The number of digits of each group without trailing zeros. */
+/** The number of digits of each group, not counting trailing zeros. */
 const trailingDigits = Uint8Array.from(
   { length: 10_000 },
   (_, group) => String(group).padStart(4, "0").replace(/0+$/, "").length,
@@ -207,8 +207,8 @@ const maxGroups = 10
 const [positive, negative] = [0, 0x4000]
 
 /**
- * Writes a decimal without trailing zeros. PostgreSQL sends: number of groups, weight of the first group (0: the last
- * before the point), sign (also NaN and the infinities), number of decimals, groups.
+ * Writes a decimal without trailing zeros. PostgreSQL sends: number of four-digit groups, weight of the first group
+ * (as a power of 10,000), sign (or a code for NaN or infinity), number of decimals, groups.
  */
 const writeDecimal: FieldWriter = (bytes, offset, _, position) => {
   const count = readInt16(bytes, offset)
@@ -336,13 +336,13 @@ const writeTime = (time: number, position: number) => {
   return rowOutputBuffer.writeWords(offsetSuffix, position)
 }
 
-/** Times that encoders support. Earlier, New York had local mean time; later, microseconds since 2000 exceed 2^53. */
+/** Times that encoders support: New York had local mean time until 1883, and in 2285 microseconds exceed 2^53. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
 /** The difference between UTC and a time printed with -05:00, in milliseconds. */
 const printedOffset = 5 * 60 * 60 * 1000
 
-/** Makes the encoder of a time. `getShift` returns the printed minus the stored wall-clock time, in milliseconds. */
+/** Makes the encoder of a time. `getShift` returns the milliseconds from the stored time to the printed clock time. */
 export const makeTimeFieldEncoder = (
   type: typeof postgresTypeIds.timestamp | typeof postgresTypeIds.timestamptz,
   getShift: (time: number) => number,
@@ -350,7 +350,7 @@ export const makeTimeFieldEncoder = (
   /** Returns the printed wall-clock time in ms since 1970; undefined if the schemas must compute it. */
   const readPrinted = (bytes: Uint8Array, offset: number) => {
     const micros = readInt64(bytes, offset)
-    // Truncates the microseconds toward 2000, like the driver.
+    // Truncates to milliseconds, toward the start of 2000, like the driver.
     const time = (micros - micros % 1000) / 1000 + epochMillis
     return time >= fastSince && time < fastUntil ? time + getShift(time) : undefined
   }

@@ -43,7 +43,7 @@ const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
     return { type, quality: Number(qualities[0] ?? 1) }
   })
 
-/** Returns the quality of a media type from the most specific range: `text/csv`, then `text/*`, then any type. */
+/** Ranks a media type by the most specific range that matches it: `text/csv`, then `text/*`, then any type. */
 const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
   for (const [index, name] of [type, `${major}/*`, "*/*"].entries()) {
@@ -79,7 +79,7 @@ const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedType
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept, acceptedTypes)
 
 /**
- * Returns the page format of the highest quality; in a tie, the one whose range is more specific, then the first one.
+ * Returns the page format with the highest quality. A tie goes to the more specific range, then to the first format.
  * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
  */
 export const negotiatePageFormat = (accept: string | undefined): PageFormat => negotiate(accept, acceptedTypes)

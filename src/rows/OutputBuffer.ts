@@ -11,7 +11,7 @@ const textEncoder = new TextEncoder()
 /** Text as groups of four bytes, which are faster to write than single bytes. */
 export interface EncodedWords {
   readonly words: Int32Array
-  /** The size of the text. The last word may exceed it. */
+  /** The size of the text in bytes. The last word may extend past the text. */
   readonly size: number
 }
 

@@ -56,7 +56,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   }
 }
 
-/** Reads an array. Its layout: dimensions, flags, element type, size and lower bound of each dimension, elements. */
+/** Reads an array: number of dimensions, flags, element type, size and lower bound of each dimension, elements. */
 const readTextList: ParquetField["read"] = (bytes, offset, size) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
@@ -113,7 +113,7 @@ const countBytes = (digits: number) => {
 
 const [positive, negative] = [0, 0x4000]
 
-/** Makes the type of a decimal with at most `precision` digits, `scale` of them after the point. Longer ones fail. */
+/** Makes the type of a decimal with at most `precision` digits, `scale` of them after the point. */
 export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
   const limit = 10n ** BigInt(precision)
   /** Number of PostgreSQL's groups of four digits that contain the `scale` digits after the point. */
@@ -131,7 +131,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
     return unscaled
   }
 
-  /** Reads a `numeric`: number of groups, weight of the first group (0: before the point), sign, decimals, groups. */
+  /** Reads a `numeric`: number of groups, weight of the first (a power of 10,000), sign, number of decimals, groups. */
   const read: ParquetField["read"] = (bytes, offset) => {
     const count = readInt16(bytes, offset)
     const last = readInt16(bytes, offset + 2) + fractionGroups

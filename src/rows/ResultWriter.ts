@@ -18,7 +18,6 @@ export type ResultRows = Array.NonEmptyReadonlyArray<BinaryRecord>
 
 /** Encodes results. The `write` functions write at a position in the output and return the position after the text. */
 export interface ResultEncoder {
-  /** The models of a row. */
   readonly models: RowModels
   /** Column names, which are also the CSV header. */
   readonly columns: ReadonlyArray<string>

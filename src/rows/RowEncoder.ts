@@ -85,7 +85,7 @@ export interface RecordFieldPositions {
   bytes: Uint8Array
   decode: BinaryRecord["decode"]
   readonly offsets: Int32Array
-  /** -1 for null. */
+  /** Sizes in bytes; -1 for null. */
   readonly sizes: Int32Array
 }
 

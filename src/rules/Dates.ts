@@ -56,7 +56,7 @@ export const todayInChicago = makeCurrentDate(chicago)
 /** Returns the first midnight after `now` in New York or Chicago. `now` and the result are milliseconds since 1970. */
 export const getNextDateChange = (now: number) => Math.min(getNextMidnight(newYork, now), getNextMidnight(chicago, now))
 
-/** Number of days from one `YYYY-MM-DD` to another. Negative if `until` is earlier. */
+/** Returns the number of days from one date (`YYYY-MM-DD`) to another. Negative if `until` is earlier. */
 export const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
 const isInCalendar = (text: string) => {

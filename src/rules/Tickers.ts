@@ -108,7 +108,7 @@ export const CikParameter = Schema.String.annotate({
   SchemaTransformation.transform({ decode: padCik, encode: (text) => text }),
 )).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
-/** One CIK, or the CIKs of several symbols of a list as `SYMBOL:CIK`. Decodes to CIKs of ten digits. */
+/** One CIK, or the CIKs of several symbols of a list as `SYMBOL:CIK`. Decoding pads each CIK to ten digits. */
 export const CikListParameter = Schema.String.annotate({
   description: "With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If " +
     "`ticker` has several symbols: `SYMBOL:CIK`, comma-separated.",

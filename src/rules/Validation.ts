@@ -32,10 +32,7 @@ const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string>
   return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/**
- * Adds a similar parameter to the reason for an unknown parameter; if none is similar, all parameters of the endpoint
- * (D4).
- */
+/** Completes the reason for an unknown parameter with a similar one, or with all parameters if none is similar (D4). */
 const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
   const suggestion = formatNameSuggestion(field, names) ||

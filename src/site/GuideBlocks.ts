@@ -17,7 +17,7 @@ const timelineEnd = (body: string) => {
 /** `chain META` draws the response of `/v1/ticker-changes` in the block; `chain META picture` omits the details. */
 const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
-  // A new block is empty until the documentation test fills it.
+  // A new block is empty until `test/docs/examples.test.ts` runs with `UPDATE_EXAMPLES=1`.
   if (body.trim() === "") return ""
   const figure = renderLineageFigure(JSON.parse(body), {
     id: `chain-${symbol.toLowerCase()}`,

@@ -47,7 +47,7 @@ const rank = (name: string) => order.includes(name) ? order.indexOf(name) : orde
 
 export interface Guide {
   readonly name: string
-  /** Relative to `docs`. */
+  /** Path relative to `docs`. */
   readonly file: string
   readonly title: string
   /** Markdown, with the address of this service in its examples. */

@@ -19,7 +19,7 @@ export const apiKeyFormHtml = `<form id="key-form" class="key" hidden>
  toward the limits and the cost of your account.</p>
 </form>`
 
-/** A notice that is shown until a script hides it. */
+/** Renders a notice that is visible until a script hides it. */
 const withoutScripts = (feature: string, path: string) =>
   `<div id="without-scripts"><div class="notice">
 <p>${feature} needs JavaScript. This command requests the same data:</p></div>${
@@ -37,7 +37,7 @@ const sampleSymbols = [
   ["BMR1", "replaced, then used again"],
 ] as const
 
-/** The endpoints that can return the rows of a company under each of its symbols. */
+/** Returns the endpoints that can list the rows of a company under each of its symbols. */
 const listFollowingEndpoints = () =>
   catalogueEndpoints.filter(({ row }) =>
     getListAt(getDefaultOpenApiDocument(), "paths", row.path, "get", "parameters").some((parameter) =>

@@ -56,7 +56,7 @@ const renderTableOfContents = (body: string) => {
   }</ul></nav>`
 }
 
-/** Makes each heading with an anchor a link to itself. */
+/** Makes each heading with an anchor a link to itself, unless the heading contains a link. */
 const linkHeadings = (body: string) =>
   body.replace(
     /<(h[23]) id="([^"]+)">([\s\S]*?)<\/\1>/g,

@@ -13,7 +13,7 @@ export interface SitePage {
   /** Name in the navigation, if it differs from the title. */
   readonly label?: string
   readonly section: typeof navigationSections[number]
-  /** Scripts in `browser/` that the page loads. */
+  /** Scripts in `browser/` that the page loads in addition to those of every page. */
   readonly scripts: ReadonlyArray<string>
   /** Renders the content. Call `getPageContent` instead, which caches the result. */
   readonly render: () => PageContent

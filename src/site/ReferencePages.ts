@@ -28,7 +28,7 @@ import { apiKeyFormHtml } from "./InteractivePages.ts"
 const section = (id: string, title: string, body: string) =>
   body === "" ? "" : `<h2 id="${id}">${title}</h2>\n${body}\n`
 
-/** The examples of an operation, ordered by status. */
+/** Returns the examples of an operation, ordered by status. */
 const examplesOf = (operation: unknown) =>
   listOperationResponses(operation).flatMap(([status, response]) =>
     getObjectEntriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
@@ -136,7 +136,7 @@ const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
-/** Links to the corrections of the datasets that the endpoint reads. */
+/** Renders links to the corrections of the datasets that the endpoint reads. */
 const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
   const links = endpointsByDataset.flatMap(({ dataset, endpoints }) =>
     endpoints.includes(row.path) ? [renderCorrectionsLink(dataset)] : []

@@ -88,7 +88,7 @@ interface FieldDescription {
   readonly cells: ReadonlyArray<string>
 }
 
-/** Describes the fields of a response without duplicates, each followed by the fields inside it. */
+/** Describes each field of a response once, followed by the fields inside it. */
 export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
     listNonNullSchemaAlternatives(schema).flatMap((option) => {

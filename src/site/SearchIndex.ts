@@ -21,7 +21,7 @@ const searchableText = (html: string) =>
 
 const maxTextLength = 1500
 
-/** Returns the search entries of a page. Renders the page if this has not happened yet. */
+/** Returns the search entries of a page. Renders the page if it has not been rendered yet. */
 export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<SearchEntry> => {
   const { path, section, title } = page
   const { body, description, search } = getPageContent(page)

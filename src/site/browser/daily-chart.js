@@ -11,7 +11,7 @@ import {
 } from "./markup.js"
 
 /**
- * One amount per day. `subset` counts a part of each amount, such as errors among requests, and is drawn over its bar.
+ * One amount per day. `subset` is a part of each amount, such as errors among requests, drawn as part of the bar.
  * @typedef {object} Chart
  * @property {string} id unique on the page
  * @property {string} title

@@ -111,7 +111,7 @@ const describeEvents = (count, { body, headers }) => {
   return omitted === undefined ? size : `${size} This key does not give access to events of these types: ${omitted}.`
 }
 
-/** Shows the events of the company and links to its rows; nothing for a refusal until a candidate is chosen. */
+/** Shows the company's events and links to its rows. Hides both for a refusal if no candidate has been chosen. */
 const showCompany = async () => {
   const lineage = parseLineage(shown?.body)
   if (lineage === undefined) return

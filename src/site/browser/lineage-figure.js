@@ -84,8 +84,8 @@ const renderChanges = ({ changes, count }) => {
  * @param {unknown} body
  * @param {{ readonly id: string, readonly today: string, readonly isBrief?: boolean,
  *   readonly dates?: ReadonlyArray<string>, readonly candidateHref?: (cik: string) => string }} options `id` is unique
- *   on the page; `today` (`YYYY-MM-DD`) ends the timeline, which includes the additional `dates`; a brief figure omits
- *   the list of changes; `candidateHref` links the candidates of a refusal
+ *   on the page; the timeline includes `today` (`YYYY-MM-DD`) and the additional `dates`; a brief figure omits the
+ *   reasons, changes and candidates; `candidateHref` links the candidates of a refusal
  */
 export const renderLineageFigure = (body, { candidateHref, dates = [], id, isBrief = false, today }) => {
   const lineage = parseLineage(body)

@@ -17,7 +17,7 @@ export const axisMargin = 12
  */
 
 /**
- * Makes the axis from the earliest date to today, with a margin.
+ * Makes the axis from the earliest date to today or to the latest date, whichever is later, with margins.
  * @param {ReadonlyArray<string>} symbols written to the left of the axis
  * @param {ReadonlyArray<string>} dates `YYYY-MM-DD`, at least one
  * @param {{ readonly today: string, readonly width: number }} options

@@ -21,7 +21,7 @@ const fields = Array.from(form.elements).filter((element) =>
 )
 
 /**
- * Whether the field has a complete query string, because /estimate accepts the parameters of other endpoints.
+ * Whether the field contains a query string for any other endpoint, as on the `/estimate` page.
  * @param {HTMLElement} field
  */
 const takesAnyParameter = (field) => field.dataset["parameters"] !== undefined
