@@ -84,7 +84,7 @@ const keyed = {
 /** The error codes of priced endpoints, whose responses may cost more than the balance: D13 (codes), D27 (prices). */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
 
-layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
+layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // /endpoints
   // -------------------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const { body } = yield* requestJson("/endpoints", open)
       for (const { operation, path } of yield* operations) {
         const tier = valueAt(listOf(valueAt(body, "results")).find((row) => valueAt(row, "path") === path), "tier")
-        // Either scheme is sufficient: two requirements with one scheme each.
+        // Two requirements with one scheme each mean that either scheme is sufficient.
         assert.deepStrictEqual(
           listOf(valueAt(operation, "security")),
           tier === null ? [] : [{ bearer: [] }, { apiKey: [] }],

@@ -227,7 +227,7 @@ const symbolsIn = (query: Query) => {
 const recordsIn = (path: string, { body }: Answer) =>
   path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
-/** Computes the expected cost, rounded up to microdollars, with other arithmetic than the service. */
+/** Computes the expected cost, rounded up to microdollars, with different arithmetic from the service's. */
 const costOf = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
@@ -341,7 +341,7 @@ const makeExpectedCount = (page: StatementRecorder.SentStatement, path: string) 
   return `select count(${counted}) as total from (${pageStatement}) as list`
 }
 
-layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /estimate", (it) => {
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET /estimate,", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Equality with the request
   // -------------------------------------------------------------------------------------------------------------------
@@ -922,7 +922,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("responds with 503 data_refreshing and Retry-After while a table is locked, like the request itself (§7.2, D28)", () =>
+  it.effect("an estimate gets 503 data_refreshing with Retry-After while a table is locked, like the request itself (§7.2, D28)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const other = yield* Other

@@ -37,7 +37,7 @@ interface Answer {
   readonly text: string
 }
 
-/** Requests that find rows, by path. Without rows, the first would get 404, and the second would have no next page. */
+/** Requests that find rows, by path. Without rows, one path would return 404, and the other no next page. */
 const targets = new Map([
   ["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"],
   ["/v1/timeline", "/v1/timeline?ticker=T1"],
@@ -160,7 +160,7 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
 }
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "180 seconds" })(
-  "Declared responses",
+  "Compared with the OpenAPI document,",
   (it) => {
     it.effect("a 200 or 304, as JSON or a file, has its declared headers (D14, D17, D18, D27, §9.4)", () =>
       Effect.gen(function* () {
@@ -351,7 +351,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     it.effect("every declared status occurs, except those that only a bug can cause (§7.2, D13)", () =>
       Effect.sync(() => {
         for (const operation of operations) {
-          // Paths outside /v1/ are not removed with the version. On some endpoints, only a bug can cause a 500.
+          // Statuses that cannot occur here: 410 outside /v1/, and 500 on endpoints on which only a bug can cause it.
           const isRead = operation.keyed && !operation.path.startsWith("/v1/account")
           const never = [...(operation.path.startsWith("/v1/") ? [] : ["410"]), ...(isRead ? [] : ["500"])]
           assert.deepStrictEqual(listUnobservedStatuses(operation), never, operation.path)

@@ -204,7 +204,7 @@ const readXPath = Effect.fnUntraced(function* (text: string, path: string) {
   return row?.found ?? []
 })
 
-layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
+layer(Service.layer, { excludeTestServices: true })("In GET /v1/changelog.atom,", (it) => {
   it.effect("the feed and its entries have each required element once (RFC 4287)", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* requestJson("/v1/changelog.atom", withoutKey)

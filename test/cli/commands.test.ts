@@ -38,7 +38,7 @@ const assertSuccess = (ended: EndedProcess) => {
   return ended.out
 }
 
-/** Asserts a failure with a message and without output. */
+/** Makes a function that asserts the exit code, messages on standard error, and no output. */
 const makeFailureAssertion = (code: number) => (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
   for (const message of messages) assert.match(ended.err, message)
@@ -282,7 +282,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
-      // Removes most of the rows, which every test with the sample market loads.
+      // Saves time by removing the largest file, which every test with the sample market loads anyway.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),
@@ -1098,7 +1098,7 @@ const parseCurlCommand = (out: string) => {
 layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (it) => {
   const remembered = { key: "", milliseconds: 0 }
 
-  /** Allows writing only in the parent of the home folder, because the first start creates the home folder there. */
+  /** Returns flags that allow writing only in the home folder's parent, because the first start creates the home. */
   const writeOnlyNextTo = (home: string) => [
     "--permission",
     "--allow-fs-read=*",

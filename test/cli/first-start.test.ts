@@ -467,7 +467,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
           ({ rows, table }) => [table, rows] as const,
         ))
       assert.sameDeepMembers(checked, (yield* rowCounts).filter(([table]) => table !== longestTable))
-      // The example request in the README.
+      // The example request in the README depends on this change.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }))
@@ -485,7 +485,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
-  // The last test, because it deletes rows and invalidates keys.
+  // This must be the last test, because it deletes rows and invalidates keys.
   it.effect("creates a demo key that only its owner can read, and replaces it only after it stops working (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -98,7 +98,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
-      // More data than the socket buffers can hold.
+      // Inserts more data than the socket buffers can hold.
       yield* sql`
         insert into research_reports
           (report_id, ticker, gain_percentage, report_text, tldr_text, created_at, last_updated)

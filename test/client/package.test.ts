@@ -79,7 +79,7 @@ export const same: ReadonlyArray<unknown> = [
 export const other = (code: Published.ErrorCode | "more"): Contract.ErrorCode => code
 `
 
-/** Returns `PromiseContract.ts`, importing the compiled declarations, which saves TypeScript about one second. */
+/** Returns the text of `PromiseContract.ts` with imports of the compiled declarations, to save about one second. */
 const contractOverDeclarations = () =>
   readFileSync(join(projectRoot, "src/client/PromiseContract.ts"), "utf8")
     .replaceAll(/ from "\.\/(\w+)\.ts"/g, ` from "./node_modules/tickerline/dist/client/$1.js"`)
@@ -134,7 +134,7 @@ class Project extends Context.Service<Project, {
 
 const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "esnext"]
 
-/** Several checkers would each check the types of Effect, which takes more than twice the CPU time. */
+/** Flags for a single checker. Several would each check the types of Effect, and use more than twice the CPU time. */
 const oneChecker = ["--checkers", "1"]
 
 const separator = "--- end of example ---"

@@ -87,7 +87,7 @@ describe("In a deployment,", () => {
   })
 
   it("the image and the systemd unit run the command of `npm start` (operations/deployment)", () => {
-    // Image and unit run a known version of Node, so they do not need the version check that `npm start` preloads.
+    // The image and the unit run a known Node version, so they do not need the version check that `npm start` preloads.
     const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "")
     const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
     const [command = ""] = found(dockerfile, /^CMD (.+)$/gm)

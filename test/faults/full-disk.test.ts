@@ -62,7 +62,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
         yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
         yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(16 << 20)))
-        // So many rows of usage that the table needs a new page, for which the full disk has no space.
+        // The usage of these requests needs a new page of the table, for which the full disk has no space.
         const requestCount = 500
         const limits = Array.from({ length: requestCount }, (_, at) => (at % 100) + 1)
         const answers = yield* Effect.forEach(

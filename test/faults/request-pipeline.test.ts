@@ -140,8 +140,8 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   })
 
   /**
-   * Asserts that the usage contains exactly the `expected` requests (as `id status count`), and the metrics these and
-   * the `unrecorded` ones. Sends one more request, whose headers show how many requests the rate limit counted.
+   * Asserts that the usage contains exactly the `expected` requests (as `id status count`), and the metrics these
+   * requests and the `unrecorded` ones. Sends one more request, to see how many requests the rate limit counted.
    */
   const assertRecorded = Effect.fnUntraced(
     function* (expected: ReadonlyArray<string>, unrecorded: ReadonlyArray<string> = []) {
@@ -419,7 +419,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
 
   const secret = "confidential-4711"
 
-  /** Stores an invalid value until the scope closes. Drops the constraint that forbids the value, permanently. */
+  /** Stores an invalid value until the scope closes. Permanently drops the constraint that forbids the value. */
   const corruptOwner = Effect.fnUntraced(function* (ticker: string) {
     const { admin } = yield* DatabaseAccess
     yield* Effect.acquireRelease(

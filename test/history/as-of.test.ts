@@ -392,7 +392,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(target)).text, followed.text, "the past lineage must not stay in memory")
     }))
 
-  it.effect("counts as today, for date filters and for announced ticker changes", () =>
+  it.effect("sets the current date for date filters and for announced ticker changes", () =>
     Effect.gen(function* () {
       yield* beginLedger("2019-01-01T00:00:00Z")
       const sql = yield* SqlClient.SqlClient

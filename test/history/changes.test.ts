@@ -461,7 +461,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     }))
 })
 
-/** Moves everything that was recorded so far into an earlier month. */
+/** Moves everything that was recorded after a month into that month, and lets the history begin a month earlier. */
 const moveToMonth = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -477,7 +477,7 @@ const moveToMonth = Effect.fnUntraced(function* (month: string) {
   }))
 })
 
-/** Moves the beginning of the history, and drops months as if five minutes had passed. Returns the months. */
+/** Drops the oldest month if it ended before `moment`, after simulating a wait of five minutes. Returns that month. */
 const drop = Effect.fnUntraced(function* (moment: string) {
   const sql = yield* SqlClient.SqlClient
   const call = sql<{ readonly month: string }>`

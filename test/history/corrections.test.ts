@@ -154,7 +154,7 @@ const reset = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql`update history.counting_place set cursor = null, counted_until = null`,
   ))
 
-layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The counts of corrections", (it) => {
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The correction counts", (it) => {
   it.effect("are empty at first, and say since when changes are counted (§4.5)", () =>
     Effect.gen(function* () {
       yield* countAll

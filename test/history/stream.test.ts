@@ -472,7 +472,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
 layer(service({ recentBytes, closingMillis: 300 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A client that does not read",
   (it) => {
-    it.effect("is disconnected, and can resume after what it received", () =>
+    it.effect("is disconnected, and can resume after the last change that it received", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const fast = yield* open("after=now")

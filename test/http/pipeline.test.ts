@@ -168,7 +168,7 @@ const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: 
   const { list } = sampled
   const choose = makeRandomChooser(seed)
   const parameters = chooseParameters(sampled, choose)
-  // No estimates with the filter `endpoint`, because `/estimate` has a parameter with this name.
+  // A request with the filter `endpoint` is never estimated, because `/estimate` has a parameter with this name.
   const isEstimate = !parameters.some(([name]) => name === "endpoint") &&
     choose([true, false, false, false, false, false])
   return {

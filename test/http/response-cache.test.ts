@@ -1,4 +1,4 @@
-/** Which responses and headers the response cache stores and sends (D14, D17). */
+/** Tests which responses and headers the response cache stores and sends (D14, D17). */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -43,7 +43,7 @@ const headerName = Arbitrary.map(
   (name) => `x${name.join("")}`,
 )
 
-layer(Layer.empty)("The response store", (it) => {
+layer(Layer.empty)("The response cache", (it) => {
   it.effect("stores only headers that are the same for every account (D17)", () =>
     Effect.gen(function* () {
       const found = yield* storeAndFind({

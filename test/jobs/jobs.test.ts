@@ -171,7 +171,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       assert.deepStrictEqual([first.interrupted(), runs.length], [1, 2])
     }).pipe(Effect.scoped))
 
-  it.effect("runs in another process while its holder has released the lease (operations/deployment)", () =>
+  it.effect("runs in another process after its holder has released the lease (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       yield* startWorker("first", runs, () => Effect.succeed(Duration.minutes(1)), "left")
@@ -194,7 +194,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
         runs.length > 3)
     }).pipe(Effect.scoped))
 
-  it.effect("has one lease holder among many processes, and only for that process is the holder condition true (operations/deployment)", () =>
+  it.effect("has one lease holder among many processes, and the holder condition is true only for that process (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const competitors = Array.from({ length: 20 }, () => makeJobLeaseStatements(sql, crypto.randomUUID()))

@@ -130,7 +130,7 @@ interface Row {
   readonly [name: string]: unknown
 }
 
-/** Finds the company that used the symbol on the day, and the period. Of several companies, the last to take it. */
+/** Finds the company that used the symbol on the day, and the period. Of several periods, finds the last to begin. */
 const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
   companies.flatMap((company) =>
     company.periods.filter(({ from, symbol, until }) => symbol === ticker && from <= day && day < until)

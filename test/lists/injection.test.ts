@@ -84,7 +84,7 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Parameters with a type, ten per request: a response names at most twenty reasons, and each may have two. */
+/** Parameters with a type, ten per request: each may have two errors, and a response lists at most twenty. */
 const typedCases = documentedEndpoints.flatMap((endpoint) =>
   Arr.chunksOf(endpoint.parameters.filter(isTyped), 10).map((parameters) => ({
     endpoint,

@@ -106,7 +106,7 @@ const makeRandomRequest = (seed: number) => {
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API", (it) => {
-  // Each request has ten invalid parameters: a response names at most twenty reasons, and each may have two.
+  // Each request has at most ten invalid parameters: each may have two errors, and a response lists twenty.
   it.effect.each(documentedDatasetEndpoints)(
     "refuses invalid values of the parameters of $path and names each of them (D4, D11)",
     (endpoint) =>

@@ -101,7 +101,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      // The second request for a result caches it, so only the third of the four requests needs no query.
+      // The first three requests have the same result. The second one caches it, so only the third needs no query.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 

@@ -37,7 +37,7 @@ const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(r
 
 const tables = new Set(loadableDatasets.map(({ table }) => table))
 
-/** Returns a value for a parameter that few rows match, as usual in real requests. */
+/** Returns a selective value for a parameter: few rows match it, as is usual in real requests. */
 const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
@@ -47,7 +47,7 @@ const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string =
   return name === "tag" || name === "filing_type" ? "tag7" : kind === "sort" ? "-price" : "text"
 }
 
-/** Each endpoint without filters and with each single filter, and the same with `follow_lineage` if it is supported. */
+/** Requests to each endpoint without filters and with each filter alone; if possible, also with `follow_lineage`. */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const filters = endpoint.parameters.filter((parameter) =>
     !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)

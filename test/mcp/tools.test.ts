@@ -196,7 +196,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         const { text, value } = yield* call("query", { endpoint, parameters: { limit: 1 } })
         assert.include(textAt(value, "third_party_text", "notice"), "contains no instructions")
         assert.isAbove(listAt(value, "third_party_text", "columns").length, 0)
-        // The notice comes first, so that a model reads it before the texts of third parties.
+        // The notice comes first, so that a model reads it before the third-party text.
         assert.isBelow(text.indexOf("third_party_text"), text.indexOf(`"csv":"`))
       }
       const { value } = yield* call("query", { endpoint: "/v1/gap-stats" })

@@ -1,4 +1,4 @@
-/** Checks every list in every format. The lists come from the OpenAPI document, so new lists are checked as well. */
+/** Checks every list in every format. The lists come from the OpenAPI document, so new ones are included. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
-/** Stores text that is hard to encode in some rows of news and ownership. */
+/** Stores hard-to-encode text in some rows of `news` and `ownership`. */
 const storeHostileText = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`

@@ -23,7 +23,7 @@ const eastern = makePrinter(FixedOffsetTimeColumn)
 const utc = makePrinter(InstantColumn)
 const newYork = makePrinter(NewYorkTimeColumn)
 
-/** Returns the milliseconds of the driver's `Date` for a wall-clock time: its UTC fields show that time. */
+/** Returns the epoch milliseconds of the driver's `Date` for a wall-clock time, as if the time were in UTC. */
 const toWallClockMillis = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 
 /** Formats the UTC fields of a `Date` with the suffix -05:00, without milliseconds if they are zero. */

@@ -1,4 +1,4 @@
-/** Compares the tables and filters that endpoints declare with the SQL that they send. Covers new endpoints as well. */
+/** Compares the tables and filters that endpoints declare with the SQL that they send. Includes new endpoints. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"

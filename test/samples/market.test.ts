@@ -17,7 +17,7 @@ const today = "2026-11-13"
 
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
-/** Returns the name of the column with the links to the documents of a row. The column may be null. */
+/** Returns the name of the column with the links to a row's documents. The column may be null. */
 const sourceColumnOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
 
 const listColumns = (table: string) => new Set([...lists, sourceColumnOf(table)])
@@ -117,7 +117,7 @@ const groupedBy = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) =>
   return groups
 }
 
-/** Closes by company in chronological order, and lookups by symbol and date. */
+/** Closing prices by company, in chronological order, with functions that look them up by symbol and date. */
 const prices = Effect.map(Market, ({ rows }) => {
   const company = makeCurrentSymbol(rows("ticker_changes"))
   const closes = groupedBy(rows("daily_prices"), (row) => company(text(row, "ticker")))
@@ -554,7 +554,7 @@ layer(Market.layer)("the fictional market", (it) => {
           runner["anomaly_flagged"] === "true" && Number(text(runner, "daily_volume_ratio")) > 9
         )
         assert.strictEqual(text(row, "num_runners"), String(shown.length))
-        // Gains are adjusted for splits, so compare only companies without one.
+        // Gains are adjusted for splits, so only companies without a split are compared.
         if (split.has(symbol) || closes.length === 0) continue
         const year = closes.filter((price) => text(price, "date") > daysBefore(today, 365)).map((price) =>
           scaledInteger(price, "close")
@@ -761,7 +761,7 @@ layer(Market.layer)("the fictional market", (it) => {
       const banks = rows("dilution_data").map((row) => text(row, "bank")).join("\n")
       for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
       const closes = rows("daily_prices").map((row) => text(row, "close"))
-      // Times 10,000, such a price is not an integer, because floating point only approximates it.
+      // Prices have at most four decimals. A product that is not an integer shows that floating point approximates one.
       assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
       const suspects = rows("pump_and_dump_tracker").map((row) => text(row, "lock_up_expiration"))
       assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))

@@ -40,7 +40,7 @@ describe("The event lanes", () => {
     }
   })
 
-  it.prop("escape every value, and links only to the reference (SECURITY.md)", [arbitraryHostileText], ([text]) => {
+  it.prop("escape every value, and link only to the reference (SECURITY.md)", [arbitraryHostileText], ([text]) => {
     const events = parseTimelineEvents({
       results: [{ at: "2026-03-02", ticker: text, type: text, title: text, endpoint: text, key: text }],
     })
@@ -55,7 +55,7 @@ describe("The event lanes", () => {
     }
   })
 
-  it.prop("read any JSON, and omits rows of unknown shape (D35)", [arbitraryJson], ([body]) => {
+  it.prop("read any JSON, and omit rows of unknown shape (D35)", [arbitraryJson], ([body]) => {
     assert.deepStrictEqual(parseTimelineEvents(body), [])
     assert.lengthOf(
       parseTimelineEvents({ results: [body, { ...news, at: "2026-13-01" }, { ...news, key: 1 }, news] }),
@@ -63,7 +63,7 @@ describe("The event lanes", () => {
     )
   })
 
-  it("describe an event with its date, type, title and symbol, and links to its row (D35)", () => {
+  it("describe an event with its date, type, title and symbol, and link to its row (D35)", () => {
     const row = { ...news, type: "compliance_notice", endpoint: "/v1/nasdaq-compliance", key: "ticker=A&limit=100" }
     assert.deepStrictEqual(parseTimelineEvents({ results: [row] }), [{
       date: "2026-03-02",

@@ -27,7 +27,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["glossary", "/v1/docs/glossary"],
       ] as const
       for (const [query, path] of queries) assert.strictEqual(searchEntries(entries, query)[0]?.path, path, query)
-      // A field leads to the endpoints that have it.
+      // A search for a field finds the endpoints that have it.
       assert.include(
         searchEntries(entries, "gap_percentage").map(({ path }) => path),
         "/v1/docs/reference/intraday-runners",

@@ -20,7 +20,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Returns the path of request number `at`. Every second one repeats one of a few paths; the rest read 60,000 pages. */
+/** Returns the path of request number `at`. Half of the requests repeat a few paths; the others read 29,550 pages. */
 const pathAt = (at: number) => {
   const repeated = SteadyClients.mixedRequestPaths[at % SteadyClients.mixedRequestPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]

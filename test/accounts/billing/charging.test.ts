@@ -117,7 +117,7 @@ const paths = [
   "/estimate?endpoint=/v1/screener",
 ]
 
-/** Initial balances: one covers all requests, one is used up during the test, and null makes the account postpaid. */
+/** Initial balances in microdollars: one covers all requests, one is used up. Null makes the account postpaid. */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
 const requests = 3_000

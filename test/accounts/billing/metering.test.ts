@@ -329,7 +329,7 @@ layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) =
       while (ended.pollUnsafe() === undefined && seconds < 60) {
         seconds += 1
         yield* TestClock.adjust("1 second")
-        // Waits for a query, because the test clock does not control how long PostgreSQL takes.
+        // The test clock does not advance PostgreSQL, so this query gives pending statements time to finish.
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)

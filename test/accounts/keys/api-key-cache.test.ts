@@ -25,7 +25,7 @@ const makeTestKeys = Effect.gen(function* () {
   return { ...recentKeys, add }
 })
 
-layer(Layer.empty)("The cache of API keys", (it) => {
+layer(Layer.empty)("The API key cache", (it) => {
   it.effect("finds a key for half a second after its lookup, and no other key (D2)", () =>
     Effect.gen(function* () {
       const { add, find } = yield* makeTestKeys

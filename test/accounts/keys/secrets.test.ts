@@ -286,7 +286,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
         const link = headers["link"] ?? ""
         assert.include(link, `rel="next"`)
         assert.deepStrictEqual(findLeaks(key, [link]), [])
-        // The link still works.
+        // The link works without the key.
         const next = yield* requestJson(/^<([^>]*)>/.exec(link)?.[1] ?? "")
         assert.include(next.text, "2025-01-03")
       }

@@ -184,7 +184,7 @@ it.live("a new limit applies at once without resetting used tokens, even while p
     const account = yield* makeAccount
     assert.strictEqual(yield* countAllowed(first, account, 5, 9), 5)
     assert.strictEqual(yield* countAllowed(second, account, 5, 9), 0)
-    // With a limit of 12 instead of 5, both processes allow seven more requests.
+    // With a limit of 12 instead of 5, the two processes together allow seven more requests.
     assert.strictEqual(yield* consumeOne(first, account, 12), 6)
     assert.strictEqual(yield* consumeOne(second, account, 12), 5)
     assert.strictEqual(yield* consumeOne(first, account, 5), -1)

@@ -30,7 +30,7 @@ const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migrati
   Layer.provideMerge(NodeServices.layer),
 )
 
-/** Returns what the check finds in a script, which it applies to the last release's database and rolls back. */
+/** Applies a script to the last release's database, and rolls it back. Returns the problems that the check finds. */
 const inspectAndRollBack = (script: string) =>
   Effect.flatMap(
     ReleasedSchema,

@@ -105,7 +105,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
         for (const column of columns) {
           for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
             const code = yield* tryInsert(table, columns, column, value)
-            // 23514: constraint violation; 22003: number out of range; 2202E: nested array.
+            // 23514: constraint violation; 22003: number out of range; 2202E: nested array; 0A000: not supported.
             if (!["23514", "22003", "2202E", "0A000"].includes(code)) {
               accepted.push(`${column.name} = ${value}: ${code}`)
             }

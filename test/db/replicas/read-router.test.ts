@@ -47,7 +47,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Replicas are polled four times a second. */
+/** Waits for about four polls of each replica. */
 const waitForPolls = Effect.sleep("1 second")
 
 const price = (text: string) => Number(/"price":(\d+)/.exec(text)?.[1])
@@ -504,7 +504,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* second.query("select pg_promote()")
       // The pool may still have connections to the primary that was killed.
       const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 })
-      // An earlier attempt may still run although its connection broke. `for update` waits for it, so only one sets 3.
+      // An earlier attempt may still run although its connection broke. With `for update`, only one sets the price.
       const setOnce = sql.withTransaction(Effect.gen(function* () {
         const found = yield* sql`select from screener where ticker = 'SPLIT' and price <> 3 for update`
         if (found.length > 0) yield* set(3)

@@ -72,8 +72,8 @@ describe("The acceptance time in submissions", () => {
     const known = new Map([["0001193805-26-000032", exact]])
     const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
     assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
-    // The stamp of the filing whose exact time is known is 16:19:42, so the file is in Eastern time.
-    // The next filing's stamp, 18:55:38 in February, is thus 23:55:38 UTC.
+    // The filing was accepted at 16:19:42 Eastern time and is stamped with 16:19:42, so the file is in Eastern time.
+    // The stamp of the next filing, 18:55:38 in February, is thus 23:55:38 UTC.
     assert.strictEqual(isoOf(filings[2]?.acceptedAt), "2021-02-04T23:55:38.000Z")
   })
 })

@@ -1,4 +1,4 @@
-/** Daily and quarterly indexes in the master format. */
+/** The SEC's daily and quarterly indexes of filings, in the format of `master` files. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { decodeDailyIndex } from "../../../src/ingest/edgar/DailyIndex.ts"

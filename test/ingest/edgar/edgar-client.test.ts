@@ -62,7 +62,7 @@ describe("The client for the SEC", () => {
       assert.isUndefined(stub.requests[0]?.headers["traceparent"])
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
-  it.effect("treats the recorded XML 403 and 404 as a missing document, without a retry (decision 0104)", () =>
+  it.effect("treats the SEC's XML responses 403 and 404 as missing documents, without a retry (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const { access, counts } = makeOpenAccess()
@@ -161,7 +161,7 @@ describe("The client for the SEC", () => {
 
 layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
   excludeTestServices: true,
-})("The rate limit of the SEC", (it) => {
+})("The SEC rate limit", (it) => {
   it.effect("gives two processes together at most 10 slots in any second (decision 0104)", () =>
     Effect.gen(function* () {
       yield* Stub.recordRequestSlots

@@ -1,4 +1,7 @@
-/** Rows of share counts and public floats from recorded company facts, with expectations written by hand. */
+/**
+ * Rows of share counts and public floats from recorded company facts, with expectations written by hand. Pitfalls of
+ * the data: companies with several classes of shares (6), wrong numbers (7), facts in several filings (8).
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../../src/load/FileReader.ts"

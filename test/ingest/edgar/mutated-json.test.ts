@@ -197,7 +197,7 @@ describe("A damaged document", () => {
       check(document, text.slice(0, length % text.length))
     }, { arbitrary: { runs: getInputCount(100) } })
 
-    it(`is rejected if it is a page of HTML with status 200: ${document.name}`, () => {
+    it(`is rejected if it is an HTML page with status 200: ${document.name}`, () => {
       const page = "<!DOCTYPE html>\n<html><title>SEC.gov | Request Rate Threshold Exceeded</title></html>"
       const result = document.decode(page)
       assert.strictEqual(

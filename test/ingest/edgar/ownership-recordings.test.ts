@@ -252,7 +252,7 @@ const makeExpectedRows = ({ element, event_date, form, owners, reported_date }: 
     source: [`${documentUrl}#${element}[${index + 1}]`],
   }))
 
-describe("The rows of ownership from recorded filings", () => {
+describe("The ownership rows from recorded filings", () => {
   it("have expected values for each recording but the malformed one", () => {
     const paths = ownershipRecordings.map(({ path }) => path)
     assert.sameMembers([...Object.keys(expected), malformedRecording], paths)

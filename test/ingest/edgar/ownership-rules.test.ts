@@ -1,4 +1,4 @@
-/** Rules for ownership rows of which the recordings contain no example (decision 0100). */
+/** Rules for ownership rows that apply to no recorded filing (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/OwnershipRows.ts"

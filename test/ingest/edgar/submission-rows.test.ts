@@ -1,4 +1,7 @@
-/** Rows of news, registrations and screener from recorded submissions, with expectations written by hand. */
+/**
+ * Rows of news, registrations and screener from recorded submissions, with expectations written by hand. Pitfalls of
+ * the data: unclear time zones (1), delisted companies (4), several symbols (5), withdrawals (12).
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { buildFilingXmlUrl, buildSubmissionsPageUrl, buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"

@@ -1,4 +1,7 @@
-/** Symbol changes that copies of the SEC's ticker list suggest (pitfalls 2, 3 and 5). */
+/**
+ * Symbol changes that copies of the SEC's ticker list suggest. Pitfalls of the data: the list may return to an earlier
+ * state (2), not every change is a rename (3), delisted companies vanish (4), companies have several symbols (5).
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import {
