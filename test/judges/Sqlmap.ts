@@ -1,4 +1,4 @@
-/** Runs sqlmap on parameters of each kind that reaches SQL, and on an injectable server, whose hole it must find. */
+/** Runs sqlmap on parameters of each kind that reaches SQL. Checks that it finds the hole of an injectable server. */
 import { globSync, readFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { createServer } from "node:http"

@@ -193,7 +193,7 @@ export const findHorizontalOverflow = (page: Page) =>
 
 /** Presses Tab through the page. Returns the elements that it cannot reach, or that do not show their focus. */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
-  // Wait for a layout, because boxes that no longer scroll then leave the tab order.
+  // Wait for the next layout, which removes boxes that no longer scroll from the tab order.
   yield* runInBrowser(() =>
     page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
   )
