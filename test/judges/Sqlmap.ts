@@ -75,7 +75,7 @@ const scan = async ({ args, folder, urls }: Scan) => {
 
 const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
   const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
-  // T (time-based) is left out, because a busy machine makes any parameter look injectable.
+  // The short run leaves out T (time-based), because on a busy machine any parameter may look injectable.
   const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
   const args = ["--dbms=PostgreSQL", `--header=X-API-Key: ${key}`, ...depth]
   const { injectable, output } = await scan({ urls, folder: join(folder, "sqlmap-service"), args })

@@ -80,7 +80,7 @@ export class Browser extends Context.Service<Browser, {
 /** An open page with the problems that have occurred on it. */
 export interface VisitedPage {
   readonly page: Page
-  /** Console and script errors, failed or foreign requests, and violations of the content security policy. */
+  /** Console warnings and errors, failed requests, requests to other hosts, and violations of the security policy. */
   readonly problems: Array<string>
 }
 

@@ -59,7 +59,7 @@ const formatOwners = (row: unknown) => {
   return `${textAt(row, "form_type")}: ${count} owner${count === 1 ? "" : "s"}`
 }
 
-/** The lists whose rows are events: their path, the time of a row, and what the event says. */
+/** The lists whose rows are events, with the column of the event's time, and functions for its type and title. */
 const lists: ReadonlyArray<{
   readonly path: string
   readonly at: string
@@ -518,7 +518,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       )
       yield* insertRows(
         "news",
-        // `filed_at` decides to which period a row belongs. The change takes effect between it and `created_at`.
+        // `filed_at` decides to which period a row belongs: `late` is filed before the change, but created after it.
         newsItem("late", {
           ticker: "TLA",
           title: "Late",

@@ -290,7 +290,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           bytes::int, cost_microdollars::int, cached
         from usage where account_id = ${account_id} and status_code = 429 order by requested_at
       `
-      // One row per endpoint, and per minute if a minute ended meanwhile.
+      // One row per endpoint and minute. A minute may end between the requests.
       assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
       assert.isAtMost(rows.length, 3)
       assert.strictEqual(valueAt(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
@@ -760,7 +760,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 /** Checks that the stored totals, the totals of the rows, and the returned totals are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
-  // The test's own requests may be recorded meanwhile, so they are excluded.
+  // The test's own requests to /v1/usage may be recorded between these queries, so they are excluded.
   const kept = (ofRows: boolean) =>
     ofRows
       ? sql`
