@@ -14,7 +14,7 @@ const bundle = await rolldown({
   platform: "node",
   plugins: [{
     name: "keep-urls",
-    // Keeps the modules' own URLs, relative to which they find files such as migrations and guides.
+    // Keeps the original module URLs, because modules find files such as migrations and guides relative to them.
     transform: (code, id) =>
       code.includes("import.meta.url")
         ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))

@@ -89,13 +89,13 @@ const withoutHeartbeats = ({ body, ...response }: TestResponse) => ({
 })
 
 const { close, home } = await openServiceHome()
-// The documents contain the address of the service.
+// The documents contain the base URL, so both services need the same one.
 const settings = { BASE_URL: "https://api.example.com" }
 const onNode = await startServiceOnRuntime("node", home, settings)
 const onDeno = await startServiceOnRuntime("deno", home, settings)
 let failures = 0
 const statuses = new Map<number, number>()
-/** Streams from both services, which end when the services stop. */
+/** One stream from each service. A stream ends when its service stops. */
 const streams = Promise.all(
   [onNode, onDeno].map((service) => send(service, { target: "/v1/changes/stream?ticker=NXH" })),
 )

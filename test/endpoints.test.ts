@@ -95,7 +95,7 @@ const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
 
-/** Returns the value of a JSON Schema keyword, which for a nullable field is in an alternative of `anyOf`. */
+/** Returns the value of a JSON Schema keyword. The schema of a nullable field has it in an alternative of `anyOf`. */
 const keywordValue = (schema: unknown, keyword: string): unknown => {
   const one = resolved(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
@@ -411,7 +411,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       assert.sameMembers([...listOf(keywordValue(estimateParameters[0]?.schema, "enum"))], paths)
     }))
 
-  it.effect("has no estimate without the parameter `endpoint`, which is reported as missing if misspelled (D4, D28)", () =>
+  it.effect("has an estimate only with the parameter `endpoint`, which is reported as missing if misspelled (D4, D28)", () =>
     Effect.gen(function* () {
       for (const wrong of listMisspellings("endpoint", estimateParameters)) {
         for (const more of [[], ["ticker=@@"], ["nonsense=1"]]) {
@@ -545,7 +545,7 @@ describe("The API declaration", () => {
     assert.isAbove(fields.length, 40)
   })
 
-  it.each(keyed)("has a path under /v1/ if it requires a key, except /estimate: $path (§1, §4, D28)", ({ path }) => {
+  it.each(keyed)("puts endpoints that require a key under /v1/, except /estimate: $path (§1, §4, D28)", ({ path }) => {
     if (path !== "/estimate") assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
   })
 
@@ -557,7 +557,7 @@ describe("The API declaration", () => {
     assert.isAtLeast(lists.length, 20)
   })
 
-  it.each(endpoints)("has a title and a description: $path (D25)", ({ description, summary }) => {
+  it.each(endpoints)("gives each endpoint a title and a description: $path (D25)", ({ description, summary }) => {
     assert.match(summary ?? "", /^[A-Z]/)
     assert.match(description ?? "", /^[A-Z].*\.$/)
   })
@@ -659,7 +659,7 @@ describe("The API declaration", () => {
   )
 
   it.each(keyed.filter(({ path }) => single.includes(path)))(
-    "declares no paging unless it returns a list: $path (D8)",
+    "declares no paging for an endpoint that returns one object: $path (D8)",
     ({ parameters, success }) => {
       assert.isFalse(isList(success))
       const names = [

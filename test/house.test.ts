@@ -14,7 +14,7 @@ const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.rep
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
-/** Returns the module names in imports, dynamic imports and `export … from`. Includes type imports, but no comments. */
+/** Returns the module names in imports (also of types), dynamic imports and `export … from`. Ignores comments. */
 const specifiersOf = (text: string) => {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")
   const patterns = [

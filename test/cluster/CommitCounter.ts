@@ -16,7 +16,7 @@ const maxAgeMillis = 1000
 
 interface Committed {
   readonly number: number
-  /** When the writer received the commit's confirmation. */
+  /** When the writer received the commit's confirmation, `performance.now()`. */
   readonly at: number
 }
 
@@ -29,7 +29,7 @@ export const startCommitCounter = Effect.gen(function* () {
   const committed: Array<Committed> = [{ number: 0, at: performance.now() }]
   let begun = 0
   let checking = true
-  /** Commits before this time may be lost. */
+  /** Commits before this time, `performance.now()`, may be lost. */
   let from = 0
 
   const write = Effect.suspend(() => {
@@ -48,7 +48,7 @@ export const startCommitCounter = Effect.gen(function* () {
   })
   yield* Effect.forkScoped(Effect.repeat(Effect.ignore(write), Schedule.spaced("100 millis")))
 
-  /** Returns the newest commit that a request sent at `moment` must see, or undefined if commits may be lost. */
+  /** Returns the newest commit that a request at `moment` must see. Undefined if it may be lost, or if none exists. */
   const dueAt = (moment: number) => {
     let [low, high] = [0, committed.length]
     while (low < high) {

@@ -9,7 +9,7 @@ export interface KilledProcess {
   readonly at: number
 }
 
-/** Period whose usage a crash may lose, in milliseconds: one second (D29, usage), and 100 ms until it is written. */
+/** Usage may be lost for this long before a crash, ms: one second (D29, usage) plus 100 ms for the write. */
 const maxUsageLoss = 1_100
 
 interface Row {
@@ -42,7 +42,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   name: string,
   observed: ReadonlyArray<ObservedRequest>,
   killed: ReadonlyArray<KilledProcess>,
-  /** Start of the period in which the database may have lost commits. */
+  /** Usage from this time on, `performance.now()`, may be missing, because the database may have lost commits. */
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient

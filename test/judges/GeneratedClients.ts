@@ -1,4 +1,4 @@
-/** Checks that clients which public generators make from the OpenAPI document compile, and get a typed response. */
+/** Checks clients that public generators make from the OpenAPI document: they must compile and get a typed response. */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { atomContentType } from "../../src/changelog/Api.ts"
@@ -44,7 +44,7 @@ const checkTypeScript = async ({ documentFile, folder, key, origin }: JudgedServ
   ])
 }
 
-/** The generator does not know the content type of the changelog feed, so it treats the feed as text. */
+/** Makes the generator treat the changelog feed as text, because it does not know the feed's content type. */
 const pythonConfiguration = { content_type_overrides: { [atomContentType]: "text/plain" } }
 
 const checkPython = async ({ documentFile, folder, key, origin }: JudgedService) => {

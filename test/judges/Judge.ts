@@ -8,7 +8,7 @@ export const judgesFolder = fileURLToPath(new URL(".", import.meta.url))
 
 /** The service that all judges test. */
 export interface JudgedService {
-  /** Such as `http://127.0.0.1:8080`. */
+  /** Scheme, address and port, such as `http://127.0.0.1:8080`. */
   readonly origin: string
   readonly key: string
   /** An origin that the service allows for web pages (CORS). A judge can listen on its port. */

@@ -24,7 +24,7 @@ const makeMinimalQuery = (operation: unknown) =>
     }),
   )
 
-/** Returns the requests in the summaries of an operation's examples. Omits those of a 422, which are not valid. */
+/** Returns the requests in the summaries of an operation's examples. Omits the invalid requests, which get a 422. */
 const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(readJsonValue(operation, "responses"))).flatMap(([code, response]) =>
     Object.values(Object(readJsonValue(response, "content", "application/json", "examples"))).map((example) => ({
@@ -47,7 +47,7 @@ const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     return [...examples, ...(isExampleless ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
   })
 
-/** Returns the requests of each list in its text formats other than JSON. */
+/** Returns the requests that succeed, once for each text format of their list other than JSON. */
 const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   listRequests(document).filter(({ status }) => status === 200).flatMap(({ path, query, status }) => {
     const parameters = parametersOf(readJsonValue(document, "paths", path, "get"))
@@ -126,7 +126,7 @@ export const prism: Judge = {
       if (requests.length === 0) throw new Error("The document has no operations")
       for (const request of requests) await check(request, send)
       for (const request of listFormatRequests(target.document)) await check(request, sendPlain)
-      // Prism rejects a request that the document forbids; otherwise it would validate nothing.
+      // Checks that Prism validates at all: it must reject a request that the document forbids.
       const invalid = await fetch(`${proxy.url}/v1/news?page=none`, { headers })
       if (!(await invalid.text()).includes("stoplight.io/prism")) findings.push("Prism accepted page=none")
       return findings

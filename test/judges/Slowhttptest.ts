@@ -1,4 +1,4 @@
-/** Attacks with slow clients: meanwhile, another client must get responses, and the slow connections must be closed. */
+/** Attacks the service with slow clients. Another client must get responses, and slow requests must be closed. */
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
 /** Maximum duration of a request by another client, ms: half of the time after which slow requests are closed. */
@@ -18,7 +18,7 @@ const attack: Attack = { name: "slow headers", args: ["-H", "-c", "100", "-r", "
 const fullAttacks: ReadonlyArray<Attack> = [
   { name: "900 times slow headers", args: ["-H", "-c", "900", "-r", "300", "-l", "60"], end: closesAll },
   { name: "slow bodies", args: ["-B", "-c", "900", "-r", "300", "-l", "90"], end: closesAll },
-  // A response may take three minutes, so this attack ends before the service closes its connections.
+  // The service allows slow readers three minutes, so this attack reaches its own time limit of 30 seconds first.
   {
     name: "slow readers",
     args: ["-X", "-c", "900", "-r", "300", "-l", "30", "-w", "1", "-y", "2"],
@@ -26,7 +26,7 @@ const fullAttacks: ReadonlyArray<Attack> = [
   },
 ]
 
-/** Requests a list until `isOver`. Returns the first wrong response. */
+/** Requests a list until `isOver` returns true. Returns the first wrong response. */
 const requestUntil = async ({ key, origin }: JudgedService, isOver: () => boolean): Promise<string | undefined> => {
   while (!isOver()) {
     const response = await fetch(`${origin}/v1/news?limit=1`, {

@@ -1,4 +1,4 @@
-/** Runs sqlmap on parameters of each kind that reaches SQL, and on an injectable server, whose hole it must find. */
+/** Runs sqlmap on parameters of each kind that reaches SQL. Checks that it finds the hole of an injectable server. */
 import { globSync, readFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
@@ -75,7 +75,7 @@ const scan = async ({ args, folder, urls }: Scan) => {
 
 const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
   const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
-  // T (time-based) is left out, because a busy machine makes any parameter look injectable.
+  // The short run leaves out T (time-based), because on a busy machine any parameter may look injectable.
   const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
   const args = ["--dbms=PostgreSQL", `--header=X-API-Key: ${key}`, ...depth]
   const { injectable, output } = await scan({ urls, folder: join(folder, "sqlmap-service"), args })

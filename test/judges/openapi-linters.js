@@ -1,6 +1,6 @@
 /**
  * Prints the findings of Redocly and Spectral about an OpenAPI document, and exits with 1 if there are any. No
- * recommended rule is switched off. In JavaScript, because the project's type check runs without these packages.
+ * recommended rule is switched off. It is JavaScript, because the project's type check runs without these packages.
  */
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import spectral from "@stoplight/spectral-core"

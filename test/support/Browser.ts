@@ -80,7 +80,7 @@ export class Browser extends Context.Service<Browser, {
 /** An open page with the problems that have occurred on it. */
 export interface VisitedPage {
   readonly page: Page
-  /** Console and script errors, failed or foreign requests, and violations of the content security policy. */
+  /** Console warnings and errors, failed requests, requests to other hosts, and violations of the security policy. */
   readonly problems: Array<string>
 }
 
@@ -193,7 +193,7 @@ export const findHorizontalOverflow = (page: Page) =>
 
 /** Presses Tab through the page. Returns the elements that it cannot reach, or that do not show their focus. */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
-  // Wait for a layout, because boxes that no longer scroll then leave the tab order.
+  // Wait for the next layout, which removes boxes that no longer scroll from the tab order.
   yield* runInBrowser(() =>
     page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
   )

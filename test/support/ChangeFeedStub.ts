@@ -108,6 +108,6 @@ export const makeErrorBody = (code: string, details?: unknown) => ({
   request_id: "stub",
 })
 
-/** Returns the reason for which a promise is rejected. Dies if the promise is fulfilled. */
+/** Returns the rejection reason of a promise. Dies if the promise is fulfilled. */
 export const awaitRejection = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
   Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

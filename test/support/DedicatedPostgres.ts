@@ -50,7 +50,7 @@ export const makeServerControls = Effect.fnUntraced(function* (cluster: Embedded
 const connectTo = (url: string) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })
 
 /**
- * Returns the cluster of a stopped server with the sample market. The first test of a run that needs the cluster
+ * Returns the cluster of a stopped server with the sample market. In each run, the first test that needs the cluster
  * creates it, while tests in other workers wait.
  */
 const prepareSampleCluster = Effect.gen(function* () {

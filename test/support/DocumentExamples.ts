@@ -64,7 +64,7 @@ export const makeReaderProject = Effect.acquireRelease(
 
 const nameOf = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
-/** Writes TypeScript blocks to a folder, and type-checks them together with its `files`. Returns the errors, or "". */
+/** Writes TypeScript blocks to a folder that contains `files`, and type-checks them all. Returns the errors, or "". */
 export const findTypeErrors = Effect.fnUntraced(function* (
   place: string,
   files: ReadonlyArray<string>,

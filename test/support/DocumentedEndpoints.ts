@@ -97,7 +97,7 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
     ).filter(isFilter),
   }))
 
-/** Whether a parameter is about lineages: it needs other parameters, and makes a request read `ticker_changes`. */
+/** Whether a parameter is about lineages. Such parameters need others, and make a request read `ticker_changes`. */
 export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>
   name === "follow_lineage" || name === "cik"
 

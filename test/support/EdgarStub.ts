@@ -26,7 +26,7 @@ const json = (body: string): EdgarStubAnswer => ({ status: 200, type: "applicati
 
 export const makeXmlAnswer = (body: string): EdgarStubAnswer => ({ status: 200, type: "text/xml", body })
 
-/** Reads a recorded error. Omits the headers that the server of the stub sets itself. */
+/** Reads a recorded error. Omits the headers that the stub's server sets itself. */
 const readError = (name: string, extension: string): EdgarStubAnswer => {
   const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
   const headers = lines.flatMap((line) => {

@@ -42,7 +42,7 @@ export class EventStream {
     this.outgoing.end()
   }
 
-  /** Begins or continues to read. */
+  /** Starts or resumes reading. */
   read() {
     if (this.response?.listenerCount("data") === 0) this.response.on("data", (text: string) => this.receive(text))
     this.response?.resume()

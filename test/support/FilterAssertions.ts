@@ -147,7 +147,10 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `date` finds one day, excludes `date_from` and `date_to`, and that all three refuse the future (D7). */
+/**
+ * Asserts that `date` finds one day and cannot be combined with `date_from` or `date_to`, and that all three refuse
+ * future days (D7).
+ */
 export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refused }: FilterQueries<E, R>) {
   assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
   assert.deepStrictEqual(yield* find("date=2025-04-06"), [])

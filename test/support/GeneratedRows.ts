@@ -8,7 +8,7 @@ import { describeDatasetColumnTypes } from "../../src/load/DatasetDescription.ts
 /** Number of tickers in tables with several rows per ticker. */
 const tickers = 2_000
 
-/** Returns the SQL expression of a column in row `g`. The pace differs by column, so that columns are uncorrelated. */
+/** Returns the SQL expression of a column in row `g`. Columns with different values of `pace` are uncorrelated. */
 const value = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
@@ -23,7 +23,7 @@ const value = (type: string, words: ReadonlyArray<string>, pace: number, isList:
   return `'text ' || md5((${number})::text)`
 }
 
-/** Expressions for the columns in keys and check constraints, which they must satisfy. */
+/** Expressions for columns whose values must satisfy a key or a check constraint. */
 const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ticker_changes: {
     old_ticker: `'O' || g`,
@@ -66,7 +66,7 @@ const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
   return type === "text" ? `'key ' || g` : undefined
 }
 
-/** Runs an insert that the history does not record, which halves its time. The rows count as older than the history. */
+/** Runs an insert without recording history, which halves its time. The rows count as older than the history. */
 export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {

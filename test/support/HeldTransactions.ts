@@ -2,7 +2,7 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Begins a transaction, and returns after `write`. `commit` commits it, and returns after the commit. */
+/** Runs `write` in a transaction, and leaves the transaction open. `commit` commits it and waits for the commit. */
 export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Effect<unknown, E, SqlClient.SqlClient>) {
   const sql = yield* SqlClient.SqlClient
   const [written, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]

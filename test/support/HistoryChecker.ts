@@ -10,9 +10,9 @@ export interface WrittenTransaction {
   readonly outcome: "committed" | "aborted" | "unknown"
   /** Tokens of the row versions that the transaction added, except those that it replaced or rolled back itself. */
   readonly tokens: ReadonlyArray<string>
-  /** If the transaction committed, then not before this moment. */
+  /** Earliest possible `recorded_at` of the transaction. */
   readonly earliest: string
-  /** If the transaction committed, then not after this moment. */
+  /** Latest possible `recorded_at`, if the outcome is `committed`. */
   readonly latest: string
 }
 

@@ -207,7 +207,7 @@ const runWriter = (
   )
 }
 
-/** Loads random files with the command. Kills each load early until one was interrupted, then kills some at random. */
+/** Runs the command `load` with random files. Kills loads early until one was interrupted, later some at random. */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -297,7 +297,7 @@ const requestPast = Effect.fnUntraced(function* (
   if (!stableStatuses.has(status)) record.addUnexpected(`0114: ${target} at ${moment}: ${status} ${response.text}`)
   const text = response.text.replace(/"request_id":"[^"]*"/, "")
   const dataset = status === 200 ? completeTargets[target] : undefined
-  // Remove the address of the service that answered from links, because other services return theirs.
+  // Remove the service's own address from the links, so that responses of different services can be compared.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
   const digest = digestOf(`${headers["x-row-count"]} ${links} ${text}`)
   const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
@@ -317,7 +317,7 @@ const runReader = Effect.fnUntraced(function* (
   while (!isStopping()) {
     const known = record.answers[chooseInteger(choose, record.answers.length)]
     const recent = recentMoments[recentMoments.length - 1 - chooseInteger(choose, Math.min(50, recentMoments.length))]
-    // The clock of the service may differ from the clock of this process by a few milliseconds.
+    // At least 20 ms ago, because the service's clock may be a few milliseconds behind the clock of this process.
     const ago = formatMoment(
       Math.max(first, Date.now() - 20 - chooseInteger(choose, 1_500)),
       chooseInteger(choose, 1_000),

@@ -6,7 +6,7 @@ import * as CommandLine from "../../src/cli/CommandLine.ts"
 import { toExitCode } from "../../src/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
-/** Runs a command without the environment of the tests. The code is null if it takes over ninety seconds. */
+/** Runs a command without the environment of the tests. The code is null if the command takes over ninety seconds. */
 export const runCommandInProcess = (
   args: ReadonlyArray<string>,
   environment: Environment,

@@ -10,7 +10,7 @@ const filledRowCount = smallRowCount * 10
 /** Reads the tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // One row instead of thousands, because this runs hundreds of times.
+  // Returns one row instead of thousands, because this query runs hundreds of times.
   const [found] = yield* sql<{ readonly things: ReadonlyArray<string> }>`
     with ours as (
       select oid, relname, relkind from pg_class
@@ -103,7 +103,7 @@ export const findUnderfilledTables = Effect.map(
   (found) => found.filter(({ name, rows }) => rows < filledRowCount && !small.test(name)).map(({ name }) => name),
 )
 
-/** Reads the locks that this transaction holds, and the number of rows that it has touched. */
+/** Reads which locks of this transaction block writes to the old relations, and how many rows it has touched. */
 const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`

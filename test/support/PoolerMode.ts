@@ -14,7 +14,7 @@ export const setPoolerPorts = (server: number, pooler: number) => {
 
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
-/** Returns the URL through the pooler, if the database is on the test server. */
+/** Returns the URL of the database through the pooler. Undefined without a pooler, or for another server. */
 const pooled = (url: string) => {
   const [server, pooler] = (process.env[portsVariable] ?? "").split(" ")
   const target = URL.canParse(url) ? new URL(url) : undefined

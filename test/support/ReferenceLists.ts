@@ -197,7 +197,7 @@ export interface ReferenceList {
   readonly filteredColumns: ReadonlyMap<string, string>
   /** Whether the list belongs to an account. Its responses are never cached. */
   readonly isOfAccount: boolean
-  /** Decodes the parameters, and returns the value of `X-Dropped-Tickers` as well. */
+  /** Decodes the parameters. `dropped` is the value of `X-Dropped-Tickers`. */
   readonly decode: (
     parameters: RawSearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
@@ -246,7 +246,7 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
       return condition === undefined ? [] : [condition]
     })
 
-  /** Replaces values that do not shape the SQL with statement parameters. The cast restores the names of the fields. */
+  /** Turns the values that do not shape the SQL into statement parameters. The cast restores the field names. */
   const makeShape = (query: DecodedQuery) =>
     Object.fromEntries(
       Object.entries(query).map(([name, value]) => [

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 /** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
 const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
-/** Returns the home folder in `SERVICE_HOME`, so that several programs share its sample data, or a new home folder. */
+/** Returns the home folder in `SERVICE_HOME`, whose sample data several programs can share. Default: a new folder. */
 export const openServiceHome = async () => {
   const shared = process.env["SERVICE_HOME"]
   if (shared !== undefined) return { home: shared, close: async () => {} }
@@ -22,7 +22,7 @@ export const openServiceHome = async () => {
 
 export interface RuntimeService {
   readonly key: string
-  /** Such as `http://127.0.0.1:8080`. */
+  /** Scheme, address and port, such as `http://127.0.0.1:8080`. */
   readonly origin: string
   /** URL of the request that the service prints as an example. */
   readonly exampleUrl: string

@@ -51,7 +51,7 @@ export const loadSampleMarket = Effect.gen(function* () {
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
 
-/** Returns the template with the sample market. The first test that needs it creates it; other workers wait for it. */
+/** Returns the template's name. The first test that needs the template creates it, while other workers wait. */
 const sampleTemplate = Effect.gen(function* () {
   const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
   const admin = yield* adminConnection
@@ -60,7 +60,7 @@ const sampleTemplate = Effect.gen(function* () {
   if (rows.length > 0) return name
   yield* admin.query(`drop database if exists ${unfinished} with (force)`)
   yield* admin.query(`create database ${unfinished} template ${migratedDatabase()} strategy file_copy`)
-  // Not through PgBouncer, which would keep a connection open and so prevent the renaming.
+  // Connects directly, because PgBouncer would keep a connection open, and the database could not be renamed.
   yield* Effect.provide(
     loadSampleMarket,
     databaseClientLayer({ url: urlOf(unfinished), applicationName: "tickerline-test" }),
@@ -180,8 +180,8 @@ export const requestJson = Effect.fnUntraced(
 )
 
 /**
- * Repeats a request until it gets the status, for at most five seconds. Returns when the last request with another
- * status was sent, in ms after the start. The time of its response would depend on how busy the machine is.
+ * Repeats a request until it gets the status, for at most five seconds. Returns the send time of the last request that
+ * got another status, ms after the start. Its response time would depend on how busy the machine is.
  */
 export const waitForResponseStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
   const start = yield* Clock.currentTimeMillis

@@ -26,10 +26,10 @@ const makeLayer = (hasBackground: boolean) =>
     return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
   }))
 
-/** The recorder of the statements of requests. Both the service and the test need it. */
+/** Records the statements that requests send. The service and the test must share this layer. */
 export const layer = makeLayer(false)
 
-/** A recorder that also records the statements that the service sends without a request. */
+/** Also records the statements that the service sends without a request. */
 export const layerWithBackground = makeLayer(true)
 
 /** Runs a request. Returns its result and the statements that it sent. */

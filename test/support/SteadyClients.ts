@@ -15,7 +15,7 @@ export interface ClientSummary {
   readonly answers: Readonly<Record<string, number>>
   /** Longest response time, milliseconds. */
   readonly slowest: number
-  /** Total cost stated by all responses, microdollars, including the responses recorded before the clients start. */
+  /** Total cost that the responses state, microdollars. Includes the responses recorded before the clients start. */
   readonly cost: number
 }
 

@@ -11,7 +11,7 @@ export const skipUnlessThorough = Effect.sync(() => {
   if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of random inputs for a property test: all, or a tenth (at least 3 or 10) if most are skipped. */
+/** Returns the number of inputs of a property test: all, or a tenth, but at least 3 (`fast`) or 10 (`sampled`). */
 export const getInputCount = (count: number) =>
   hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 10, Math.ceil(count / 10)))
 

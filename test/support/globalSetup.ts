@@ -14,7 +14,7 @@ import * as PoolerMode from "./PoolerMode.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** URL of the migrated database. Other databases differ in the path. */
+    /** URL of the migrated database. The URLs of other databases differ only in the path. */
     readonly databaseUrl: string
     /** Folder for the server that `DedicatedPostgres.sampleLayer` copies. */
     readonly sampleServerFolder: string

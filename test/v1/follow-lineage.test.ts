@@ -322,7 +322,7 @@ layer(cachingService, { excludeTestServices: true })("A company with thirteen sy
     }))
 })
 
-/** The date in Chicago begins an hour later than in New York, before and after the clock changes. */
+/** Midnights in Chicago next to clock changes. In New York, these dates began an hour earlier. */
 const midnights = [["2026-11-01T05:00:00Z", "2026-11-01"], ["2027-03-15T05:00:00Z", "2027-03-15"]] as const
 
 midnights.forEach(([instant, day]) =>

@@ -375,7 +375,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
-  it.effect("the parameter `ticker` is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter `ticker` is optional, but is refused without a valid symbol, as are unknown parameters (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)

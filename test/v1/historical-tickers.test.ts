@@ -232,7 +232,7 @@ const beforeMidnight = Date.parse("2026-12-02T05:59:59Z")
 layer(Service.layerAt(beforeMidnight))(
   "GET /v1/historical-tickers at midnight",
   (it) => {
-    it.effect("a symbol becomes a former one on its effective day in US Central time (D19, D23)", () =>
+    it.effect("a symbol becomes a former symbol on the effective day of its change, in US Central time (D19, D23)", () =>
       Effect.gen(function* () {
         yield* insertRows("ticker_changes", change("HFA", "HFB", "2026-12-02"))
         assert.strictEqual((yield* of("HFA")).status, 404)

@@ -340,7 +340,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   // Loading
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("a file with placeholders and namesakes is loaded, but duplicate rows only once (D31, D22)", () =>
+  it.effect("a file with placeholders and namesakes is loaded; of equal rows, only one is kept (D31, D22)", () =>
     Effect.gen(function* () {
       const header = "ticker,filed_at,form_type,accession_number,owner_name,owner_type,title,common_shares_amount," +
         "last_updated\n"

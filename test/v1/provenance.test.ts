@@ -64,8 +64,8 @@ const pages = [
   ["ndjson", [["format", "ndjson"], ["limit", "all"]]],
 ] as const
 
-layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenance=true", (it) => {
-  it.effect("is a parameter of the lists whose tables have sources", () =>
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The parameter `provenance`", (it) => {
+  it.effect("exists for exactly the lists whose tables have sources (decision 0106)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(sourcedLists.map(({ path }) => path).toSorted(), [
         "/v1/float-outstanding",
@@ -119,7 +119,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
   )
 
   it.effect.each(sourcedLists)(
-    "works with estimates, HEAD and caches like any other request: $path (D17, D28)",
+    "works with estimates, HEAD and conditional requests: $path (D17, D28)",
     (list) =>
       Effect.gen(function* () {
         const { ultimate: key } = yield* Service.TestKeys

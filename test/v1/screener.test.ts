@@ -223,7 +223,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       }),
   )
 
-  it.effect("the parameter `ticker` is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter `ticker` is optional, but is refused without a valid symbol, as are unknown parameters (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)

@@ -269,7 +269,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("has no candidates if the events of one company are not a chain, or an event has no CIK (D21)", () =>
+  it.effect("a 409 has no candidates if the events of one company are not a chain, or an event has no CIK (D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -347,7 +347,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("the parameter `cik` gets 422 for a symbol without changes, and 409 for a conflict without candidates (D35)", () =>
+  it.effect("a request with `cik` gets 422 for a symbol without changes, and 409 for a conflict without candidates (D35)", () =>
     Effect.gen(function* () {
       const { body, status } = yield* of("CIKN&cik=1")
       assert.strictEqual(status, 422)
@@ -522,7 +522,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           from generate_series(1, 20000) as n
         `
         yield* skipHistory("ticker_changes", insert)
-        // Like `load`. With old statistics, a connection may continue to use its plan for a small table.
+        // Updates the statistics, as `load` does. Otherwise a connection may keep using its plan for a small table.
         yield* sql`analyze ticker_changes`
         const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
         for (const symbol of [hub, leaf]) {
@@ -596,7 +596,7 @@ const midnights = [
 
 midnights.forEach(([instant, day]) =>
   layer(Service.layerAt(Date.parse(instant) - 10_000))(`GET /v1/ticker-changes at ${instant}`, (it) => {
-    it.effect("a change moves current_ticker from its effective day in US Central time (§2.2, D19)", () =>
+    it.effect("current_ticker changes on the effective day of a change, in US Central time (§2.2, D19)", () =>
       Effect.gen(function* () {
         const [before, on] = [event("FUA", "FUB", "2020-01-01"), event("FUB", "FUC", day)]
         yield* store(before, on, event("FUC", "FUD", "2099-01-01"))

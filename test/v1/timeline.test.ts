@@ -59,7 +59,7 @@ const formatOwners = (row: unknown) => {
   return `${textAt(row, "form_type")}: ${count} owner${count === 1 ? "" : "s"}`
 }
 
-/** The lists whose rows are events: their path, the time of a row, and what the event says. */
+/** The lists whose rows are events, with the column of the event's time, and functions for its type and title. */
 const lists: ReadonlyArray<{
   readonly path: string
   readonly at: string
@@ -267,7 +267,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
     { arbitrary: { runs: getInputCount(80) } },
   )
 
-  it.effect("gives for each event, of any type, the request that returns its full row (§2)", () =>
+  it.effect("gives the request that returns the full row of each event, of any type (§2)", () =>
     Effect.gen(function* () {
       const seen = new Set<string>()
       for (const ticker of ["GAP7", "SNK1", "META", "BYON"]) {
@@ -428,7 +428,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       assert.deepStrictEqual(yield* changes("&limit=1&page=3"), [to250])
     }))
 
-  it.effect("counts the owners that each ownership filing lists, and its key finds the filing (§2.7)", () =>
+  it.effect("counts the owners that each ownership filing lists, and the event's key finds the filing (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -518,7 +518,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       )
       yield* insertRows(
         "news",
-        // `filed_at` decides to which period a row belongs. The change takes effect between it and `created_at`.
+        // `filed_at` decides to which period a row belongs: `late` is filed before the change, but created after it.
         newsItem("late", {
           ticker: "TLA",
           title: "Late",

@@ -117,7 +117,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // Requests over HTTP
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("every response leaves one row with its id, status, bytes, cost and results, newest first (D29, D12)", () =>
+  it.effect("every response is recorded in one row: id, status, bytes, cost and results, newest first (D29, D12)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", ...competing)
       yield* insertRows("research_reports", report(1), report(2))
@@ -173,7 +173,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(found, expected)
       const times = rows.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
       assert.deepStrictEqual(times, times.toSorted((a, b) => b - a))
-      // The texts above have more bytes than characters.
+      // One response has text with more bytes than characters, so counting characters would be noticed.
       assert.isTrue(
         rows.some((row) => valueAt(row, "endpoint") === "/v1/research-reports" && Number(valueAt(row, "bytes")) > 500),
       )
@@ -214,7 +214,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(ids, [replaced.headers["x-request-id"], "same", "Order.7_of-9", "same", "same"])
     }))
 
-  it.effect("HEAD leaves a row without bytes and is free (D10, D27)", () =>
+  it.effect("a HEAD request is recorded with 0 bytes and is free (D10, D27)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("heads", { balance: 1_000_000 })
       const paths = ["/v1/ticker-changes?ticker=META", "/v1/research-reports-tldr", "/v1/account", "/v1/news?limit=0"]
@@ -250,7 +250,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("a 403 for a low tier or a restricted key leaves one row (D3, D29)", () =>
+  it.effect("a 403 for a low tier or a restricted key is recorded in one row (D3, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("too low")
       const limited = yield* createCustomer("too low", { endpoints: ["/v1/news"] })
@@ -290,7 +290,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           bytes::int, cost_microdollars::int, cached
         from usage where account_id = ${account_id} and status_code = 429 order by requested_at
       `
-      // One row per endpoint, and per minute if a minute ended meanwhile.
+      // One row per endpoint and minute. A minute may end between the requests.
       assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
       assert.isAtMost(rows.length, 3)
       assert.strictEqual(valueAt(rows[0], "request_id"), refused[0]?.headers["x-request-id"])
@@ -329,7 +329,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), [expectedUsage(answer)])
     }))
 
-  it.effect("a client that disconnects before the response leaves a row with status 499 (resources: usage)", () =>
+  it.effect("a request whose client disconnects before the response is recorded with status 499 (resources: usage)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       const { account_id, key } = yield* createCustomer("impatient")
@@ -353,7 +353,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ], [0, 0, 0])
     }))
 
-  it.effect("a request without a valid key, endpoint or method leaves no row (D29)", () =>
+  it.effect("a request without a valid key, endpoint or method is not recorded (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("not asked")
@@ -407,7 +407,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ])
     }))
 
-  it.effect("concurrent requests leave one row each, and correct sums (D29)", () =>
+  it.effect("concurrent requests are recorded in one row each, and in the sums (D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("crowd")
       const paths = ["/v1/news", "/v1/ticker-changes?ticker=META", "/v1/news?limit=0"]
@@ -760,7 +760,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
 /** Checks that the stored totals, the totals of the rows, and the returned totals are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
-  // The test's own requests may be recorded meanwhile, so they are excluded.
+  // The test's own requests to /v1/usage may be recorded between these queries, so they are excluded.
   const kept = (ofRows: boolean) =>
     ofRows
       ? sql`

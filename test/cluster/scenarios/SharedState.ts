@@ -116,7 +116,7 @@ const burst = Effect.fnUntraced(function* (key: string) {
     `${unexpected.length} answers were neither 200 nor 429: ${unexpected[0]?.text}`,
   )
   const given = answers.filter(({ status }) => status === 200).length
-  // A full bucket allows the limit at once, and is refilled by one request every 60 / limit seconds.
+  // A full bucket allows `limitPerMinute` requests at once, and gains one request every 60 / `limitPerMinute` seconds.
   return { given, refilled: Math.ceil(seconds * limitPerMinute / 60) }
 })
 
