@@ -20,7 +20,7 @@ const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRe
     return Result.succeed(JSON.parse(text))
   } catch {
     // If requests exceed its rate limit, the SEC may send an HTML page with status 200.
-    const reason = /^\s*</.test(text) ? "is a page of HTML or XML instead of JSON" : "is not complete JSON"
+    const reason = /^\s*</.test(text) ? "is an HTML or XML page instead of JSON" : "is not complete JSON"
     return Result.fail(new DocumentRejected({ url, reason }))
   }
 }

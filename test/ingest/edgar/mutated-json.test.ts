@@ -202,7 +202,7 @@ describe("A damaged document", () => {
       const result = document.decode(page)
       assert.strictEqual(
         Result.isFailure(result) ? result.failure.reason : "",
-        "is a page of HTML or XML instead of JSON",
+        "is an HTML or XML page instead of JSON",
       )
     })
 

@@ -333,7 +333,7 @@ describe("Submissions", () => {
     assert.strictEqual(reject(text.slice(0, 900)), "is not complete JSON")
     assert.strictEqual(
       reject("<!DOCTYPE html><title>SEC.gov | Request Rate"),
-      "is a page of HTML or XML instead of JSON",
+      "is an HTML or XML page instead of JSON",
     )
     assert.strictEqual(
       reject(text.replace('2026-01-16"', '2026-02-30"')),

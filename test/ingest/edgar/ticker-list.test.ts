@@ -76,7 +76,7 @@ describe("A ticker list", () => {
       reject(`{"fields":["cik","name","ticker","exchange"],"data":[["x","A","ABC",null]]}`),
       "has an unexpected value at [0].cik",
     )
-    assert.strictEqual(reject("<html>"), "is a page of HTML or XML instead of JSON")
+    assert.strictEqual(reject("<html>"), "is an HTML or XML page instead of JSON")
   })
 
   it("groups the symbols of a company, with the first as the primary symbol (pitfall 5)", () => {
