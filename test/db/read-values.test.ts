@@ -41,9 +41,13 @@ const countRunning = (mark: string) =>
     return (yield* other.query(`select 1 ${sessions} and state = 'active' and query like '%/* ${mark} */%'`)).rowCount
   })
 
+/**
+ * Waits longer than `statement_timeout`, 30 seconds: PostgreSQL ignores a cancel request that arrives before the query,
+ * which occurs on a slow machine. The driver then closes the connection, but the query runs until the timeout.
+ */
 const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("5 millis") }).pipe(
-    Effect.timeout("20 seconds"),
+    Effect.timeout("60 seconds"),
   )
 
 const waitUntilRunning = (mark: string, wanted: number) =>
