@@ -88,7 +88,7 @@ class Follower:
         return FollowExchange(self, {**self._query, "after": self._after})
 
     def delay(self, status: int | None, retry_after: float | None) -> float | None:
-        """Returns the seconds before the next connection; None to give up. Retries the first like any other request."""
+        """Returns the seconds before the next connection; None to give up. Retries the first connection like a call."""
         if status is None or status in RETRYABLE_STATUSES:
             self._failures += 1
         policy = self.settings.retry_policy
@@ -120,7 +120,7 @@ class Follower:
         if delay is not None:
             return delay
         raise NoAnswer(
-            f"The connection of {self.path} was lost {self._failures} times in a row",
+            f"The connection to {self.path} was lost {self._failures} times in a row",
             reason="connection",
             request_id=metadata.request_id,
             attempts=self._failures,

@@ -71,8 +71,8 @@ class Tickerline(Endpoints):
         """Iterates over the changes from ``after`` on, without end, each exactly once.
 
         Reconnects after a lost connection and after 429, 502, 503 and 504, and continues after the last change. Raises
-        the error of the service if reconnecting cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten
-        failures in a row.
+        the service's error if reconnecting cannot help, such as ``CursorExpired``, and the last error, such as
+        ``NoAnswer``, after more than ten failures in a row.
 
         Args:
             dataset: Only changes of these datasets.
@@ -146,8 +146,8 @@ class AsyncTickerline(AsyncEndpoints):
         """Iterates over the changes from ``after`` on, without end, each exactly once.
 
         Reconnects after a lost connection and after 429, 502, 503 and 504, and continues after the last change. Raises
-        the error of the service if reconnecting cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten
-        failures in a row.
+        the service's error if reconnecting cannot help, such as ``CursorExpired``, and the last error, such as
+        ``NoAnswer``, after more than ten failures in a row.
 
         Args:
             dataset: Only changes of these datasets.

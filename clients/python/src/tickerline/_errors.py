@@ -129,4 +129,4 @@ class ApiError(TickerlineError):
 
 
 class UnknownCode(ApiError):
-    """An error of a newer service, whose code or details this version of the client does not know."""
+    """An error whose code or details this version of the client does not know, usually from a newer service."""

@@ -41,7 +41,7 @@ class LineagePeriod:
 
 @dataclass(frozen=True)
 class FollowedLineage:
-    """The symbols of a company (``X-Lineage``), whose rows ``follow_lineage`` returns."""
+    """A company whose rows ``follow_lineage`` returns, with its symbols (``X-Lineage``)."""
 
     periods: tuple[LineagePeriod, ...]
     """Oldest first."""

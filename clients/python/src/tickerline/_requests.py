@@ -1,4 +1,4 @@
-"""The parts of both clients without input or output: options, headers, retries, decoding of responses."""
+"""The parts of both clients that do no input or output: options, headers, retries, decoding of responses."""
 
 import random
 import re
@@ -258,7 +258,7 @@ def decode_error(path: str, metadata: ResponseMetadata, text: str) -> Tickerline
 
 
 def _find_class(code: str, details: object) -> tuple[type[ApiError], object]:
-    """Returns the first class of the code whose details match, or ``UnknownCode``, and the decoded details."""
+    """Returns the first error class for the code whose details match, or ``UnknownCode``; and the decoded details."""
     for error_class, structure in ERRORS.get(code, ()):
         if structure is None:
             return error_class, details

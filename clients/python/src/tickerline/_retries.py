@@ -12,7 +12,7 @@ MAX_RETRY_BUDGET = 10.0
 """Maximum number of consecutive retries by a client. Each response that needs no retry restores a tenth of a retry."""
 
 MAX_RECONNECT_FAILURES = 10
-"""Consecutive failures after which a follower gives up. The delays add up to more than a minute."""
+"""Consecutive failures that a follower accepts; the next one ends it. The delays add up to more than a minute."""
 
 
 class RetryPolicy:
