@@ -9,7 +9,7 @@ import type { Memory, TableSizeComparison } from "./memoryAndTableSize.ts"
 import { options } from "./options.ts"
 import { runToEnd } from "./processes.ts"
 import { serverTitles } from "./servers/index.ts"
-import type { Measurement } from "./timing.ts"
+import type { Measurement } from "./measurement.ts"
 
 export interface Result {
   readonly server: keyof typeof serverTitles

@@ -8,7 +8,7 @@ import { startPostgres } from "./postgres.ts"
 import { type Result, writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
 import { isFloor, isMeasured, isMeasuredWith, type Server, serverNames, startServer } from "./servers/index.ts"
-import { type Measurement, measurePgbench, measureServer, type Task, type Timer } from "./timing.ts"
+import { type Measurement, measurePgbench, measureServer, type Task, type Timer } from "./measurement.ts"
 import { readETags, verifySameResponses } from "./verify.ts"
 
 const wanted = (name: string, mode?: Mode) =>

@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib"
 import { authorizationHeaders, getHeader, sendRequest } from "./httpClient.ts"
 import { type BenchmarkCase, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
 import { isFloor, isMeasured, isMeasuredWith, isTickerline, type Server } from "./servers/index.ts"
-import * as PostGraphile from "./servers/queries.ts"
+import * as PostGraphile from "./servers/graphqlQueries.ts"
 
 const sampled = 16
 

@@ -6,7 +6,7 @@ import { Ajv } from "ajv"
 import compression from "compression"
 import express from "express"
 import process from "node:process"
-import { endpoints, gzipLevel } from "./handwritten.ts"
+import { endpoints, gzipLevel } from "./handwrittenEndpoints.ts"
 import { AmbiguousLineage } from "./lineage.ts"
 
 const app = express()

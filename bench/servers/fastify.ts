@@ -2,7 +2,7 @@
 import compress from "@fastify/compress"
 import Fastify from "fastify"
 import process from "node:process"
-import { endpoints, gzipLevel as level } from "./handwritten.ts"
+import { endpoints, gzipLevel as level } from "./handwrittenEndpoints.ts"
 import { AmbiguousLineage } from "./lineage.ts"
 
 const app = Fastify({ logger: false })

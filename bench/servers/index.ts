@@ -9,7 +9,7 @@ import { options } from "../options.ts"
 import { dataFolder } from "../postgres.ts"
 import { type Command, findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
 import { formatRestRequest, type RequestFormatter } from "../requestFiles.ts"
-import * as PostGraphile from "./queries.ts"
+import * as PostGraphile from "./graphqlQueries.ts"
 
 export const serverNames = [
   "tickerline",

@@ -1,4 +1,4 @@
-/** The state of one request, shared by all steps that process the request. `Middleware.ts` makes headers from it. */
+/** The state of one request, shared by the steps that process it. `OutermostMiddleware.ts` makes headers from it. */
 import { Context, Effect } from "effect"
 import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 

@@ -17,7 +17,7 @@ import { makeRouteAndDeprecationStep } from "../rules/Deprecation.ts"
 import { TablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import { makeQueryValidationError, queryParseOptions, type RawSearchParameters } from "../rules/Validation.ts"
 import { type ApiError, respondToFailures } from "./ErrorResponses.ts"
-import { makeOutermostMiddleware } from "./Middleware.ts"
+import { makeOutermostMiddleware } from "./OutermostMiddleware.ts"
 
 type HttpApp<E = never, R = never> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,

@@ -1,7 +1,7 @@
 /** Errors for symbols that do not resolve to one chain: 409 if ambiguous (§4.1, D21), 422 for an unknown CIK (D35). */
 import { Array } from "effect"
 import { AmbiguousTickerLineage, ValidationError } from "../rules/Errors.ts"
-import type { LineageConflict, UnknownLineageCik } from "./Lineage.ts"
+import type { LineageConflict, UnknownLineageCik } from "./LineageRules.ts"
 
 interface AmbiguousSymbol {
   readonly query_ticker: string

@@ -5,7 +5,7 @@ import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./Lineage.ts"
+import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
 
 /**
  * Maximum number of events read for a symbol, which bounds the work for a symbol with millions of events. A component

@@ -11,7 +11,7 @@ import {
   selectLineageCandidate,
   toCompanyLineage,
   UnknownLineageCik,
-} from "./Lineage.ts"
+} from "./LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "./LineageErrors.ts"
 import { makeLineageFinder } from "./LineageEvents.ts"
 

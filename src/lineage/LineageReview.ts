@@ -5,7 +5,7 @@
 import { Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../rules/Dates.ts"
-import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./Lineage.ts"
+import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./LineageRules.ts"
 import { makeLineageEventFinder } from "./LineageEvents.ts"
 
 /** A change with the status `estimated`. */

@@ -1,6 +1,6 @@
 /** The periods in which companies used their symbols, for lists with `follow_lineage`, and the header `X-Lineage`. */
 import { Data, Function } from "effect"
-import { type CompanyLineage, formatLineage } from "../lineage/Lineage.ts"
+import { type CompanyLineage, formatLineage } from "../lineage/LineageRules.ts"
 
 /** The days from `from` until the day before `until`. Both are dates, `-infinity` or `infinity`, which sort as text. */
 interface Interval {

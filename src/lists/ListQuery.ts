@@ -6,7 +6,7 @@ import { type CompiledStatement, compileStatement, StatementParameter } from "..
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import type { CompanyLineage } from "../lineage/Lineage.ts"
+import type { CompanyLineage } from "../lineage/LineageRules.ts"
 import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"

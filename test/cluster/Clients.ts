@@ -3,7 +3,7 @@ import { Effect, Fiber, Schedule, Schema } from "effect"
 import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
 import { type CommitCounter, counterTicker } from "./CommitCounter.ts"
-import { getHeaderValue, requestWithTimeout, type TimedResponse } from "./TimedRequest.ts"
+import { getHeaderValue, requestWithTimeout, type TimedResponse } from "./RequestWithTimeout.ts"
 
 /** A request and its outcome. */
 export interface ObservedRequest {

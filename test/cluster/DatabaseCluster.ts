@@ -3,7 +3,7 @@ import { Data, Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
 import { type DatabaseHost, databaseHosts, databasePorts, startEtcdMember, startPatroniMember } from "./Patroni.ts"
-import { requestWithTimeout } from "./TimedRequest.ts"
+import { requestWithTimeout } from "./RequestWithTimeout.ts"
 import { ClusterHosts, type HostProgram } from "./Hosts.ts"
 
 const Cluster = Schema.fromJsonString(Schema.Struct({

@@ -1,7 +1,7 @@
 /** All scenarios, in the order in which they run. */
 import type { Scenario } from "./Scenario.ts"
 import * as Failover from "./scenarios/Failover.ts"
-import * as Dependencies from "./scenarios/Dependencies.ts"
+import * as Dependencies from "./scenarios/StandbysAndEtcd.ts"
 import * as Processes from "./scenarios/Processes.ts"
 import * as SharedState from "./scenarios/SharedState.ts"
 

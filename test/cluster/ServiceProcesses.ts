@@ -3,7 +3,7 @@ import { Effect, Schedule } from "effect"
 import * as MailServer from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
 import { type AppHost, databaseRolePasswords, servicePorts, startHostPgBouncer } from "./ProxiesAndPoolers.ts"
-import { NoResponse, requestWithTimeout } from "./TimedRequest.ts"
+import { NoResponse, requestWithTimeout } from "./RequestWithTimeout.ts"
 import { ClusterHosts, type HostProgram } from "./Hosts.ts"
 
 export const databaseName = "tickerline"

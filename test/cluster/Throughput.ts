@@ -5,7 +5,7 @@ import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
 import { Cluster } from "./Cluster.ts"
 import { type AppHost, servicePorts } from "./ProxiesAndPoolers.ts"
-import { requestWithTimeout } from "./TimedRequest.ts"
+import { requestWithTimeout } from "./RequestWithTimeout.ts"
 
 const seconds = 4
 const connections = 16

@@ -4,7 +4,7 @@ import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { clusterScenarios } from "../cluster/Scenarios.ts"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
-import { findCitations, findMissingCitations, findTableRows } from "./Citations.ts"
+import { findCitations, findMissingCitations, findTableRows } from "./TestCitations.ts"
 
 const rows = findTableRows(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
 

@@ -6,7 +6,7 @@ import { globSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
-import { findCitations, findMissingCitations, findTableRows } from "./Citations.ts"
+import { findCitations, findMissingCitations, findTableRows } from "./TestCitations.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { projectRoot, startProgram, combinedOutput } = Processes

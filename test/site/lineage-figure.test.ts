@@ -4,7 +4,7 @@ import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { renderLineageFigure } from "../../src/site/browser/lineage-figure.js"
 import { makeAmbiguousLineageError } from "../../src/lineage/LineageErrors.ts"
-import { resolveLineage, type TickerChangeEvent } from "../../src/lineage/Lineage.ts"
+import { resolveLineage, type TickerChangeEvent } from "../../src/lineage/LineageRules.ts"
 import * as SvgAssertions from "../support/SvgAssertions.ts"
 
 const {

@@ -10,7 +10,7 @@ import {
   readDateElement,
   readDecimalElement,
   readNameElement,
-} from "./FilingValues.ts"
+} from "./XmlValues.ts"
 import { classifyDerivativeByTitle, classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 

@@ -12,7 +12,7 @@ import {
   readDecimalElement,
   readNameElement,
   readPercentageElement,
-} from "./FilingValues.ts"
+} from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 

@@ -1,7 +1,7 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect } from "effect"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../lineage/Lineage.ts"
+import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../lineage/LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"

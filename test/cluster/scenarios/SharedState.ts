@@ -6,7 +6,7 @@ import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { Cluster } from "../Cluster.ts"
 import { failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
-import { requestWithTimeout } from "../TimedRequest.ts"
+import { requestWithTimeout } from "../RequestWithTimeout.ts"
 
 const round = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 

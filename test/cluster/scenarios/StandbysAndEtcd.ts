@@ -4,7 +4,7 @@ import { Cluster, retryWithin } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
 import { FailedExpectation, failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
-import { requestWithTimeout } from "../TimedRequest.ts"
+import { requestWithTimeout } from "../RequestWithTimeout.ts"
 
 const findStandbys = Effect.gen(function* () {
   const { postgres } = yield* Cluster

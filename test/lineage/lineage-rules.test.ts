@@ -12,7 +12,7 @@ import {
   selectLineageCandidate,
   type TickerChangeEvent,
   toCompanyLineage,
-} from "../../src/lineage/Lineage.ts"
+} from "../../src/lineage/LineageRules.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>

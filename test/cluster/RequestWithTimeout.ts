@@ -10,7 +10,7 @@ export interface TimedResponse {
 
 export class NoResponse extends Data.TaggedError("NoResponse")<{ readonly message: string }> {}
 
-export interface TimedRequest {
+export interface RequestWithTimeoutOptions {
   readonly host: string
   readonly port: number
   readonly path: string
@@ -24,7 +24,7 @@ export interface TimedRequest {
   readonly timeout?: number
 }
 
-export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...options }: TimedRequest) =>
+export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...options }: RequestWithTimeoutOptions) =>
   Effect.callback<TimedResponse, NoResponse>((resume) => {
     const fail = ({ message }: Error) => resume(Effect.fail(new NoResponse({ message })))
     const outgoing = request({ ...options, headers, timeout }, (response) => {
