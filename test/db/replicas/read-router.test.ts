@@ -503,12 +503,13 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* second.start({ port: primary.port, upstream: "" })
       yield* second.query("select pg_promote()")
       // The pool may still have connections to the primary that was killed.
-      const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 })
+      const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 200 })
       // An earlier attempt may still run although its connection broke. With `for update`, only one sets the price.
+      // If the connection breaks during an attempt, the rollback fails with a defect.
       const setOnce = sql.withTransaction(Effect.gen(function* () {
         const found = yield* sql`select from screener where ticker = 'SPLIT' and price <> 3 for update`
         if (found.length > 0) yield* set(3)
-      }))
+      })).pipe(Effect.catchDefect(Effect.fail))
       yield* untilConnected(setOnce)
       const [kept] = yield* untilConnected(noted)
       assert.deepStrictEqual(kept, discarded, "both histories have the same number of changes")
