@@ -299,7 +299,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
 
   it.effect("returns rows for every documented request (samples/README)", () =>
     Effect.gen(function* () {
-      const requests = yield* readDocumented("The made-up market (companies live from 2024-11-13 to 2026-11-13)")
+      const requests = yield* readDocumented("The made-up market (2024-11-13 to 2026-11-13)")
       assert.strictEqual(requests.length, 16)
       for (const request of requests) {
         const { body, status } = yield* requestJson(request)
