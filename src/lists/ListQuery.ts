@@ -146,7 +146,7 @@ const bytesPerParameter = 256
 
 const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
-/** `outside` counts the results in the gaps of followed lineages, by company. */
+/** `outside` counts, for each company, the results from days when no requested company used the symbol. */
 type Purpose = "page" | "export" | "count" | "outside"
 
 /** Properties of a page that its SQL depends on, in addition to the filters. */
@@ -257,7 +257,10 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       })
     }
 
-    /** Builds an SQL array with the number of results in the gaps of each company. */
+    /**
+     * Builds an SQL array: for each company, the number of results from days when no requested company used the symbol.
+     * Counts only up to one more than `maxCountedOmittedRows`.
+     */
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = maxCountedOmittedRows + 1
       const limitOnly = () => sql.literal(`limit ${limit}`)

@@ -49,7 +49,7 @@ describe("The acceptance time in submissions", () => {
     assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
   })
 
-  it("is unknown if the hours do not show the time zone (pitfall 1)", () => {
+  it("is unknown if no hour in the file distinguishes Eastern time from UTC (pitfall 1)", () => {
     const { filings } = submissionsOf(ciks.siemensEnergy)
     assert.strictEqual(filings.length, 6)
     assert.deepStrictEqual(filings.map(({ acceptedAt }) => acceptedAt), filings.map(() => null))
