@@ -48,7 +48,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
     runTask(task).pipe(
       Effect.as(false),
       Effect.catchTag(
-        ["InvalidRows", "EmptyLoadFile", "UnreadableFile", "IncompleteMerge"],
+        ["InvalidRows", "EmptyLoadFile", "UnreadableLoadFile", "IncompleteMerge"],
         ({ message }) => Effect.as(Console.error(message), true),
       ),
     ))
