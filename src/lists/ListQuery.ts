@@ -11,7 +11,7 @@ import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../rows/RowEncoder.ts"
-import { type BinaryRecord, toBinaryRecords } from "../rows/BinaryRecord.ts"
+import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
 import {
@@ -36,7 +36,7 @@ import {
   maxCountedOmittedRows,
   type WithFollowedLineages,
 } from "./FollowedLineages.ts"
-import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./PeriodClauses.ts"
+import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
@@ -344,7 +344,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     return {
       readRows,
       encodePage: (query: Query, format: PageFormat, rows: Rows) =>
-        encodeListPage(query, { results, format, rows: toBinaryRecords(rows), message }),
+        encodeListPage(query, { results, format, rows: getRecordColumn(rows), message }),
       compilePage,
       compileExport: (query: Query) => compile(query, "export"),
       compileCount,

@@ -154,7 +154,7 @@ export const makeUsageWriter = Effect.gen(function* () {
 })
 
 /** Makes the function that writes counts of throttled requests. Writing the same counts again changes nothing. */
-export const makeThrottledCountWriter = Effect.gen(function* () {
+export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
 
