@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../Api.ts"
 import { makeStaticBodyResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
-import { cacheCompressedForms } from "../http/Compression.ts"
+import { cacheCompressedBodies } from "../http/Compression.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { catalogueEndpoints } from "./Endpoints.ts"
@@ -16,7 +16,7 @@ import { makeReadinessCheck } from "./Readiness.ts"
  */
 const makeStaticResponder = (document: unknown) =>
   makeStaticBodyResponder(
-    cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),
+    cacheCompressedBodies(new TextEncoder().encode(JSON.stringify(document))),
     "application/json",
     staticCacheHeaders,
   )

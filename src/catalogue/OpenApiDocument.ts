@@ -97,8 +97,8 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns a parameter's length limits and pattern. Those that the schema of its text lacks are taken from the schema of
- * the decoded value or list item.
+ * Returns a parameter's length limits and pattern, from the schema of its text or else of its decoded value or list
+ * item. A list has only `minLength`.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"

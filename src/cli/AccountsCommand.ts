@@ -6,7 +6,7 @@ import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, TrimmedName } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const name = Argument.String("name").pipe(
@@ -75,7 +75,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all accounts in a table"),
-  Command.withExamples([makeExampleWithoutNpmOutput("accounts list", "List accounts with their balances")]),
+  Command.withExamples([makeSilentCommandExample("accounts list", "List accounts with their balances")]),
 )
 
 const creditCommand = Command.make(

@@ -5,7 +5,7 @@ import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
-import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatSelection = (
@@ -66,7 +66,7 @@ export const announceCommand = Command.make(
 ).pipe(
   Command.withDescription("Email customers about changelog entries; nobody gets an entry twice"),
   Command.withExamples([
-    makeExampleWithoutNpmOutput("announce --dry-run", "Print who would get which email"),
+    makeSilentCommandExample("announce --dry-run", "Print who would get which email"),
     makeCommandExample("announce --entry ticker-changes", "Announce one entry"),
   ]),
   Command.provide(migratedDatabaseClientLayer),
@@ -100,7 +100,7 @@ const problemsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List emails that were not delivered at the first attempt, and why, tab-separated"),
-  Command.withExamples([makeExampleWithoutNpmOutput("announcements problems", "Include the mail server's response")]),
+  Command.withExamples([makeSilentCommandExample("announcements problems", "Include the mail server's response")]),
 )
 
 const retryCommand = Command.make(
@@ -124,7 +124,7 @@ const retryCommand = Command.make(
 
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, tab-separated"),
-  Command.withExamples([makeExampleWithoutNpmOutput("announcements", "Show all announcements")]),
+  Command.withExamples([makeSilentCommandExample("announcements", "Show all announcements")]),
   Command.withSubcommands([problemsCommand, retryCommand]),
   Command.provide(migratedDatabaseClientLayer),
 )

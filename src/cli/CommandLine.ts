@@ -18,7 +18,7 @@ import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts
 import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
-import { makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
+import { makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
 import { generateMarketCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
@@ -71,7 +71,7 @@ const openapiCommand = Command.make(
     ),
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document, with BASE_URL as its server"),
-  Command.withExamples([makeExampleWithoutNpmOutput("openapi > openapi.json", "Write the document to a file")]),
+  Command.withExamples([makeSilentCommandExample("openapi > openapi.json", "Write the document to a file")]),
 )
 
 const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)

@@ -60,7 +60,7 @@ export const makeCommandExample = (args: string, description: string) => ({
 })
 
 /** Makes an example that silences npm's own output, so that standard output contains only the result. */
-export const makeExampleWithoutNpmOutput = (args: string, description: string) => ({
+export const makeSilentCommandExample = (args: string, description: string) => ({
   command: `npm run --silent tickerline -- ${args}`,
   description,
 })

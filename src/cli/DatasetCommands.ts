@@ -7,7 +7,7 @@ import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadDatasetFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergedRowCounts } from "../load/LoadingTable.ts"
-import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, makeUsageError } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -48,7 +48,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
     runTask(task).pipe(
       Effect.as(false),
       Effect.catchTag(
-        ["InvalidRows", "EmptyLoadFile", "UnreadableFile", "IncompleteMerge"],
+        ["InvalidRows", "EmptyLoadFile", "UnreadableLoadFile", "RowNotMerged"],
         ({ message }) => Effect.as(Console.error(message), true),
       ),
     ))
@@ -167,7 +167,7 @@ export const datasetsCommand = Command.make(
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),
   Command.withExamples([
-    makeExampleWithoutNpmOutput("datasets", "Describe all datasets"),
-    makeExampleWithoutNpmOutput("datasets news", "Describe one dataset"),
+    makeSilentCommandExample("datasets", "Describe all datasets"),
+    makeSilentCommandExample("datasets news", "Describe one dataset"),
   ]),
 )

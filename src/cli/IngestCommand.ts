@@ -7,7 +7,7 @@ import {
   getDefaultIngestStartDate,
   type IngestOptions,
   type IngestReport,
-  makeIngestReport,
+  makeEmptyIngestReport,
   parseTickers,
   runIngest,
 } from "../ingest/edgar/EdgarIngest.ts"
@@ -149,7 +149,7 @@ const edgarCommand = Command.make(
       target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
       scheduled: false,
     }
-    const report = makeIngestReport()
+    const report = makeEmptyIngestReport()
     const [duration] = yield* runIngest(options, report).pipe(
       withProgressDisplay,
       Effect.timed,

@@ -7,7 +7,7 @@ import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeCommandExample, makeExampleWithoutNpmOutput, TrimmedName } from "./CommandParts.ts"
+import { makeCommandExample, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
@@ -89,11 +89,11 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
   ).pipe(
     Command.withDescription("Create a key and print it; it cannot be shown again"),
     Command.withExamples([
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "keys create --account acme --tier pro --email ops@acme.example",
         "Print only the key on standard output",
       ),
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "keys create --account acme --name news --endpoint /v1/news",
         "Create another key that only gives access to /v1/news",
       ),
@@ -116,7 +116,7 @@ const rotateCommand = Command.make(
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),
   Command.withExamples([
-    makeExampleWithoutNpmOutput("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
+    makeSilentCommandExample("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
   ]),
 )
 
@@ -154,7 +154,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all keys in a table"),
-  Command.withExamples([makeExampleWithoutNpmOutput("keys list", "Find the IDs that the other commands take")]),
+  Command.withExamples([makeSilentCommandExample("keys list", "Find the IDs that the other commands take")]),
 )
 
 const makeStatusCommand = <E, R>(

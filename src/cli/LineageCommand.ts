@@ -7,7 +7,7 @@ import type { LineageConflict, TickerChangeEvent } from "../lineage/LineageRules
 import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
-import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
 import { escapeTerminalLines, formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatCik = ({ cik }: TickerChangeEvent) => cik === null ? "no CIK" : `CIK ${cik}`
@@ -69,7 +69,7 @@ const reviewCommand = Command.make(
 ).pipe(
   Command.withDescription("List the estimated ticker changes with their evidence and their effect"),
   Command.withExamples([
-    makeExampleWithoutNpmOutput("lineage review", "Find the changes that the other commands take"),
+    makeSilentCommandExample("lineage review", "Find the changes that the other commands take"),
   ]),
 )
 

@@ -6,7 +6,7 @@ import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, S
 import { Command } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { mcpPath } from "../http/RequestTarget.ts"
-import { makeExampleWithoutNpmOutput, requireHttpUrls, serviceConnectionFlags } from "./CommandParts.ts"
+import { makeSilentCommandExample, requireHttpUrls, serviceConnectionFlags } from "./CommandParts.ts"
 import { findClientApiKey } from "./query/QueryRequest.ts"
 
 /** Timeout of a request, longer than the API's slowest query. */
@@ -154,7 +154,7 @@ export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   ).pipe(
     Command.withDescription("Connect an MCP client, through standard input and output, to a service"),
     Command.withExamples([
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "mcp --url https://api.example.com --key-file key",
         "The command of a desktop client",
       ),

@@ -154,7 +154,7 @@ const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
 /** Makes a reader that decodes responses according to the contract. `toError` converts every error of the reader. */
-export const makeChangeReader = (
+export const makeDecodingChangeReader = (
   endpoint: EndpointDecoder,
   via: FollowOptions["via"],
   toError: (failure: unknown, metadata: RawResponse["metadata"]) => unknown = (failure) => failure,

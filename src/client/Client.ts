@@ -19,7 +19,7 @@ import {
   makeEndpointCaller,
   makeNextPageQuery,
 } from "./EndpointCaller.ts"
-import { followChanges, type FollowOptions, makeChangeReader } from "./ChangeFollower.ts"
+import { followChanges, type FollowOptions, makeDecodingChangeReader } from "./ChangeFollower.ts"
 import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
 import {
   type AnyQuery,
@@ -127,7 +127,7 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
   const get = (query?: AnyQuery) => Effect.map(getWithHeaders(query), ({ answer }) => answer)
   if (endpoint.decodeChange !== undefined) {
     const follow = (query: AnyQuery = {}, options: FollowOptions = {}) =>
-      followChanges(caller, makeChangeReader(endpoint, options.via), endpoint.path, query, options)
+      followChanges(caller, makeDecodingChangeReader(endpoint, options.via), endpoint.path, query, options)
     return { get, getWithHeaders, follow }
   }
   if (!endpoint.hasPages) return { get, getWithHeaders }

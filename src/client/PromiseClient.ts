@@ -11,7 +11,7 @@
 import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { InstantColumn } from "../rows/Timestamps.ts"
-import { followChanges, makeChangeReader } from "./ChangeFollower.ts"
+import { followChanges, makeDecodingChangeReader } from "./ChangeFollower.ts"
 import {
   type EndpointCaller,
   type FileBytes,
@@ -163,7 +163,7 @@ const makeResource = (
     readChanges(
       followChanges(
         { openEvents: (path, query) => prepare(openEvents(path, query)), retryPolicy },
-        makeChangeReader(endpoint, via, toTickerlineError),
+        makeDecodingChangeReader(endpoint, via, toTickerlineError),
         endpoint.path,
         query,
         { via, interval: intervalMs },

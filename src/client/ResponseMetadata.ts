@@ -8,9 +8,9 @@ export interface DeprecationNotice {
   readonly announced: string
   /** Date after which the endpoint may stop responding, `YYYY-MM-DD`; null if none is set. */
   readonly sunset: string | null
-  /** URL of the replacement. */
+  /** URL of the replacement, as in the `Link` header. */
   readonly successor: string | null
-  /** URL of the documentation. */
+  /** URL of the documentation, as in the `Link` header. */
   readonly documentation: string | null
 }
 
@@ -18,7 +18,7 @@ export interface DeprecationNotice {
 export interface FollowedLineage {
   /** Oldest first. A symbol was used until the day before `until`; the current one has null. Dates are `YYYY-MM-DD`. */
   readonly periods: ReadonlyArray<{ readonly ticker: string; readonly until: string | null }>
-  /** Number of omitted rows: those from days when the company did not use the symbol. 100 means at least 100. */
+  /** Number of omitted rows: those from days when no requested company used the symbol. 100 means at least 100. */
   readonly omitted_rows: number
 }
 

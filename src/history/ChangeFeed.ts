@@ -48,7 +48,7 @@ export interface ChangeFeedPage<A = ChangeFeedEntry> {
   readonly changes: ReadonlyArray<A>
   /** With this cursor, a client continues after the page. */
   readonly cursor: string
-  /** The position after the page, for comparisons. */
+  /** The position after the page. Unlike `cursor`, it can be compared with other positions. */
   readonly end: ChangeFeedPosition
   /** Whether the feed continues after the page. The further changes may or may not match the filter. */
   readonly hasMore: boolean
@@ -242,7 +242,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           where dataset = any(${textArray(datasets)}) and numbers ?| ${textArray(kinds)}
         )`
 
-      /** Returns a query for the changes of a transaction that match the filter, in order. */
+      /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
       const changesOf = (
         { datasets, kinds, tickers }: ChangeFeedFilter,
         place: ChangeFeedStart | undefined,
@@ -267,7 +267,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
             order by position limit ${sql.literal(String(limit))}
           `
         if (tickers === undefined) return select([])
-        // One scan per symbol, in order, so that a large transaction is not read to its end for each page.
+        // Per symbol, two index scans in order of `position`, each of which ends at the limit. One scan for all symbols
+        // would read a large transaction to its end for each page.
         return sql`
           select found.* from unnest((select ${textArray(tickers)})) as symbol cross join lateral (
             (${select([sql`ticker = symbol`])})

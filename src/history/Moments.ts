@@ -91,7 +91,8 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           if (ledger !== undefined) {
             if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
             if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
-            // Ignores polls from before the request, because the database's clock may have been set forward since then.
+            // Only a poll after the request may refuse the moment: the database's clock may have been set forward since
+            // an older poll.
             const isCurrent = ledger.polledAt >= requestedAt
             if (isCurrent && Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
           }

@@ -14,15 +14,15 @@ const TableShape = Schema.Struct({
   table: Schema.String,
   /** The quoted names, separated by commas. */
   columns: Schema.String,
-  /** Whether at most `MaxSortedPastRows` current rows of the table are visible at the requested time. */
+  /** Whether at most `MaxPastRowsToSort` current rows of the table are visible at the requested time. */
   has_few_rows: Schema.Boolean,
-  /** Whether at most `MaxSortedPastRows` versions in the table's history were replaced after the requested time. */
+  /** Whether at most `MaxPastRowsToSort` versions in the table's history were replaced after the requested time. */
   has_few_versions: Schema.Boolean,
 })
 type TableShape = typeof TableShape.Type
 
 /** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
-export const MaxSortedPastRows = Context.Reference<number>("tickerline/history/MaxSortedPastRows", {
+export const MaxPastRowsToSort = Context.Reference<number>("tickerline/history/MaxPastRowsToSort", {
   defaultValue: () => 20_000,
 })
 
@@ -73,7 +73,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) =>
 /** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const { readValues } = yield* Database
-  const fewRows = yield* MaxSortedPastRows
+  const fewRows = yield* MaxPastRowsToSort
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
   const decodeShapes = decodePositionalRows(TableShape)
 

@@ -23,45 +23,45 @@ const compressors: Readonly<Record<string, Compressor>> = {
   gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
 }
 
-type CompressedForms = Map<string, Promise<Uint8Array>>
+type CompressedBodies = Map<string, Promise<Uint8Array>>
 
-/** Compressed forms of each static body, by algorithm. A form is created when it is first requested. */
-const compressedForms = new WeakMap<Uint8Array, CompressedForms>()
+/** The compressed bodies for each uncompressed static body, by algorithm. Each is created on the first request. */
+const compressedBodies = new WeakMap<Uint8Array, CompressedBodies>()
 
-/** Marks a static body so that each of its compressed forms is computed only once. Returns the same bytes. */
-export const cacheCompressedForms = (bytes: Uint8Array) => {
-  compressedForms.set(bytes, new Map())
+/** Marks a static body so that it is compressed only once with each algorithm. Returns the same bytes. */
+export const cacheCompressedBodies = (bytes: Uint8Array) => {
+  compressedBodies.set(bytes, new Map())
   return bytes
 }
 
 /** Returns `bytes`, compressed with the algorithm. If the compression fails, the next request tries again. */
-export const getCompressedForm = (
-  forms: CompressedForms,
+export const getCompressedBody = (
+  bodies: CompressedBodies,
   algorithm: string,
   compressor: Compressor,
   bytes: Uint8Array,
 ): Promise<Uint8Array> => {
-  const existing = forms.get(algorithm)
+  const existing = bodies.get(algorithm)
   if (existing !== undefined) return existing
-  const form = compressor(bytes)
-  forms.set(algorithm, form)
-  form.catch(() => forms.delete(algorithm))
-  return form
+  const compressed = compressor(bytes)
+  bodies.set(algorithm, compressed)
+  compressed.catch(() => bodies.delete(algorithm))
+  return compressed
 }
 
-const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.HttpPlatform["Service"] => ({
+const withCachedBodies = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.HttpPlatform["Service"] => ({
   ...platform,
   compression: {
     ...platform.compression,
     compressResponse: (response, algorithm, options) => {
       const { body, headers } = response
-      const forms = body._tag === "Uint8Array" ? compressedForms.get(body.body) : undefined
+      const bodies = body._tag === "Uint8Array" ? compressedBodies.get(body.body) : undefined
       const compressor = compressors[algorithm]
-      if (body._tag !== "Uint8Array" || forms === undefined || compressor === undefined) {
+      if (body._tag !== "Uint8Array" || bodies === undefined || compressor === undefined) {
         return platform.compression.compressResponse(response, algorithm, options)
       }
       return Effect.map(
-        Effect.promise(() => getCompressedForm(forms, algorithm, compressor, body.body)),
+        Effect.promise(() => getCompressedBody(bodies, algorithm, compressor, body.body)),
         (bytes) =>
           HttpServerResponse.setHeaders(
             HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
@@ -75,7 +75,7 @@ const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPl
 export const makeCompressionMiddleware = Effect.map(
   HttpPlatform.HttpPlatform,
   (platform) => {
-    const cachingPlatform = withCachedForms(platform)
+    const cachingPlatform = withCachedBodies(platform)
     return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
       Effect.provideService(compress(httpApp), HttpPlatform.HttpPlatform, cachingPlatform)
   },

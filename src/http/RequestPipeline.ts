@@ -1,5 +1,5 @@
 /**
- * The request pipeline of all endpoints outside `PublicApi`: one effect per request instead of a middleware chain.
+ * The pipeline of all endpoints that need a key, except `/estimate`: one effect per request, no middleware chain.
  * Why: docs/decisions/0090-request-pipeline.md
  */
 import { Context, Effect, Layer, Schema, type Scope } from "effect"

@@ -29,7 +29,7 @@ export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: O
 
 /** No estimated change matches the key, or several do. */
 export class TickerChangeNotReviewable
-  extends Schema.TaggedError<TickerChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
+  extends Schema.TaggedError<TickerChangeNotReviewable>()("TickerChangeNotReviewable", { message: Schema.String }) {}
 
 export const listEstimatedTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

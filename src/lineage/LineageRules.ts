@@ -5,7 +5,7 @@
 import { Array, Data, Order, Result, Schema } from "effect"
 import type { LineageReason } from "../rules/Errors.ts"
 
-/** A ticker change: the columns of `ticker_changes` that make up a lineage. */
+/** A ticker change: the columns of `ticker_changes` from which a lineage is resolved. */
 export const TickerChangeEvent = Schema.Struct({
   old_ticker: Schema.String,
   new_ticker: Schema.String,

@@ -4,7 +4,7 @@
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "./Conditions.ts"
-import type { SymbolPeriodClauses } from "./PeriodClauses.ts"
+import type { SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
 /** The smallest offset of a deep page. Below it, looking up each row by its key costs more than it saves. */
 export const minDeepPageOffset = 1_000

@@ -16,7 +16,7 @@ import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import { type BinaryRecord, toBinaryRecords } from "../rows/BinaryRecord.ts"
+import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
 
 /** Maximum number of concurrent exports. */
 export const MaxConcurrentExportsConfig = Config.schema(
@@ -136,7 +136,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
               duration: readTimeout,
               orElse: () => Effect.fail(unresponsiveError),
             }),
-            toBinaryRecords,
+            getRecordColumn,
           )
         return { rows: rowCount, fetch, seek }
       })

@@ -9,7 +9,7 @@ interface Interval {
   readonly until: string
 }
 
-/** Days on which a company used a symbol or, for a gap, did not use it. */
+/** Days on which a company used a symbol or, for a gap, on which none of the companies used it. */
 interface OwnedInterval extends Interval {
   /** The current symbol of the company; for a gap, the company's index in `names`. */
   readonly owner: string

@@ -116,7 +116,10 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return yield* Export.sendExport(options, cursor)
       })
 
-      /** Returns a function that makes the responder of a list. */
+      /**
+       * Prepares what all lists of an endpoint share: the tables and their versions. The returned function makes the
+       * responder of one list.
+       */
       const makeResponders = (endpoint: AnnotatedEndpoint) => {
         const tables = getTablesReadByEndpoint(endpoint)
         const tableVersions = versions.watchTables(tables)

@@ -11,7 +11,7 @@ import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../rows/RowEncoder.ts"
-import { type BinaryRecord, toBinaryRecords } from "../rows/BinaryRecord.ts"
+import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
 import {
@@ -36,7 +36,7 @@ import {
   maxCountedOmittedRows,
   type WithFollowedLineages,
 } from "./FollowedLineages.ts"
-import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./PeriodClauses.ts"
+import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
@@ -146,7 +146,7 @@ const bytesPerParameter = 256
 
 const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
-/** `outside` counts the results in the gaps of followed lineages, by company. */
+/** `outside` counts, for each company, the results from days when no requested company used the symbol. */
 type Purpose = "page" | "export" | "count" | "outside"
 
 /** Properties of a page that its SQL depends on, in addition to the filters. */
@@ -257,7 +257,10 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       })
     }
 
-    /** Builds an SQL array with the number of results in the gaps of each company. */
+    /**
+     * Builds an SQL array: for each company, the number of results from days when no requested company used the symbol.
+     * Counts only up to one more than `maxCountedOmittedRows`.
+     */
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = maxCountedOmittedRows + 1
       const limitOnly = () => sql.literal(`limit ${limit}`)
@@ -341,7 +344,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     return {
       readRows,
       encodePage: (query: Query, format: PageFormat, rows: Rows) =>
-        encodeListPage(query, { results, format, rows: toBinaryRecords(rows), message }),
+        encodeListPage(query, { results, format, rows: getRecordColumn(rows), message }),
       compilePage,
       compileExport: (query: Query) => compile(query, "export"),
       compileCount,

@@ -26,7 +26,7 @@ export interface ParsedFileRow {
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
 export class UnreadableLoadFile
-  extends Schema.TaggedError<UnreadableLoadFile>()("UnreadableFile", { message: Schema.String }) {}
+  extends Schema.TaggedError<UnreadableLoadFile>()("UnreadableLoadFile", { message: Schema.String }) {}
 
 export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 

@@ -3,7 +3,7 @@ import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { findDataset, loadableDatasets } from "./Datasets.ts"
 
 export class InvalidLoadFolder
-  extends Schema.TaggedError<InvalidLoadFolder>()("InvalidFolder", { message: Schema.String }) {}
+  extends Schema.TaggedError<InvalidLoadFolder>()("InvalidLoadFolder", { message: Schema.String }) {}
 
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 

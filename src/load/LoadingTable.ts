@@ -230,7 +230,7 @@ export interface StagedRowMergeOptions {
 }
 
 /** A row of the file could not be merged, so nothing was loaded. */
-export class IncompleteMerge extends Schema.TaggedError<IncompleteMerge>()("IncompleteMerge", {
+export class RowNotMerged extends Schema.TaggedError<RowNotMerged>()("RowNotMerged", {
   message: Schema.String,
 }) {}
 
@@ -294,7 +294,7 @@ export const mergeStagedRows = Effect.fnUntraced(
       const unmerged = isAppend ? yield* findUnmergedRow : undefined
       if (unmerged === undefined) return { added, updated, unchanged: given - added - updated }
       if (pass < maxMergePasses) continue
-      return yield* new IncompleteMerge({
+      return yield* new RowNotMerged({
         message: `The row with the key (${dataset.key.join(", ")}) = ${unmerged} could not be merged into ` +
           `${dataset.table}, so nothing was loaded. The table has a constraint, index or trigger that load does not ` +
           "know, and that keeps the row out or changes it. Remove that, or remove the row from the file.",

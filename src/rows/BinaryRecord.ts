@@ -61,7 +61,7 @@ export class BinaryRecord {
 }
 
 /** Returns the first column of each row, which `ResultEncoder.selection` selects as a record. */
-export const toBinaryRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<BinaryRecord> =>
+export const getRecordColumn = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<BinaryRecord> =>
   rows.map(([record]) => {
     if (record instanceof BinaryRecord) return record
     throw new TypeError("The statement does not select a row(…)")

@@ -81,7 +81,7 @@ const declarations = {
   ))),
   "X-Lineage": shared(optional(text(
     "With `follow_lineage=true`: the symbols of each company, oldest first, each former one with the first day of " +
-      "the next. `;outside=` counts omitted rows: those of the symbols on days when the company did not use them.",
+      "the next. `;outside=` counts omitted rows: those of the symbols on days when no requested company used them.",
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
   "X-As-Of": shared(optional(text(

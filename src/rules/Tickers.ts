@@ -65,8 +65,8 @@ const parseTickers = Effect.fnUntraced(function* (text: string) {
 /** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
 export const TickerListParameter = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
-    "when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate of an " +
-    "ambiguous symbol.",
+    "when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an " +
+    "ambiguous symbol stands for.",
   examples: ["META,BYON"],
 }).pipe(Schema.decodeTo(
   Schema.NonEmptyArray(Schema.String),
@@ -78,7 +78,7 @@ export const TickerListParameter = Schema.String.annotate({
 
 const makeTickerSchema = (maxLength: number) =>
   Schema.String.annotate({
-    description: `One symbol, current or former, 1 to ${maxLength} characters, ignoring case.`,
+    description: `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive.`,
     examples: ["META"],
   }).check(Schema.isPattern(new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u"), {
     message: `Invalid ticker: expected one symbol of 1 to ${maxLength} characters. ${characterRule}.`,
@@ -101,7 +101,9 @@ export const LongTickerParameter = makeTickerSchema(16)
 
 /** The CIK of an issuer, which SEC filings write with or without leading zeros (D35). Decodes to ten digits. */
 export const CikParameter = Schema.String.annotate({
-  description: "Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.",
+  description:
+    "The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the candidates in " +
+    "the 409 response.",
   examples: ["0001326801"],
 }).check(Schema.isPattern(/^[0-9]{1,10}$/u, { message: "must be a CIK of one to ten digits" })).pipe(Schema.decodeTo(
   Schema.String,
@@ -110,8 +112,9 @@ export const CikParameter = Schema.String.annotate({
 
 /** One CIK, or the CIKs of several symbols of a list as `SYMBOL:CIK`. Decoding pads each CIK to ten digits. */
 export const CikListParameter = Schema.String.annotate({
-  description: "With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If " +
-    "`ticker` has several symbols: `SYMBOL:CIK`, comma-separated.",
+  description:
+    "With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has " +
+    "several symbols: `SYMBOL:CIK`, comma-separated.",
   examples: ["0001326801"],
 }).pipe(Schema.decodeTo(
   Schema.Array(

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, FileSystem, Function, Layer, Option, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { cacheCompressedForms } from "../http/Compression.ts"
+import { cacheCompressedBodies } from "../http/Compression.ts"
 import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
 import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
@@ -108,7 +108,7 @@ const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
 /** Returns a function that sends the text in an encoding that the client accepts, or a 304 (RFC 9110). */
 const makeTextResponder = (text: string, { contentType, headers }: Pick<SiteFile, "contentType" | "headers">) => {
   const allHeaders = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
-  return makeStaticBodyResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders)
+  return makeStaticBodyResponder(cacheCompressedBodies(new TextEncoder().encode(text)), contentType, allHeaders)
 }
 
 const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {

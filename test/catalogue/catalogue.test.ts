@@ -312,7 +312,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       }
     }))
 
-  it.effect("every documented error describes its message (§7.1, D11)", () =>
+  it.effect("every documented error has a description of its `message` (§7.1, D11)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const errors = entriesOf(valueAt(spec, "components", "schemas")).flatMap(([name, schema]) => {

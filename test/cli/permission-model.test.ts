@@ -48,14 +48,14 @@ const checkConfinedService = Effect.fnUntraced(function* (program: string, flags
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })(
   "A confined service",
   (it) => {
-    it.effect("needs no write access to files with DATABASE_URL under Node's permission model (operations/deployment)", () =>
+    it.effect("with DATABASE_URL, needs no write access to files under Node's permission model (operations/deployment)", () =>
       Effect.gen(function* () {
         const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
         assert.isFalse(yield* canWriteFiles(process.execPath, flags))
         yield* checkConfinedService(process.execPath, flags)
       }))
 
-    it.effect("needs only one network address, the project folder and its settings with DATABASE_URL on Deno (operations/deployment)", () =>
+    it.effect("with DATABASE_URL, needs access only to one network address, the project folder and the environment variables on Deno (operations/deployment)", () =>
       Effect.gen(function* () {
         const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
         const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]

@@ -1,5 +1,5 @@
 /**
- * Hosts of the cluster. Each is a network namespace on a bridge, inside a namespace that ends with this process. If
+ * Hosts of the cluster. Each is a network namespace on a bridge, inside namespaces that end with this process. If
  * namespaces are not permitted, hosts are loopback addresses, and a host is isolated by stopping its processes.
  */
 import { Context, Data, Effect, Layer } from "effect"
@@ -58,7 +58,8 @@ export interface HostSettings {
 
 const makeNetwork = () => {
   const ip = (...args: ReadonlyArray<string>) => execFileSync("ip", args, { stdio: "pipe" })
-  // `ip netns` stores the names of namespaces in /run, so this namespace gets its own /run.
+  // `ip netns` stores the names of namespaces in /run. This mount namespace gets its own /run, so that the names do not
+  // appear on the machine.
   execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
   ip("link", "set", "lo", "up")
   ip("link", "add", "tickerline", "type", "bridge")

@@ -550,7 +550,7 @@ const annotation = new Set([
   "openapi",
 ])
 
-/** Lists the paths to all parts of the contract, each as a list of keys. */
+/** Lists the paths to all parts of the contract except annotations, each as a list of keys. */
 const listPaths = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
   Array.isArray(value)
     ? value.flatMap((inner, index) => listPaths(inner, [...path, index]))

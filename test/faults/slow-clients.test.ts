@@ -4,7 +4,7 @@ import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "ef
 import { SqlClient } from "effect/sql"
 import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Downloads from "../support/Downloads.ts"
+import * as ListDownloads from "../support/ListDownloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as RawSockets from "../support/RawSockets.ts"
 import { ensureAccountWithKey, TestKeys } from "../support/Service.ts"
@@ -148,13 +148,13 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const port = yield* ServicePort
       const { pro } = yield* TestKeys
       const began = performance.now()
-      const response = yield* Downloads.startPausedDownload(port, "/v1/news?limit=all&format=ndjson", pro)
+      const response = yield* ListDownloads.startPausedDownload(port, "/v1/news?limit=all&format=ndjson", pro)
       const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(shortTimeouts.response)
       yield* Effect.sync(() => response.read()).pipe(
         Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("60 millis") }),
       )
       assert.isFalse(response.destroyed)
-      assert.isTrue(yield* Downloads.finishDownload(response))
+      assert.isTrue(yield* ListDownloads.finishDownload(response))
       yield* assertServiceResponds
     }))
 

@@ -6,11 +6,11 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { Api } from "../../src/Api.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { MaxSortedPastRows } from "../../src/history/PastTables.ts"
+import { MaxPastRowsToSort } from "../../src/history/PastTables.ts"
 import { TablesReadByEndpoint } from "../../src/rules/EndpointAnnotations.ts"
 import { parseAsOfTime } from "../../src/rules/AsOfParameter.ts"
 import { documentedEndpoints, getParameterNames, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
-import { formatContentDigest } from "../support/Downloads.ts"
+import { formatContentDigest } from "../support/ListDownloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
 import { beginTransaction } from "../support/HeldTransactions.ts"
@@ -137,7 +137,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       const { ultimate } = yield* Service.TestKeys
       const startInstance = ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
       const withFewRows = yield* startInstance
-      const withManyRows = yield* Effect.provideService(startInstance, MaxSortedPastRows, 12)
+      const withManyRows = yield* Effect.provideService(startInstance, MaxPastRowsToSort, 12)
       const tables = yield* copyTables
       const choose = makeRandomChooser(1)
       const requested = sampleUnlessThorough(targets, 5, 1)

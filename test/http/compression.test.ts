@@ -1,12 +1,13 @@
-/** The compressed forms of static bodies (D17, caching). `conditional-requests.test.ts` requests them over HTTP. */
+/** The compressed versions of static bodies (D17, caching). `conditional-requests.test.ts` requests them over HTTP. */
 import { assert, describe, it } from "@effect/vitest"
-import { getCompressedForm } from "../../src/http/Compression.ts"
+import { getCompressedBody } from "../../src/http/Compression.ts"
 
-const settle = async (form: Promise<Uint8Array>) => (await Promise.allSettled([form])).map(({ status }) => status)[0]
+const settle = async (compressed: Promise<Uint8Array>) =>
+  (await Promise.allSettled([compressed])).map(({ status }) => status)[0]
 
-describe("The compressed forms of static bodies", () => {
+describe("The compressed versions of static bodies", () => {
   it("are computed once, and again only after a failure (D17)", async () => {
-    const forms = new Map<string, Promise<Uint8Array>>()
+    const bodies = new Map<string, Promise<Uint8Array>>()
     let failures = 1
     let calls = 0
     const compressor = async (bytes: Uint8Array) => {
@@ -14,7 +15,7 @@ describe("The compressed forms of static bodies", () => {
       if (failures-- > 0) throw new Error("out of memory")
       return bytes
     }
-    const get = () => getCompressedForm(forms, "gzip", compressor, new Uint8Array([1]))
+    const get = () => getCompressedBody(bodies, "gzip", compressor, new Uint8Array([1]))
     // Requests that arrive during a failing attempt share its failure.
     assert.deepStrictEqual(await Promise.all([get(), get()].map(settle)), ["rejected", "rejected"])
     assert.strictEqual(calls, 1)

@@ -469,7 +469,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
           "/v1/Historical-Tickers",
         ]
       ) {
-        // Only a path that leads to an endpoint gets a 405 for POST.
+        // The GET shows whether the path leads to an endpoint: if so, POST gets a 405, otherwise a 404.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(answer, 404, "not_found")

@@ -26,7 +26,7 @@ const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
 }
 
-/** Checks in these scenarios that cannot pass, with the reasons. */
+/** The checks in these scenarios that cannot pass, and the reasons. */
 const expectedFailures: Readonly<Record<string, string>> = {
   "sep-2575-server-rejects-undeclared-capability": "needs a tool that requires a capability of the client",
   "sep-2575-missing-capability-http-400": "needs a tool that requires a capability of the client",

@@ -454,7 +454,9 @@ describe("the events of a conflict (D21)", () => {
     { arbitrary: { runs: getInputCount(1000) } },
   )
 
-  it.prop("have max_hops_exceeded from the thirteenth link of a long chain on (D21)", [chain(13, 23)], ([events]) => {
+  it.prop("have the reason max_hops_exceeded, beginning with the thirteenth event of a long chain (D21)", [
+    chain(13, 23),
+  ], ([events]) => {
     const { events: shown } = refused(events)
     assert.deepStrictEqual(
       shown.map(({ reasons }) => [...reasons]),

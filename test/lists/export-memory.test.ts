@@ -5,7 +5,7 @@ import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import * as Downloads from "../support/Downloads.ts"
+import * as ListDownloads from "../support/ListDownloads.ts"
 import { readGroupSizes } from "../support/ParquetFiles.ts"
 import { commandFile, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -53,16 +53,16 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       )
       yield* waitForOutput(running, /keys create/)
       const before = peak(running.child.pid)
-      const response = yield* Downloads.startPausedDownload(port, "/v1/news?format=ndjson&limit=all", key)
+      const response = yield* ListDownloads.startPausedDownload(port, "/v1/news?format=ndjson&limit=all", key)
       assert.strictEqual(response.headers["x-row-count"], String(rows))
       yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
         Effect.timeout("30 seconds"),
       )
       let taken = 0
       response.on("data", (chunk: Buffer) => taken += chunk.length)
-      assert.isTrue(yield* Downloads.finishDownload(response))
+      assert.isTrue(yield* ListDownloads.finishDownload(response))
       assert.isAbove(taken, rows * length)
-      const parquet = yield* Downloads.download(port, "/v1/news?format=parquet&limit=all", key)
+      const parquet = yield* ListDownloads.download(port, "/v1/news?format=parquet&limit=all", key)
       assert.isTrue(parquet.isComplete)
       assert.isAbove(readGroupSizes(parquet.bytes).length, 20)
       assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)

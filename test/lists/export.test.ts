@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
-import * as Downloads from "../support/Downloads.ts"
+import * as ListDownloads from "../support/ListDownloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Service from "../support/Service.ts"
@@ -67,14 +67,14 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("whole")
       const port = yield* SharedPort
-      const plain = yield* Downloads.download(port, path, key)
+      const plain = yield* ListDownloads.download(port, path, key)
       assert.isTrue(plain.isComplete)
-      assert.strictEqual((yield* Downloads.parseCsv(plain.text)).records.length, rows)
+      assert.strictEqual((yield* ListDownloads.parseCsv(plain.text)).records.length, rows)
       const cost = String(Math.ceil(plain.bytes.length / 100))
       assert.strictEqual(plain.trailers["x-cost-microdollars"], cost)
       assert.isUndefined(plain.headers["x-cost-microdollars"])
       for (const encoding of ["gzip", "br", "zstd"]) {
-        const packed = yield* Downloads.download(port, path, key, { "Accept-Encoding": encoding })
+        const packed = yield* ListDownloads.download(port, path, key, { "Accept-Encoding": encoding })
         assert.strictEqual(packed.headers["content-encoding"], encoding)
         assert.isTrue(packed.bytes.equals(plain.bytes))
         assert.deepStrictEqual(packed.trailers, plain.trailers)
@@ -117,7 +117,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       for (const format of ["csv", "ndjson", "parquet"]) {
         const query = `limit=all&format=${format}`
         const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, key)
-        const taken = yield* Downloads.download(port, `/v1/news?${query}`, key)
+        const taken = yield* ListDownloads.download(port, `/v1/news?${query}`, key)
         const [estimated] = [valueAt(JSON.parse(estimate.text), "results", 0)]
         assert.strictEqual(valueAt(estimated, "estimated_bytes"), taken.bytes.length)
         assert.strictEqual(valueAt(estimated, "records_returned"), rows)
@@ -134,7 +134,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("poor", { balance: 1_000 })
       const port = yield* SharedPort
-      const { headers, status, text } = yield* Downloads.download(port, path, key)
+      const { headers, status, text } = yield* ListDownloads.download(port, path, key)
       assert.strictEqual(status, 402)
       assert.strictEqual(headers["content-type"], "application/json")
       const [, price] = /export costs (\d+) microdollars.*reduce the export/.exec(
@@ -163,19 +163,19 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
           const query = `limit=all&format=${format}`
           const { key } = yield* CustomerUsage.createCustomer(`exact ${name} ${format}`)
           const port = yield* SharedPort
-          const taken = yield* Downloads.download(port, `/v1/news?${query}`, key)
+          const taken = yield* ListDownloads.download(port, `/v1/news?${query}`, key)
           const cost = Number(taken.trailers["x-cost-microdollars"])
           const lowBalance = yield* CustomerUsage.createCustomer(`poor ${name} ${format}`, { balance: cost - 1 })
           const guessed = yield* CustomerUsage.createCustomer(`exactly ${name} ${format}`, { balance: cost })
           const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, lowBalance.key)
           assert.strictEqual(valueAt(JSON.parse(estimate.text), "results", 0, "estimated_cost_microdollars"), cost)
-          const refused = yield* Downloads.download(port, `/v1/news?${query}`, lowBalance.key)
+          const refused = yield* ListDownloads.download(port, `/v1/news?${query}`, lowBalance.key)
           if (name === "long") {
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
           // An export that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
-          assert.isTrue((yield* Downloads.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
+          assert.isTrue((yield* ListDownloads.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
       }).pipe(Effect.scoped),
@@ -197,11 +197,11 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
         ),
         (count) => count > 0,
       )
-      const { status, text } = yield* Downloads.download(port, path, ultimate)
+      const { status, text } = yield* ListDownloads.download(port, path, ultimate)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
       yield* Fiber.interrupt(locking)
-      assert.isTrue((yield* Downloads.download(port, path, ultimate)).isComplete)
+      assert.isTrue((yield* ListDownloads.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
 
   it.effect("is sent without trailers to a client of HTTP/1.0 (RFC 9110)", () =>
@@ -218,7 +218,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       const [head = "", ...body] = reply.split("\r\n\r\n")
       assert.match(head, /x-row-count: 1000/i)
       assert.notMatch(head, /^trailer|^transfer-encoding/im)
-      assert.strictEqual((yield* Downloads.parseCsv(body.join("\r\n\r\n"))).records.length, rows)
+      assert.strictEqual((yield* ListDownloads.parseCsv(body.join("\r\n\r\n"))).records.length, rows)
     }).pipe(Effect.scoped))
 })
 
@@ -239,7 +239,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const balance = 150_000
         const { key } = yield* CustomerUsage.createCustomer("surprised", { balance })
         const port = yield* SharedPort
-        const { isComplete: isWhole, status, trailers } = yield* Downloads.download(port, path, key)
+        const { isComplete: isWhole, status, trailers } = yield* ListDownloads.download(port, path, key)
         yield* sql`delete from news where ticker = 'SHRT'`
         assert.strictEqual(status, 200)
         assert.isFalse(isWhole)
@@ -256,7 +256,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const port = yield* SharedPort
         yield* Effect.scoped(
           Effect.andThen(
-            Downloads.startPausedDownload(port, path, key),
+            ListDownloads.startPausedDownload(port, path, key),
             until(countExportSessions, (count) => count > 0),
           ),
         )
@@ -276,14 +276,14 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const sql = yield* SqlClient.SqlClient
         const { key } = yield* CustomerUsage.createCustomer("cut")
         const port = yield* SharedPort
-        const response = yield* Downloads.startPausedDownload(port, path, key)
+        const response = yield* ListDownloads.startPausedDownload(port, path, key)
         yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()`
-        assert.isFalse(yield* Downloads.finishDownload(response))
+        assert.isFalse(yield* ListDownloads.finishDownload(response))
         assert.deepStrictEqual(response.trailers, {})
         const [usage] = yield* recorded(port, key, 1)
         assert.strictEqual(valueAt(usage, "status_code"), 503)
         assert.strictEqual(valueAt(usage, "cost_microdollars"), 0)
-        assert.strictEqual((yield* Downloads.download(port, path, key)).isComplete, true)
+        assert.strictEqual((yield* ListDownloads.download(port, path, key)).isComplete, true)
       }).pipe(Effect.scoped))
 
     it.effect("is refused with 503 if the account already has two in progress, or the service four (§7.2)", () =>
@@ -297,7 +297,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         assert.isDefined(two)
         assert.isDefined(three)
         const refusal = Effect.fnUntraced(function* (key: string, words: RegExp) {
-          const { headers, status, text } = yield* Downloads.download(port, path, key)
+          const { headers, status, text } = yield* ListDownloads.download(port, path, key)
           assert.strictEqual(status, 503)
           assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
           assert.match(String(valueAt(JSON.parse(text), "error", "message")), words)
@@ -305,13 +305,13 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         })
         yield* Effect.scoped(Effect.gen(function* () {
           yield* Effect.all([
-            Downloads.startPausedDownload(port, path, one),
-            Downloads.startPausedDownload(port, path, one),
+            ListDownloads.startPausedDownload(port, path, one),
+            ListDownloads.startPausedDownload(port, path, one),
           ])
           yield* refusal(one, /This account already has 2 exports in progress.*pages/)
           yield* Effect.all([
-            Downloads.startPausedDownload(port, path, two),
-            Downloads.startPausedDownload(port, path, two),
+            ListDownloads.startPausedDownload(port, path, two),
+            ListDownloads.startPausedDownload(port, path, two),
           ])
           yield* refusal(three, /The service already has 4 exports in progress/)
           const pages = yield* Effect.forEach(
@@ -322,7 +322,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           assert.isTrue(pages.every(({ status }) => status === 200))
         }))
         yield* until(countExportSessions, (count) => count === 0)
-        assert.isTrue((yield* Downloads.download(port, path, three)).isComplete)
+        assert.isTrue((yield* ListDownloads.download(port, path, three)).isComplete)
       }).pipe(Effect.scoped))
 
     it.effect("holds no lock while it is sent, and contains the state at its beginning (D31)", () =>
@@ -332,14 +332,14 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const port = yield* SharedPort
         const exportPath = "/v1/news?limit=all&format=ndjson"
         yield* Effect.addFinalizer(() => Effect.orDie(Effect.andThen(sql`truncate news`, insertNews(largeText))))
-        const response = yield* Downloads.startPausedDownload(port, exportPath, ultimate)
+        const response = yield* ListDownloads.startPausedDownload(port, exportPath, ultimate)
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
         // The test gets an exclusive lock immediately, which shows that the export holds no lock.
         yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
-        assert.isTrue(yield* Downloads.finishDownload(response))
-        assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
-        assert.strictEqual((yield* Downloads.download(port, exportPath, ultimate)).headers["x-row-count"], "0")
+        assert.isTrue(yield* ListDownloads.finishDownload(response))
+        assert.strictEqual(ListDownloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
+        assert.strictEqual((yield* ListDownloads.download(port, exportPath, ultimate)).headers["x-row-count"], "0")
       }).pipe(Effect.scoped))
 
     it.effect("holds only one database session while it is retried (§7.2)", () =>
@@ -363,7 +363,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           return yield* Effect.never
         })))
         yield* Deferred.await(held)
-        const taking = yield* Effect.forkScoped(Downloads.startPausedDownload(port, path, ultimate))
+        const taking = yield* Effect.forkScoped(ListDownloads.startPausedDownload(port, path, ultimate))
         yield* until(sessions, (found) => found.length > 0)
         // Waits until the first attempt has failed and the second one has begun.
         yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
@@ -372,7 +372,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         yield* Fiber.interrupt(locking)
         const response = yield* Fiber.join(taking)
         assert.strictEqual((yield* sessions).length, 1)
-        assert.isTrue(yield* Downloads.finishDownload(response))
+        assert.isTrue(yield* ListDownloads.finishDownload(response))
         yield* until(sessions, (found) => found.length === 0)
       }).pipe(Effect.scoped))
   },

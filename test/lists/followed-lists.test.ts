@@ -224,8 +224,8 @@ const makeCase = (seed: number, path: string) => {
   const others = isRecycled ? symbols : symbols.filter((symbol) => !firstSymbols.has(symbol))
   const second = makeCompany(choose, "0000000002", others)
   const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => firstSymbols.has(symbol))
-  // A company with one symbol has no row in `ticker_changes`. If the first company also used this symbol, the service
-  // assigns it to the first company, so the case has only that one.
+  // If the second company has one symbol, it has no row in `ticker_changes`. If the first company also used that symbol,
+  // the service resolves it to the first company, so the case contains only the first.
   const companies = second.periods.length === 1 && firstSymbols.has(second.current) ? [first] : [first, second]
   const requested = choose([true, true, false]) ? companies : companies.slice(0, 1)
   const entries = requested.map(({ cik, periods: [head, ...tail] }) => {

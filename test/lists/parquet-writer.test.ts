@@ -26,7 +26,7 @@ import {
   type RowModel,
   type RowModels,
 } from "../../src/rows/RowEncoder.ts"
-import { type BinaryRecord, toBinaryRecords } from "../../src/rows/BinaryRecord.ts"
+import { type BinaryRecord, getRecordColumn } from "../../src/rows/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
@@ -68,7 +68,7 @@ const database = Layer.unwrap(
 
 const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   const sql = yield* SqlClient.SqlClient
-  return toBinaryRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+  return getRecordColumn(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
 /** Writes the records to a file, `size` records at a time. */

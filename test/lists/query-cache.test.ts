@@ -19,7 +19,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 
 const runners = "/v1/intraday-runners?ticker=T7"
 
-/** Headers with a new value in every response. */
+/** Headers whose values may differ between equal responses. */
 const changingHeaders = new Set(["x-request-id", "date", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
 const omitChangingHeaders = (headers: Readonly<Record<string, string>>) =>

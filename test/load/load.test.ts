@@ -443,7 +443,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     ]
     const invalidColumns = wrongSessions.filter(([, , , reason]) => reason.source === "not a column")
     const invalidSessions = wrongSessions.filter((wrong) => !invalidColumns.includes(wrong))
-    // A load reports at most 20 bad rows, so no file has more.
+    // A load reports at most 20 bad rows, so the rows are split into files of at most 20.
     const cases = [
       { dataset: "intraday_runners", good: session, wrong: invalidSessions.slice(0, 20) },
       { dataset: "intraday_runners", good: session, wrong: invalidSessions.slice(20) },

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Downloads from "../support/Downloads.ts"
+import * as ListDownloads from "../support/ListDownloads.ts"
 import { parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
@@ -114,26 +114,26 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           const json = yield* requestOverWire(port, `${path}limit=100&page=${page}`, ultimate)
           assert.strictEqual(json.status, 200, json.text)
           const results = resultsIn(json.text)
-          const ndjson = yield* Downloads.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
+          const ndjson = yield* ListDownloads.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
           if (!list.path.startsWith("/v1/usage")) {
-            assert.deepStrictEqual(Downloads.splitLines(ndjson.text), results)
+            assert.deepStrictEqual(ListDownloads.splitLines(ndjson.text), results)
             assert.strictEqual(ndjson.headers["link"]?.replace("&format=ndjson", ""), json.headers["link"])
           }
           assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
-          assert.strictEqual(ndjson.headers["x-row-count"], String(Downloads.splitLines(ndjson.text).length))
-          assert.strictEqual(ndjson.headers["unencoded-digest"], Downloads.formatContentDigest(ndjson.bytes))
+          assert.strictEqual(ndjson.headers["x-row-count"], String(ListDownloads.splitLines(ndjson.text).length))
+          assert.strictEqual(ndjson.headers["unencoded-digest"], ListDownloads.formatContentDigest(ndjson.bytes))
           pages.push(...results)
-          lines.push(...Downloads.splitLines(ndjson.text))
+          lines.push(...ListDownloads.splitLines(ndjson.text))
           more = valueAt(JSON.parse(json.text), "has_more") === true
           page += 1
         }
-        const page1 = yield* Downloads.download(port, `${path}limit=7&format=csv`, ultimate)
+        const page1 = yield* ListDownloads.download(port, `${path}limit=7&format=csv`, ultimate)
         const firstJson = yield* requestOverWire(port, `${path}limit=7`, ultimate)
-        const first = yield* Downloads.parseCsv(page1.text)
+        const first = yield* ListDownloads.parseCsv(page1.text)
         assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
-        assert.strictEqual(page1.headers["unencoded-digest"], Downloads.formatContentDigest(page1.bytes))
+        assert.strictEqual(page1.headers["unencoded-digest"], ListDownloads.formatContentDigest(page1.bytes))
         // Each request adds a row to /v1/usage, so its pages and exports differ.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
@@ -141,12 +141,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           resultsIn(firstJson.text).flatMap((text) => toCsvRows(JSON.parse(text))).length,
         )
 
-        const ndjson = yield* Downloads.download(port, `${path}limit=all&format=ndjson`, ultimate)
+        const ndjson = yield* ListDownloads.download(port, `${path}limit=all&format=ndjson`, ultimate)
         assert.strictEqual(ndjson.status, 200, ndjson.text.slice(0, 300))
-        assert.deepStrictEqual(Downloads.splitLines(ndjson.text), pages)
-        assert.deepStrictEqual(Downloads.splitLines(ndjson.text), lines)
-        const csv = yield* Downloads.download(port, `${path}limit=all&format=csv`, ultimate)
-        const { header, records } = yield* Downloads.parseCsv(csv.text)
+        assert.deepStrictEqual(ListDownloads.splitLines(ndjson.text), pages)
+        assert.deepStrictEqual(ListDownloads.splitLines(ndjson.text), lines)
+        const csv = yield* ListDownloads.download(port, `${path}limit=all&format=csv`, ultimate)
+        const { header, records } = yield* ListDownloads.parseCsv(csv.text)
         const values = pages.map((text): unknown => JSON.parse(text)).flatMap(toCsvRows)
         assert.strictEqual(records.length, values.length)
         records.forEach((record, index) => {
@@ -158,7 +158,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           )
           assert.deepStrictEqual(cells, expected)
         })
-        const parquet = yield* Downloads.download(port, `${path}limit=all&format=parquet`, ultimate)
+        const parquet = yield* ListDownloads.download(port, `${path}limit=all&format=parquet`, ultimate)
         const file = yield* Effect.promise(() => readParquet(parquet.bytes))
         assert.deepStrictEqual(Object.keys(file.types), header)
         assert.deepStrictEqual(
@@ -179,7 +179,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
           assert.isUndefined(headers["etag"])
-          assert.strictEqual(trailers["unencoded-digest"], Downloads.formatContentDigest(bytes))
+          assert.strictEqual(trailers["unencoded-digest"], ListDownloads.formatContentDigest(bytes))
           assert.match(trailers["x-cost-microdollars"] ?? "", /^\d+$/)
         }
         assert.strictEqual(csv.headers["x-row-count"], String(records.length))
@@ -278,7 +278,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         "limit=all&format=parquet",
       ]
       for (const query of queries) {
-        const get = yield* Downloads.download(port, `/v1/news?${query}`, ultimate)
+        const get = yield* ListDownloads.download(port, `/v1/news?${query}`, ultimate)
         const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.bytes.length, 0)

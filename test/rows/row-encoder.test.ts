@@ -31,7 +31,7 @@ import {
   makeSingleRowResultEncoder,
 } from "../../src/rows/ResultWriter.ts"
 import type { BinaryRecord } from "../../src/rows/BinaryRecord.ts"
-import { toBinaryRecords } from "../../src/rows/BinaryRecord.ts"
+import { getRecordColumn } from "../../src/rows/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { encodeListPage } from "../../src/rules/Paging.ts"
 import { ApiKeyRow } from "../../src/v1/account/Api.ts"
@@ -189,14 +189,14 @@ const select = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const list = expressions.join(", ")
     const rows = yield* sql.unsafe(`select row(${list}), ${list} ${from}`, parameters).valuesUnprepared
-    const records = toBinaryRecords(rows)
+    const records = getRecordColumn(rows)
     return rows.flatMap(([, ...values], index) => records.slice(index, index + 1).map((record) => ({ record, values })))
   },
 )
 
 const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   const sql = yield* SqlClient.SqlClient
-  return toBinaryRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+  return getRecordColumn(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
 /** Sends generated rows to PostgreSQL, and reads them back as typed columns. */
@@ -395,7 +395,7 @@ layer(database)("The row encoder", (it) => {
       }
       const sql = yield* SqlClient.SqlClient
       const plain = yield* sql`select 1`.values
-      assert.throws(() => toBinaryRecords(plain), /row/)
+      assert.throws(() => getRecordColumn(plain), /row/)
     }))
 
   it.effect("refuses a null in a column that is not nullable (§7.1)", () =>

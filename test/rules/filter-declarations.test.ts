@@ -1,4 +1,4 @@
-/** Compares the tables and filters that endpoints declare with the SQL that they send. Includes new endpoints. */
+/** Compares the tables and filters that endpoints declare with the SQL that they send. New endpoints are included. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -99,7 +99,7 @@ const withOpened = (statement: StatementRecorder.SentStatement) =>
   Effect.map(listOpenedTables(statement), (tables) => [statement.text, tables] as const)
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API", (it) => {
-  it.effect("declares exactly the tables that can be loaded, all of which track their changes (D30)", () =>
+  it.effect("declares that its endpoints read every loadable table and no other, and each of these tables tracks its changes (D30)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const tables = Array.from(new Set(readers.flatMap((reader) => reader.tables))).toSorted()

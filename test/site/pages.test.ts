@@ -34,7 +34,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
           assert.strictEqual(headers["referrer-policy"], "no-referrer")
           assert.strictEqual(headers["cross-origin-opener-policy"], "same-origin")
           if (method === "HEAD") continue
-          // The policy blocks inline scripts and styles.
+          // The Content-Security-Policy blocks inline scripts and styles.
           assert.notMatch(text, /<script(?![^>]*\ssrc=)/)
           assert.notMatch(text, /<style|\sstyle="|\son[a-z]+="|javascript:/i)
         }

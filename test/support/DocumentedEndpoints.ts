@@ -46,7 +46,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const oneOf = /^One of ((?:\w+, )+\w+); several comma-separated/
 
 const kindOf = (name: string, schema: unknown, description: string): ParameterKind => {
-  if (name === "ticker") return description.startsWith("One symbol") ? "ticker" : "tickers"
+  if (name === "ticker") return description.startsWith("One current or former symbol") ? "ticker" : "tickers"
   if (name === "sort") return "sort"
   if (oneOf.test(description)) return "words"
   // `limit` also takes `all`, which is tested separately.

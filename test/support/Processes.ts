@@ -95,7 +95,7 @@ export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${ou
 
 class MissingOutput extends Data.TaggedError("MissingOutput")<{ readonly message: string }> {}
 
-/** Waits until standard output or standard error matches. Fails with the output if the process exits first. */
+/** Waits up to 90 s until the output matches. If it does not, or if the process exits first, fails with the output. */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   Effect.suspend(() => {
     const text = combinedOutput(running)

@@ -1,4 +1,4 @@
-/** Starts instances of the service like `serve` does, over one database, and sends them requests. */
+/** Starts instances of the service on one database, as `serve` does, and sends them requests. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger, Schedule } from "effect"
 import { HttpServer } from "effect/http"

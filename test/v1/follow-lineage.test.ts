@@ -63,7 +63,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
   // Rows
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("returns the rows of each symbol in its period, and counts its other rows (D35)", () =>
+  it.effect("returns the rows of each symbol from the period in which it was used, and counts the rows outside that period (D35)", () =>
     Effect.gen(function* () {
       yield* change("AAA", "AAB", "2020-01-10")
       yield* change("AAB", "AAC", "2021-01-10")

@@ -378,7 +378,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.isUndefined(valueAt(body, "message"))
     }))
 
-  it.effect("at most 20 dropped symbols are listed, percent-encoded (D5)", () =>
+  it.effect("X-Dropped-Tickers lists at most 20 symbols, percent-encoded (D5)", () =>
     Effect.gen(function* () {
       const bad = Array.from({ length: 30 }, (_, number) => `@\r\n"${number}`)
       const { headers, status } = yield* list(`ticker=ROK,${encodeURIComponent(bad.join(","))}`)

@@ -31,8 +31,8 @@ const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<un
 
 const idsOf = (query: string) => Effect.map(found(query), idsIn)
 
-/** Characters and words with a meaning in PostgreSQL's full-text search. */
-const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "-", "%"]
+/** Characters and words that PostgreSQL's full-text search or LIKE might treat specially. */
+const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "%"]
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-basic", (it) => {
   // -------------------------------------------------------------------------------------------------------------------

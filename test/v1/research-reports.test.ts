@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("a file with the texts of both endpoints is loaded, and wrong rows are refused (D31)", () =>
+  it.effect("a file with report_text and tldr_text is loaded, and invalid rows are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "report_id,ticker,gain_percentage,report_text,tldr_text,country,created_at,last_updated"
       const times = "2025-07-01T09:30:00-04:00,2025-07-01T13:30:00Z"

@@ -642,7 +642,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // Daily totals
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("daily: a request belongs to its day in New York, and errors are statuses from 400 on (D29)", () =>
+  it.effect("daily: a request belongs to its day in New York, and statuses of 400 and above count as errors (D29)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("sums")
       const write = yield* makeUsageWriter

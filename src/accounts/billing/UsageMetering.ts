@@ -8,7 +8,7 @@ import { initializeCounters, registerGauge } from "../../observability/CallbackM
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
 import {
-  makeThrottledCountWriter,
+  makeThrottledRequestCountWriter,
   makeUsageBatch,
   makeUsageWriter,
   type UsageBatch,
@@ -71,7 +71,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
     Effect.gen(function* () {
       const maxWaiting = yield* UsageBufferSizeConfig
       const writeUsage = yield* makeUsageWriter
-      const writeRefusals = yield* makeThrottledCountWriter
+      const writeRefusals = yield* makeThrottledRequestCountWriter
       yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
       const waiting: Array<UsageRecord> = []
       const refusals = makeThrottledRequestCounter()

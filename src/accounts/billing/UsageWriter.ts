@@ -45,7 +45,7 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
 /** A row of `usage` that counts requests refused with 429, and its counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
-  /** The first refused request. Its request id, time and other details are stored in the row. */
+  /** The first throttled request. Its request id, time and other details are stored in the row. */
   readonly row: UsageRecord
   /** The row's counts before the write; zero if the row does not exist yet. */
   readonly countsBefore: { readonly requests: number; readonly bytes: number }
@@ -153,8 +153,8 @@ export const makeUsageWriter = Effect.gen(function* () {
     )
 })
 
-/** Makes the function that writes counts of refused requests. Writing the same counts again changes nothing. */
-export const makeThrottledCountWriter = Effect.gen(function* () {
+/** Makes the function that writes counts of throttled requests. Writing the same counts again changes nothing. */
+export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
 

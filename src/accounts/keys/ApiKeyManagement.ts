@@ -1,4 +1,4 @@
-/** D2 (API keys): creates, lists, rotates, disables and revokes keys, for the command line. */
+/** D2 (API keys): creates, lists, rotates, disables, enables and revokes keys, and defines the SQL for their status. */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"

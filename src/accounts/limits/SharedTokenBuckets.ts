@@ -30,7 +30,7 @@ class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ 
 
 export interface TokenBucketResult {
   readonly isAllowed: boolean
-  /** Tokens left in the account's bucket, with fractions. */
+  /** Tokens left in the account's bucket; may be fractional. */
   readonly tokens: number
 }
 

@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
-import { makeBooleanFlag, makeExampleWithoutNpmOutput } from "../CommandParts.ts"
+import { makeBooleanFlag, makeSilentCommandExample } from "../CommandParts.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
@@ -171,8 +171,8 @@ export const makeDoctorCommand = (version: string) =>
       "Check settings, machine, database, permissions and clocks, explain how to correct problems, and change nothing",
     ),
     Command.withExamples([
-      makeExampleWithoutNpmOutput("doctor", "Print a checklist, and exit with 1 if a check fails"),
-      makeExampleWithoutNpmOutput("doctor --json", "Print the checklist as JSON"),
+      makeSilentCommandExample("doctor", "Print a checklist, and exit with 1 if a check fails"),
+      makeSilentCommandExample("doctor --json", "Print the checklist as JSON"),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

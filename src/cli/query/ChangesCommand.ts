@@ -7,7 +7,7 @@ import type { AnyQuery } from "../../client/EndpointTypes.ts"
 import type { RawResponse } from "../../client/ResponseDecoder.ts"
 import {
   makeBooleanFlag,
-  makeExampleWithoutNpmOutput,
+  makeSilentCommandExample,
   makeUsageError,
   refuseApiKeysInArguments,
   requireHttpUrls,
@@ -129,11 +129,11 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
   ).pipe(
     Command.withDescription("Print what changed in the datasets, one JSON object per line"),
     Command.withExamples([
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "changes --dataset news --after 2026-06-01T13:30:00Z",
         "Print the changes since a time",
       ),
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "changes --follow --after now --ticker GAP7",
         "Print each change of a symbol as it happens",
       ),

@@ -8,7 +8,7 @@ import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import {
   makeBooleanFlag,
-  makeExampleWithoutNpmOutput,
+  makeSilentCommandExample,
   makeUsageError,
   refuseApiKeysInArguments,
   requireHttpUrls,
@@ -203,19 +203,19 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
   ).pipe(
     Command.withDescription("Send a request to the running service and print the response as a table"),
     Command.withExamples([
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         `query "/v1/intraday-runners?ticker=GAP7&limit=5"`,
         "Print five sessions of a symbol",
       ),
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "query news -p ticker=GAP7 --columns filed_at,form_type,title",
         "Print chosen columns; -p needs no quotes",
       ),
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "query screener -p limit=100 --all --csv > screener.csv",
         "Write all pages to a file",
       ),
-      makeExampleWithoutNpmOutput(
+      makeSilentCommandExample(
         "query screener --format parquet -o screener.parquet",
         "Download a complete list as Parquet",
       ),

@@ -34,7 +34,7 @@ const parseProcCommandLine = (line: string) => {
 }
 
 /** Returns the data directory in a command line printed by `ps`. The path may contain spaces. */
-export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
+export const parsePsCommandLine = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
 /** Reads the data directory of the server with this pid from its command line, which is readable by all users. */
 export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
@@ -43,7 +43,7 @@ export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number,
     return parseProcCommandLine(yield* fs.readFileString(`/proc/${pid}/cmdline`))
   }
   const args = ["-ww", "-o", "command=", "-p", String(pid)]
-  return parseDataDirectory((yield* runProcessToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
+  return parsePsCommandLine((yield* runProcessToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
 })
 
 /**

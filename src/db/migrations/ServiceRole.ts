@@ -137,7 +137,10 @@ export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: st
   }))
 })
 
-/** Grants the permissions on new tables to all existing service roles, which PostgreSQL's catalogs list. */
+/**
+ * Grants the permissions on new tables to the existing service roles: those with a privilege on
+ * `create_usage_partition`.
+ */
 export const renewServiceRolePermissions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`

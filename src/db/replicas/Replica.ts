@@ -57,7 +57,7 @@ export interface RequiredTableVersion {
   readonly version: string
 }
 
-/** After this many milliseconds of silence, waiting reads move to a different server. New reads move sooner. */
+/** After this many milliseconds of silence, waiting reads move to the primary. New reads avoid the replica sooner. */
 const maxSilence = 3_000
 
 const makeConnectionError = (message: string) =>
@@ -155,7 +155,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
 
   const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
-    // Waiting reads then fail with a connection error and are retried on another server.
+    // Waiting reads then fail with a connection error, and run on the primary instead.
     if (now() - lastResponseAt > maxSilence) sockets.destroySockets()
     yield* logUsage(error.message)
   })

@@ -82,7 +82,7 @@ export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null
 }
 
 /** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), which is in Eastern time. */
-export const readAcceptanceTimeFromHeader = (header: string): DateTime.Utc | null => {
+export const readAcceptanceTimeFromSgmlHeader = (header: string): DateTime.Utc | null => {
   const [, ...parts] = /<ACCEPTANCE-DATETIME>(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(header) ?? []
   return readAcceptanceTime(`${parts.slice(0, 3).join("-")}T${parts.slice(3).join(":")}`, "eastern")
 }
@@ -106,7 +106,7 @@ interface DatedFiling {
  * Formats a filing's acceptance time for data files.
  * If the time is unknown, `newYorkTime` is null and `fixedOffsetTime` is midnight of the filing date.
  */
-export const formatAcceptanceTimes = ({ acceptedAt, filingDate }: DatedFiling) =>
+export const formatAcceptanceTimeForColumns = ({ acceptedAt, filingDate }: DatedFiling) =>
   acceptedAt === null
     ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
     : { newYorkTime: newYorkTimeFormat.format(acceptedAt), fixedOffsetTime: fixedOffsetTimeFormat.format(acceptedAt) }

@@ -2,13 +2,13 @@
 import { Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { AccessionNumber, checkCikMatchesUrl, Cik, FormType, makeJsonTextDecoder } from "./JsonDocument.ts"
+import { AccessionNumber, checkCikMatchesUrl, Cik, makeJsonTextDecoder, SecFormName } from "./JsonDocument.ts"
 
 const FactElement = Schema.Struct({
   end: CalendarDate,
   val: Schema.Number,
   accn: AccessionNumber,
-  form: FormType,
+  form: SecFormName,
   filed: CalendarDate,
 })
 

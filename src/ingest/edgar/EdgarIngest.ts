@@ -17,7 +17,7 @@ import { datasetsFromCompanyFilings, type IngestedDataset, ingestedDatasets } fr
 import * as State from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
-import { makeIngestRowFiles, type RowsByTable } from "./RowFiles.ts"
+import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { groupTickersByIssuer } from "./TickerList.ts"
 import { downloadTickerList, findNewTickerChanges } from "./TickerListUpdates.ts"
 
@@ -51,7 +51,7 @@ export interface IngestReport {
   readonly merged: Map<string, MergedRowCounts>
 }
 
-export const makeIngestReport = (): IngestReport => ({
+export const makeEmptyIngestReport = (): IngestReport => ({
   companies: undefined,
   visited: 0,
   saved: 0,
@@ -216,7 +216,7 @@ interface Batch {
 
 const makeBatch = (): Batch => ({ companies: 0, documents: 0, progress: [], rejections: [] })
 
-type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFiles>>
+type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
 
 const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
 
@@ -271,7 +271,7 @@ const visitCompanies = Effect.fnUntraced(
   function* (work: IngestPlan, rejections: Array<DocumentRejected>, report: IngestReport) {
     const { companies, coversAll, datasets, indexes, runId, since, target } = work
     const progress = yield* OperationProgress
-    const files = yield* makeIngestRowFiles(yield* prepareFolder(work))
+    const files = yield* makeIngestRowFileWriter(yield* prepareFolder(work))
     const download = yield* makeDocumentDownloader
     let batch = makeBatch()
 

@@ -19,7 +19,7 @@ import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts
 import type { Job } from "../../jobs/Job.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgentConfig } from "./EdgarClient.ts"
-import { EdgarTickersConfig, getDefaultIngestStartDate, makeIngestReport, runIngest } from "./EdgarIngest.ts"
+import { EdgarTickersConfig, getDefaultIngestStartDate, makeEmptyIngestReport, runIngest } from "./EdgarIngest.ts"
 import { ingestedDatasets } from "./IngestedDatasets.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
 import { readLastIngestSuccessTime, readLastScheduledIngestRun } from "./IngestState.ts"
@@ -76,7 +76,7 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
 })
 
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
-  const report = makeIngestReport()
+  const report = makeEmptyIngestReport()
   const run = runIngest({
     tickers: ingest.tickers,
     datasets: ingestedDatasets,

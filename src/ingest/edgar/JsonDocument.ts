@@ -49,7 +49,7 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
 )
 
 /** The name of a form. Unlike other text, it is not trimmed, so it must already be a valid cell of a data file. */
-export const FormType = textColumn("SEC form.").schemas.insert
+export const SecFormName = textColumn("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
 

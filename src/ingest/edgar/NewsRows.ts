@@ -1,6 +1,6 @@
 /** Makes rows of `news` from filings. */
 import type { RowCells } from "../../load/FileReader.ts"
-import { formatAcceptanceTimes } from "./AcceptanceTime.ts"
+import { formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
 import type { EdgarFiling } from "./Submissions.ts"
@@ -23,7 +23,7 @@ const formatTitle = ({ description, form, items }: EdgarFiling) => {
 /** Returns the rows of `news`: one per filing of the issuer. A filing about several companies has a row for each. */
 export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
   filings.map((filing) => {
-    const { fixedOffsetTime, newYorkTime } = formatAcceptanceTimes(filing)
+    const { fixedOffsetTime, newYorkTime } = formatAcceptanceTimeForColumns(filing)
     return {
       id: `${issuer.cik}-${filing.accession}`,
       ticker: issuer.ticker,

@@ -20,7 +20,7 @@ const makeValidate = (table: string) => {
   return dataset === undefined ? undefined : makeRowValidator(dataset, { mayOmitColumns: true }).validateRow
 }
 
-export const makeIngestRowFiles = Effect.fnUntraced(function* (folder: string) {
+export const makeIngestRowFileWriter = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const validators = new Map<string, ReturnType<typeof makeValidate>>()

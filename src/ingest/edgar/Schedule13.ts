@@ -6,7 +6,7 @@ import { Result } from "effect"
 import {
   formatPercentageAsFraction,
   formatWholeShares,
-  isAbovePercentage,
+  isPercentageAbove,
   readCikElement,
   readDateElement,
   readDecimalElement,
@@ -80,9 +80,9 @@ const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result
     return {
       name,
       cik: hasNoCik ? null : yield* readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
-      type: isAbovePercentage(percentage, 10n)
+      type: isPercentageAbove(percentage, 10n)
         ? "ten_percent_owner"
-        : isAbovePercentage(percentage, 5n)
+        : isPercentageAbove(percentage, 5n)
         ? "five_percent_owner"
         : null,
       shares: yield* readWholeShares(element, names.amount),

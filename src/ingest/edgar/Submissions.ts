@@ -12,9 +12,9 @@ import {
   AccessionNumber,
   checkCikMatchesUrl,
   Cik,
-  FormType,
   makeJsonTextDecoder,
   normalizeCellText,
+  SecFormName,
 } from "./JsonDocument.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
@@ -25,7 +25,7 @@ const FilingArrays = Schema.Struct({
   filingDate: Schema.Array(CalendarDate),
   reportDate: Schema.Array(OptionalText),
   acceptanceDateTime: Schema.Array(OptionalText),
-  form: Schema.Array(FormType),
+  form: Schema.Array(SecFormName),
   fileNumber: Schema.Array(OptionalText),
   items: Schema.Array(OptionalText),
   size: Schema.Array(Schema.Number),

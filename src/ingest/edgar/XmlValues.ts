@@ -43,7 +43,7 @@ export const readPercentageElement = (element: XmlElement | undefined): Read<big
   )
 
 /** Whether a percentage, in hundred-millionths of a percent, is greater than `limit`, in percent. */
-export const isAbovePercentage = (percentage: bigint | null, limit: bigint) =>
+export const isPercentageAbove = (percentage: bigint | null, limit: bigint) =>
   percentage !== null && percentage > limit * scale
 
 /** Formats a percentage as a fraction with four decimals, rounded half up: 9.95% becomes 0.0995. */

@@ -31,7 +31,7 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   float: nullableColumn(integerColumn("Shares not held by insiders and affiliates.")),
   outstanding: nullableColumn(integerColumn("Shares outstanding.")),
   tradable_float: nullableColumn(integerColumn("Shares of the float that can be traded.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   insider_percent: nullableColumn(ratioColumn("Fraction held by insiders: 0.15 means 15%. Null: unknown.")),
   affiliate_percent: nullableColumn(ratioColumn("Fraction held by affiliates: 0.15 means 15%. Null: unknown.")),
   institutions_percent: nullableColumn(ratioColumn("Fraction held by institutions: 0.15 means 15%. Null: unknown.")),

@@ -50,7 +50,7 @@ const fields = {
   premarket_dollar_volume: moneyColumn("Value traded before the open, USD."),
   premarket_vwap: nullableColumn(priceColumn("Volume-weighted average price before the open, USD.")),
   afterhours_close: nullableColumn(priceColumn("Last price after hours, USD.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
   spike_start_time: nullableColumn(NewYorkTimeColumn),

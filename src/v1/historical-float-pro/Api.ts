@@ -90,6 +90,6 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
   }).annotate(TablesReadByEndpoint, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
-      "capitalisation of that day.",
+      "capitalization on `reported_date`.",
   )),
 ).annotateMerge(describeEndpointGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import type { ListStatementParameter } from "../../lists/Conditions.ts"
-import type { SymbolPeriodClauses } from "../../lists/PeriodClauses.ts"
+import type { SymbolPeriodClauses } from "../../lists/SymbolPeriodClauses.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 

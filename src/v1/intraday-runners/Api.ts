@@ -58,7 +58,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   premarket_dollar_volume: nullableColumn(moneyColumn("Value traded before the open, USD.")),
   premarket_high: nullableColumn(priceColumn("Highest price before the open, USD.")),
   premarket_low: nullableColumn(priceColumn("Lowest price before the open, USD.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
   last_updated: FixedOffsetTimeColumn,

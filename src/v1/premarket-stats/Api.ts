@@ -47,7 +47,7 @@ export const extendedHoursFields = {
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
   spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
   est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),

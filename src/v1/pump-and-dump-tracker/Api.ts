@@ -61,7 +61,7 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
   liquidation_history: nullableColumn(literalColumn(levels, "Risk level based on past collapses.")),
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   outstanding_shares: nullableColumn(integerColumn("Shares outstanding.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   country: nullableColumn(country),
   exchange: nullableColumn(textColumn("Exchange of the listing.")),
   sector: nullableColumn(textColumn("Sector of the company.")),

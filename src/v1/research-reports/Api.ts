@@ -38,7 +38,7 @@ const tldr_text = textColumn("Summary of the report in a few sentences.")
 
 const circumstances = {
   price: nullableColumn(priceColumn("Price at the time, USD.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation at the time, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization at the time, USD.")),
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   outstanding: nullableColumn(integerColumn("Shares outstanding.")),
   country: nullableColumn(textColumn("Country of the company.")),

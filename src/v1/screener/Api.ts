@@ -47,7 +47,7 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   ipo_date: nullableColumn(dateColumn("Date of the initial public offering.")),
   is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
   price: nullableColumn(priceColumn("Last price, USD.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
+  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   high_365: nullableColumn(priceColumn("Highest price of the last 365 days, USD.")),
   low_365: nullableColumn(priceColumn("Lowest price of the last 365 days, USD.")),
   outstanding: nullableColumn(integerColumn("Shares outstanding.")),

@@ -27,7 +27,7 @@ import {
 } from "../../../src/accounts/billing/UsageMetering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
 import {
-  makeThrottledCountWriter,
+  makeThrottledRequestCountWriter,
   makeUsageBatch,
   makeUsageWriter,
   type ThrottledRequestCount,
@@ -201,7 +201,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
   it.effect("counts refused requests once even if their counts are sent again in any order (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeThrottledCountWriter
+      const write = yield* makeThrottledRequestCountWriter
       const row = makeUsageRecord({
         requested_at: Date.parse("2026-06-03T12:00:00.000Z"),
         status_code: 429,

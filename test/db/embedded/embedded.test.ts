@@ -178,7 +178,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     }))
 
   it.effect(
-    "is recognized by the command line of its pid, from /proc and from ps (decisions/0085)",
+    "is recognized by the command line of its process, from /proc and from ps (decisions/0085)",
     () =>
       Effect.gen(function* () {
         const home = yield* Home

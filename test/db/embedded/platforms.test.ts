@@ -13,7 +13,7 @@ import {
   installPostgresPrograms,
   makeMissingPostgresPackageError,
 } from "../../../src/db/embedded/PostgresPrograms.ts"
-import { parseDataDirectory, readServerDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
+import { parsePsCommandLine, readServerDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
 
 /** The files of the npm package, without time zones and most modules. Both macOS platforms have the same files. */
@@ -109,10 +109,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       const pid = child.pid ?? 0
       assert.strictEqual(yield* readServerDataDirectory(pid, "linux"), folder)
       const line = `${program} -D ${folder} -c port=20000 -c listen_addresses=127.0.0.1`
-      assert.strictEqual(parseDataDirectory(line), folder)
-      assert.strictEqual(parseDataDirectory("/usr/bin/vim postgres -D /x"), undefined)
-      assert.strictEqual(parseDataDirectory("(postgres)\n"), undefined)
-      assert.strictEqual(parseDataDirectory("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
+      assert.strictEqual(parsePsCommandLine(line), folder)
+      assert.strictEqual(parsePsCommandLine("/usr/bin/vim postgres -D /x"), undefined)
+      assert.strictEqual(parsePsCommandLine("(postgres)\n"), undefined)
+      assert.strictEqual(parsePsCommandLine("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
     }))
 
   it("has the right initdb options, users and directories (decisions/0085)", () => {

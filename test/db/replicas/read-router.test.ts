@@ -27,7 +27,7 @@ import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
 import { endpointsByDataset } from "../../../src/v1/datasets/DatasetEndpoints.ts"
 import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
-import * as Downloads from "../../support/Downloads.ts"
+import * as ListDownloads from "../../support/ListDownloads.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { DedicatedPostgres, sampleDedicatedLayer } from "../../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
@@ -369,12 +369,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const path = "/v1/intraday-runners?limit=all&format=ndjson"
       const before = yield* total
       const taken = yield* repeatUntilTrue(
-        Downloads.download(port, path, ultimate),
+        ListDownloads.download(port, path, ultimate),
         ({ isComplete: isWhole }) => isWhole,
       )
       yield* repeatUntilTrue(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > before)
       const alone = yield* ServiceInstances.startServiceInstance({})
-      assert.strictEqual((yield* Downloads.download(alone, path, ultimate)).text, taken.text)
+      assert.strictEqual((yield* ListDownloads.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
   it.effect("leave pages and exports to the primary if WAL replay cancels them during a migration (operations/replicas)", () =>

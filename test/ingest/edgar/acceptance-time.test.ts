@@ -3,11 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
   determineAcceptanceTimeZone,
-  formatAcceptanceTimes,
+  formatAcceptanceTimeForColumns,
   readAcceptanceTime,
   readAcceptanceTimeFromFeed,
-  readAcceptanceTimeFromHeader,
   readAcceptanceTimeFromIndexPage,
+  readAcceptanceTimeFromSgmlHeader,
   type StampTimeZone,
 } from "../../../src/ingest/edgar/AcceptanceTime.ts"
 import { buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
@@ -35,7 +35,7 @@ describe("The acceptance time in submissions", () => {
     assert.strictEqual(isoOf(findFiling(ciks.apple, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
     assert.strictEqual(isoOf(findFiling(ciks.appleOfficer, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
     assert.strictEqual(
-      isoOf(readAcceptanceTimeFromHeader("<ACCEPTANCE-DATETIME>20220506183057\n")),
+      isoOf(readAcceptanceTimeFromSgmlHeader("<ACCEPTANCE-DATETIME>20220506183057\n")),
       "2022-05-06T22:30:57.000Z",
     )
   })
@@ -44,12 +44,12 @@ describe("The acceptance time in submissions", () => {
     const { acceptedAt } = findFiling(ciks.imunon, "0001493152-25-029712")
     assert.strictEqual(
       isoOf(acceptedAt),
-      isoOf(readAcceptanceTimeFromHeader("x\n<ACCEPTANCE-DATETIME>20251231081519\ny")),
+      isoOf(readAcceptanceTimeFromSgmlHeader("x\n<ACCEPTANCE-DATETIME>20251231081519\ny")),
     )
     assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
   })
 
-  it("is unknown if the hours do not show the time zone (pitfall 1)", () => {
+  it("is unknown if no hour in the file distinguishes Eastern time from UTC (pitfall 1)", () => {
     const { filings } = submissionsOf(ciks.siemensEnergy)
     assert.strictEqual(filings.length, 6)
     assert.deepStrictEqual(filings.map(({ acceptedAt }) => acceptedAt), filings.map(() => null))
@@ -137,7 +137,7 @@ describe("Exact times", () => {
   })
 
   it("are unknown in text without a time or offset", () => {
-    const readers = [readAcceptanceTimeFromHeader, readAcceptanceTimeFromIndexPage, readAcceptanceTimeFromFeed]
+    const readers = [readAcceptanceTimeFromSgmlHeader, readAcceptanceTimeFromIndexPage, readAcceptanceTimeFromFeed]
     const texts = [
       "",
       "<ACCEPTANCE-DATETIME>2022",
@@ -187,7 +187,7 @@ describe("Times in rows", () => {
         if (isMidnight(utc.slice(0, 19))) return assert.isNull(fromUtc)
         assert.strictEqual(isoOf(fromUtc), utc)
         const filing = { acceptedAt: fromUtc, filingDate: "2026-01-01" }
-        assert.deepStrictEqual(formatAcceptanceTimes(filing), {
+        assert.deepStrictEqual(formatAcceptanceTimeForColumns(filing), {
           newYorkTime: digits,
           fixedOffsetTime: fixedDigits(millis),
         })
@@ -203,7 +203,7 @@ describe("Times in rows", () => {
   }
 
   it("are null in New York time, and midnight at the fixed offset, if the acceptance time is unknown (D15)", () => {
-    assert.deepStrictEqual(formatAcceptanceTimes({ acceptedAt: null, filingDate: "1996-08-07" }), {
+    assert.deepStrictEqual(formatAcceptanceTimeForColumns({ acceptedAt: null, filingDate: "1996-08-07" }), {
       newYorkTime: null,
       fixedOffsetTime: "1996-08-07 00:00:00",
     })

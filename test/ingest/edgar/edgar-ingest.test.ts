@@ -5,7 +5,7 @@ import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { EdgarClient, EdgarUnavailable } from "../../../src/ingest/edgar/EdgarClient.ts"
-import { makeIngestReport, runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
+import { makeEmptyIngestReport, runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
 import { edgarBaseUrls } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
@@ -362,7 +362,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         target: "load" as const,
         scheduled: false,
       }
-      const error = yield* Effect.flip(Effect.provide(runIngest(options, makeIngestReport()), client))
+      const error = yield* Effect.flip(Effect.provide(runIngest(options, makeEmptyIngestReport()), client))
       assert.strictEqual(error._tag, "EdgarUnavailable")
       assert.strictEqual(urls.length, 4)
       const [run] = yield* readRuns

@@ -95,7 +95,7 @@ const readMetric = (name: string) =>
 layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
   excludeTestServices: true,
 })("The scheduled ingest", (it) => {
-  it.effect("runs at its time, continues a failed run after half an hour, and updates its metrics (operations/ingest-edgar)", () =>
+  it.effect("runs at its scheduled time, continues a failed run after half an hour, and updates its metrics (operations/ingest-edgar)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const countNews = Effect.map(

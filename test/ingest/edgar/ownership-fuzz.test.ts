@@ -138,7 +138,7 @@ const assertRowsOrRejection = (xml: string, form: string, issuerCik: string) => 
   }
 }
 
-describe("Mutated filings of owners", () => {
+describe("Ownership filings", () => {
   it("have addresses before they are mutated", () => {
     for (const { bytes, form, issuerCik, path } of documents) {
       assert.include(bytes.toString(), address, path)
@@ -148,7 +148,7 @@ describe("Mutated filings of owners", () => {
   })
 
   it.prop(
-    "have valid rows without an address, or are rejected without repeating their text",
+    "have valid rows without an address after mutation, or are rejected without repeating their text",
     [Arbitrary.schema(Choice), Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 3 })],
     ([chosen, steps]) => {
       const document = documents[chosen % documents.length]
@@ -163,7 +163,7 @@ describe("Mutated filings of owners", () => {
     { arbitrary: { runs: getInputCount(5000) } },
   )
 
-  it("were often rejected, and often had rows", () => {
+  it("are often rejected after mutation, and often have rows", () => {
     assert.isAbove(seen.rejections, getInputCount(5000) / 4)
     assert.isAbove(seen.rows, getInputCount(5000) / 50)
   })

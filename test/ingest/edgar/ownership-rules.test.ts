@@ -1,4 +1,4 @@
-/** Rules for ownership rows that apply to no recorded filing (decision 0100). */
+/** Tests the rules for ownership rows that no recorded filing exercises (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/OwnershipRows.ts"
@@ -280,7 +280,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
     )
   })
 
-  it("have the last transaction's date as the date of their holdings, even if dates have an offset", () => {
+  it("report the date of the latest transaction as the date of their holdings, even if dates have an offset", () => {
     const shares = [trade({ held: "1", date: "2026-02-23" }), trade({ held: "1", date: "2026-02-20-05:00" })]
     const row = firstRow({ period: "2026-02-19-05:00", shares })
     assert.deepInclude(row, { event_date: "2026-02-19", reported_date: "2026-02-23" })
@@ -334,7 +334,7 @@ describe("Misplaced elements", () => {
 })
 
 describe("Rejected ownership documents", () => {
-  it("have a reason that repeats no text of the document", () => {
+  it("are reported with a reason that contains no text of the document", () => {
     const secret = "12 Main Street"
     const cases: ReadonlyArray<readonly [reason: string, xml: string]> = [
       ["is not well-formed XML (line 1)", "Your request rate is too high."],

@@ -33,8 +33,9 @@ class Endpoints(ABC):
         ``GET /v1/ticker-changes``
 
         Args:
-            ticker: One symbol, current or former, 1 to 6 characters, ignoring case.
-            cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            ticker: One current or former symbol of 1 to 6 characters; not case-sensitive.
+            cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
+                candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
@@ -46,7 +47,7 @@ class Endpoints(ABC):
         ``GET /v1/historical-tickers``, deprecated
 
         Args:
-            ticker: One symbol, current or former, 1 to 16 characters, ignoring case.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
@@ -66,8 +67,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -75,8 +76,8 @@ class Endpoints(ABC):
             max_gap_percentage: gap_percentage of at most this.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -106,8 +107,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -123,8 +124,8 @@ class Endpoints(ABC):
             maturity_date_to: maturity_date on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -158,8 +159,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -178,8 +179,8 @@ class Endpoints(ABC):
             price_protection: Part of price_protection, 3 to 100 characters, ignoring case.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -216,8 +217,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             type: One of shelf, equity_line, offering, resale; several comma-separated.
             form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
             file_no: Rows whose file_no is one of these comma-separated values.
@@ -241,8 +242,8 @@ class Endpoints(ABC):
             expiration_date_to: expiration_date on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -295,8 +296,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case.
             underwriter_risk: One of high, medium, low; several comma-separated.
             country_risk: One of high, medium, low; several comma-separated.
@@ -333,8 +334,8 @@ class Endpoints(ABC):
             lock_up_expiration_to: lock_up_expiration on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -374,8 +375,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             action_type: One of pending_vote, vote_approved, split_announced, split_effective, withdrawn; several
                 comma-separated.
             executed: Rows whose executed has this value.
@@ -387,8 +388,8 @@ class Endpoints(ABC):
             effective_date_to: effective_date on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -419,8 +420,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -437,8 +438,8 @@ class Endpoints(ABC):
             compliance_deadline_to: compliance_deadline on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -467,8 +468,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -480,8 +481,8 @@ class Endpoints(ABC):
             hide_filings: `true` excludes filings, so only news remains.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -510,8 +511,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -523,8 +524,8 @@ class Endpoints(ABC):
             hide_filings: `true` excludes filings, so only news remains.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -556,8 +557,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -574,8 +575,8 @@ class Endpoints(ABC):
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -608,8 +609,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -626,8 +627,8 @@ class Endpoints(ABC):
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -660,8 +661,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -680,8 +681,8 @@ class Endpoints(ABC):
             tag: Sessions with this tag in all_tags, ignoring case.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -716,8 +717,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -736,8 +737,8 @@ class Endpoints(ABC):
             tag: Sessions with this tag in all_tags, ignoring case.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -768,16 +769,16 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
             created_at_to: created_at on this day or earlier; not in the future.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -802,16 +803,16 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
             created_at_to: created_at on this day or earlier; not in the future.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -840,8 +841,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case.
             sector: Rows whose sector is one of these comma-separated values, ignoring case.
             industry: Rows whose industry is one of these comma-separated values, ignoring case.
@@ -857,8 +858,8 @@ class Endpoints(ABC):
             max_market_cap: market_cap of at most this.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -887,14 +888,14 @@ class Endpoints(ABC):
         page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
-        capitalisation of that day.
+        capitalization on `reported_date`.
 
         ``GET /v1/historical-float-pro``
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             latest: true: only the newest row of each ticker, among the rows that match the other filters.
             is_adr: Rows whose is_adr has this value.
             min_float: float of at least this.
@@ -911,8 +912,8 @@ class Endpoints(ABC):
             reported_date_to: reported_date on this day or earlier; not in the future.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -944,15 +945,15 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             accession_number: The filing with this SEC accession number, instead of the newest one.
             owner_name: Part of owner_name, 3 to 100 characters, ignoring case.
             owner_type: One of executive, director, ten_percent_owner, five_percent_owner; several comma-separated.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -1008,8 +1009,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             exchange: Rows whose exchange is one of these comma-separated values, ignoring case.
             sector: Rows whose sector is one of these comma-separated values, ignoring case.
             industry: Rows whose industry is one of these comma-separated values, ignoring case.
@@ -1078,8 +1079,8 @@ class Endpoints(ABC):
             sort: A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -1129,14 +1130,15 @@ class Endpoints(ABC):
         ``GET /v1/timeline``
 
         Args:
-            ticker: One symbol, current or former, 1 to 16 characters, ignoring case.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
             types: One of filing, news, registration, dilution, split, compliance_notice, gap, runner, float_change,
                 ownership_filing, ticker_change; several comma-separated.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
+                candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1164,8 +1166,8 @@ class Endpoints(ABC):
                 afterhours_stats, research_reports, float_outstanding, historical_float_pro, daily_prices, ownership,
                 screener; several comma-separated.
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             kind: One of added, corrected, removed; several comma-separated.
             after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`.
                 Without it, the response has the earliest known changes.
@@ -1352,8 +1354,9 @@ class AsyncEndpoints(ABC):
         ``GET /v1/ticker-changes``
 
         Args:
-            ticker: One symbol, current or former, 1 to 6 characters, ignoring case.
-            cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            ticker: One current or former symbol of 1 to 6 characters; not case-sensitive.
+            cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
+                candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
@@ -1365,7 +1368,7 @@ class AsyncEndpoints(ABC):
         ``GET /v1/historical-tickers``, deprecated
 
         Args:
-            ticker: One symbol, current or former, 1 to 16 characters, ignoring case.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
@@ -1385,8 +1388,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1394,8 +1397,8 @@ class AsyncEndpoints(ABC):
             max_gap_percentage: gap_percentage of at most this.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1425,8 +1428,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -1442,8 +1445,8 @@ class AsyncEndpoints(ABC):
             maturity_date_to: maturity_date on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1477,8 +1480,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -1497,8 +1500,8 @@ class AsyncEndpoints(ABC):
             price_protection: Part of price_protection, 3 to 100 characters, ignoring case.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1535,8 +1538,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             type: One of shelf, equity_line, offering, resale; several comma-separated.
             form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
             file_no: Rows whose file_no is one of these comma-separated values.
@@ -1560,8 +1563,8 @@ class AsyncEndpoints(ABC):
             expiration_date_to: expiration_date on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -1614,8 +1617,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case.
             underwriter_risk: One of high, medium, low; several comma-separated.
             country_risk: One of high, medium, low; several comma-separated.
@@ -1652,8 +1655,8 @@ class AsyncEndpoints(ABC):
             lock_up_expiration_to: lock_up_expiration on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1693,8 +1696,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             action_type: One of pending_vote, vote_approved, split_announced, split_effective, withdrawn; several
                 comma-separated.
             executed: Rows whose executed has this value.
@@ -1706,8 +1709,8 @@ class AsyncEndpoints(ABC):
             effective_date_to: effective_date on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1738,8 +1741,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1756,8 +1759,8 @@ class AsyncEndpoints(ABC):
             compliance_deadline_to: compliance_deadline on this day or earlier.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1786,8 +1789,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1799,8 +1802,8 @@ class AsyncEndpoints(ABC):
             hide_filings: `true` excludes filings, so only news remains.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -1829,8 +1832,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1842,8 +1845,8 @@ class AsyncEndpoints(ABC):
             hide_filings: `true` excludes filings, so only news remains.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -1875,8 +1878,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1893,8 +1896,8 @@ class AsyncEndpoints(ABC):
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1927,8 +1930,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1945,8 +1948,8 @@ class AsyncEndpoints(ABC):
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -1979,8 +1982,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1999,8 +2002,8 @@ class AsyncEndpoints(ABC):
             tag: Sessions with this tag in all_tags, ignoring case.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -2035,8 +2038,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -2055,8 +2058,8 @@ class AsyncEndpoints(ABC):
             tag: Sessions with this tag in all_tags, ignoring case.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -2087,16 +2090,16 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
             created_at_to: created_at on this day or earlier; not in the future.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -2121,16 +2124,16 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
             created_at_to: created_at on this day or earlier; not in the future.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -2159,8 +2162,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case.
             sector: Rows whose sector is one of these comma-separated values, ignoring case.
             industry: Rows whose industry is one of these comma-separated values, ignoring case.
@@ -2176,8 +2179,8 @@ class AsyncEndpoints(ABC):
             max_market_cap: market_cap of at most this.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -2206,14 +2209,14 @@ class AsyncEndpoints(ABC):
         page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
-        capitalisation of that day.
+        capitalization on `reported_date`.
 
         ``GET /v1/historical-float-pro``
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             latest: true: only the newest row of each ticker, among the rows that match the other filters.
             is_adr: Rows whose is_adr has this value.
             min_float: float of at least this.
@@ -2230,8 +2233,8 @@ class AsyncEndpoints(ABC):
             reported_date_to: reported_date on this day or earlier; not in the future.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -2263,15 +2266,15 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             accession_number: The filing with this SEC accession number, instead of the newest one.
             owner_name: Part of owner_name, 3 to 100 characters, ignoring case.
             owner_type: One of executive, director, ten_percent_owner, five_percent_owner; several comma-separated.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -2327,8 +2330,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             exchange: Rows whose exchange is one of these comma-separated values, ignoring case.
             sector: Rows whose sector is one of these comma-separated values, ignoring case.
             industry: Rows whose industry is one of these comma-separated values, ignoring case.
@@ -2397,8 +2400,8 @@ class AsyncEndpoints(ABC):
             sort: A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
-                `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
+                several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
@@ -2448,14 +2451,15 @@ class AsyncEndpoints(ABC):
         ``GET /v1/timeline``
 
         Args:
-            ticker: One symbol, current or former, 1 to 16 characters, ignoring case.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
             types: One of filing, news, registration, dilution, split, compliance_notice, gap, runner, float_change,
                 ownership_filing, ticker_change; several comma-separated.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
-            cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
+                candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
@@ -2483,8 +2487,8 @@ class AsyncEndpoints(ABC):
                 afterhours_stats, research_reports, float_outstanding, historical_float_pro, daily_prices, ownership,
                 screener; several comma-separated.
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
-                of an ambiguous symbol.
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
+                that an ambiguous symbol stands for.
             kind: One of added, corrected, removed; several comma-separated.
             after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`.
                 Without it, the response has the earliest known changes.

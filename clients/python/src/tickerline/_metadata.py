@@ -46,7 +46,7 @@ class FollowedLineage:
     periods: tuple[LineagePeriod, ...]
     """Oldest first."""
     omitted_rows: int
-    """Number of omitted rows: those from days when the company did not use the symbol. 100 means at least 100."""
+    """Number of omitted rows: those from days when no requested company used the symbol. 100 means at least 100."""
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ class IntradayRunner(TypedDict):
     premarket_low: Decimal | None
     """Lowest price before the open, USD."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     filing_types: list[str]
     """SEC forms filed around the session."""
     all_tags: list[str]
@@ -561,7 +561,7 @@ class PumpAndDumpSuspect(TypedDict):
     outstanding_shares: int | None
     """Shares outstanding."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     country: str | None
     """Country of the company, ISO 3166 alpha-2."""
     exchange: str | None
@@ -873,7 +873,7 @@ class GapStat(TypedDict):
     afterhours_close: Decimal | None
     """Last price after hours, USD."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     filing_types: list[str]
     """SEC forms filed around the session."""
     all_tags: list[str]
@@ -937,7 +937,7 @@ class GapStatAdvanced(TypedDict):
     afterhours_close: Decimal | None
     """Last price after hours, USD."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     filing_types: list[str]
     """SEC forms filed around the session."""
     all_tags: list[str]
@@ -1041,7 +1041,7 @@ class PremarketStat(TypedDict):
     est_halt_minutes: int | None
     """Estimated duration of trading halts, minutes."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     tradable_float: int | None
     """Freely tradable shares."""
     filing_types: list[str]
@@ -1111,7 +1111,7 @@ class AfterhoursStat(TypedDict):
     est_halt_minutes: int | None
     """Estimated duration of trading halts, minutes."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     tradable_float: int | None
     """Freely tradable shares."""
     filing_types: list[str]
@@ -1153,7 +1153,7 @@ class ResearchReport(TypedDict):
     price: Decimal | None
     """Price at the time, USD."""
     market_cap: Decimal | None
-    """Market capitalisation at the time, USD."""
+    """Market capitalization at the time, USD."""
     tradable_float: int | None
     """Freely tradable shares."""
     outstanding: int | None
@@ -1197,7 +1197,7 @@ class ResearchReportTldr(TypedDict):
     price: Decimal | None
     """Price at the time, USD."""
     market_cap: Decimal | None
-    """Market capitalisation at the time, USD."""
+    """Market capitalization at the time, USD."""
     tradable_float: int | None
     """Freely tradable shares."""
     outstanding: int | None
@@ -1243,7 +1243,7 @@ class FloatOutstanding(TypedDict):
     tradable_float: int | None
     """Shares of the float that can be traded."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     insider_percent: Decimal | None
     """Fraction held by insiders: 0.15 means 15%. Null: unknown."""
     affiliate_percent: Decimal | None
@@ -1460,7 +1460,7 @@ class ScreenerRow(TypedDict):
     price: Decimal | None
     """Last price, USD."""
     market_cap: Decimal | None
-    """Market capitalisation, USD."""
+    """Market capitalization, USD."""
     high_365: Decimal | None
     """Highest price of the last 365 days, USD."""
     low_365: Decimal | None
