@@ -97,8 +97,8 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns a parameter's length limits and pattern, from the schema of its text or else of its decoded value or list
- * item. A list has only `minLength`.
+ * Returns a parameter's length limits and pattern. They come from the schema of its text. What that schema lacks comes
+ * from the schema of the decoded value or list item. A list has only `minLength`.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
@@ -260,7 +260,7 @@ const isDeprecatedResponse = ({ deprecation, status }: ResponseKind) =>
 const hasSunset = (response: ResponseKind) =>
   isDeprecatedResponse(response) && Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined)
 
-/** The presence of a header that the response of a removed endpoint has. */
+/** Presence of the headers with which a removed endpoint responds: `Deprecation`, `Sunset` and `Link`. */
 const removalPresence = (response: ResponseKind): Presence =>
   hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410)
 

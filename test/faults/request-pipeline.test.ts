@@ -140,8 +140,8 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   })
 
   /**
-   * Asserts that the usage contains exactly the `expected` requests (as `id status count`), and the metrics these
-   * requests and the `unrecorded` ones. Sends one more request, to see how many requests the rate limit counted.
+   * Asserts that the usage contains exactly the `expected` requests (as `id status count`), and that the metrics count
+   * these and the `unrecorded` requests. Sends one more request, to see how many requests the rate limit counted.
    */
   const assertRecorded = Effect.fnUntraced(
     function* (expected: ReadonlyArray<string>, unrecorded: ReadonlyArray<string> = []) {

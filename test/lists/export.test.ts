@@ -61,7 +61,7 @@ const recorded = Effect.fnUntraced(function* (port: number, key: string, count: 
   return yield* until(usageOf(port, key), (found) => found.length >= count)
 })
 
-// The export has 2 MB, which is several chunks.
+// The export is 2 MB long, so it is sent in several chunks.
 layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {

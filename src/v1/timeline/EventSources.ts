@@ -297,8 +297,8 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Ticker changes in gaps are not counted, because a change of the company itself also falls into a gap: that of its
-    // other symbol.
+    // Ticker changes are not counted: a change is always outside the period of its old symbol, although it is not
+    // omitted.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []
