@@ -123,7 +123,7 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* (holder: st
       where mail_id = ${mail_id}::text::uuid and status in ('sending', 'handed') and ${isOwn}
     `
 
-  /** Queues the email again. `isAttempt` is false if no server was usable; such an attempt does not count. */
+  /** Queues the email again. Without `isAttempt`, the attempt does not count, because no server was usable. */
   const postpone = (mail_id: string, seconds: number, reason: string, isAttempt: boolean) =>
     sql`
       update announcement_mails set status = 'queued', claimed_by = null, last_error = ${reason},

@@ -136,8 +136,8 @@ export const addDefaultParameters = (details: McpEndpointDescription, parameters
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
 
 /**
- * Returns the cursor for a request that has none. An invalid `limit` or `page` stays in the parameters, so that the API
- * refuses the request.
+ * Makes the first cursor of a query, from its parameters. An invalid `limit` or `page` stays in the parameters, so that
+ * the API refuses the request.
  */
 const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Record<string, string>>): Cursor => {
   const { limit: limitText = String(maxRows), page: pageText = "1", ...parameters } = sent

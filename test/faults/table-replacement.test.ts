@@ -25,13 +25,17 @@ const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<str
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES })
   const observed: Array<string> = []
+  const tickers: Array<string> = []
   const isRight = ({ status, text }: { readonly status: number; readonly text: string }) => {
     const found = status === 200 ? generations.find((prefix) => text.includes(`"new_ticker":"${prefix}`)) : undefined
-    if (found !== undefined) observed.push(found)
+    if (found !== undefined) {
+      observed.push(found)
+      tickers.push(/"query_ticker":"(T\d+)"/.exec(text)?.[1] ?? "")
+    }
     return found !== undefined
   }
   const steady = yield* SteadyClients.startSteadyClients({ port, key, paths: tickerPaths, isRight, clients: 4 })
-  return { ...steady, generations: observed }
+  return { ...steady, generations: observed, tickers }
 })
 
 /** Waits until `count` more responses contain rows of the generation `prefix`. */
@@ -39,6 +43,16 @@ const waitForResponses = Effect.fnUntraced(function* (observed: ReadonlyArray<st
   const from = observed.length
   const further = Effect.sync(() => observed.slice(from).filter((name) => name === prefix).length)
   yield* Effect.repeat(further, { until: (found) => found >= count, schedule: Schedule.spaced("20 millis") })
+})
+
+/** Waits until each path has got a further response with rows. */
+const waitForAllPaths = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
+  const from = tickers.length
+  const further = Effect.sync(() => new Set(tickers.slice(from)).size)
+  yield* Effect.repeat(further, {
+    until: (found) => found === tickerPaths.length,
+    schedule: Schedule.spaced("20 millis"),
+  })
 })
 
 /** Waits until a client has received a 503. */
@@ -64,6 +78,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           yield* insertGeneration("B", 100)
           yield* Effect.sleep("5 seconds")
           yield* waitForResponses(kept.generations, "A", 100)
+          yield* waitForAllPaths(kept.tickers)
           // Waits for the first 503, because on a slow machine the requests of `fresh` may start late.
           yield* waitForUnavailableResponse(fresh)
           assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")

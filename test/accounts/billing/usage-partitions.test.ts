@@ -108,9 +108,14 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
         (rows) => rows.length > 0,
       )
-      const dropping = yield* Effect.forkChild(
-        Effect.flip(dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z"))),
+      // Without the connection's own `lock_timeout`, only the limit of the drop itself ends its wait.
+      const dropWithoutTimeout = sql.withTransaction(
+        Effect.andThen(
+          sql`set local lock_timeout = 0`,
+          dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")),
+        ),
       )
+      const dropping = yield* Effect.forkChild(Effect.flip(dropWithoutTimeout))
       yield* write(makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.now() })]))
       assert.isTrue(isLockTimeout(yield* Fiber.join(dropping)))
       assert.isUndefined(reading.pollUnsafe(), "neither waited for the read to end")
