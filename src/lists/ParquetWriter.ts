@@ -2,12 +2,13 @@
  * Writes the rows of a list as a Parquet file, one row group in memory at a time:
  * docs/decisions/0108-parquet-exports.md.
  */
-import type { ColumnChunk, RowGroup, SchemaElement } from "hyparquet"
+import type { ColumnChunk, RowGroup, SchemaElement, Statistics } from "hyparquet"
 import { ByteWriter } from "hyparquet-writer"
 import { writeColumn } from "hyparquet-writer/src/column.js"
 import { encodeNestedValues } from "hyparquet-writer/src/dremel.js"
 import { writeMetadata } from "hyparquet-writer/src/metadata.js"
 import { schemaPathResolver } from "hyparquet-writer/src/schema.js"
+import { unconvertMinMax } from "hyparquet-writer/src/unconvert.js"
 import { Schema, SchemaAST } from "effect"
 import { zstdCompressSync } from "node:zlib"
 import {
@@ -147,14 +148,16 @@ class GroupBuffer {
   private length = 0
   private decode: BinaryRecord["decode"] = () => undefined
   private readonly fields: RecordFieldPositions
+  private readonly maxRows: number
   rows = 0
 
-  constructor(fields: RecordFieldPositions) {
+  constructor(fields: RecordFieldPositions, maxRows: number) {
     this.fields = fields
+    this.maxRows = maxRows
   }
 
   get isFull() {
-    return this.rows >= maxGroupRows || this.length >= maxGroupBytes
+    return this.rows >= this.maxRows || this.length >= maxGroupBytes
   }
 
   /** Adds the current record, whose field positions are in `fields`. */
@@ -173,7 +176,7 @@ class GroupBuffer {
     this.rows += 1
   }
 
-  /** Reads a column of all rows. The values may share the memory of the buffer. */
+  /** Reads a column of all rows. The values may share the buffer's memory, which the next row group overwrites. */
   readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
     const { bytes, fields, models, offsets } = this
     const columns = fields.offsets.length
@@ -196,6 +199,21 @@ class GroupBuffer {
   }
 }
 
+/** Copies text in statistics, because the footer needs it after the buffer is reused. Cuts it as the footer does. */
+const copyStatistics = (statistics: Statistics, element: SchemaElement): Statistics => {
+  const [minimum, maximum] = [statistics.min_value, statistics.max_value]
+  if (!(minimum instanceof Uint8Array) || !(maximum instanceof Uint8Array)) return statistics
+  const min_value = (unconvertMinMax(minimum, element, false) ?? minimum).slice()
+  const max_value = (unconvertMinMax(maximum, element, true) ?? maximum).slice()
+  return {
+    ...statistics,
+    min_value,
+    max_value,
+    is_min_value_exact: min_value.length === minimum.length,
+    is_max_value_exact: max_value.length === maximum.length,
+  }
+}
+
 /** The result of encoding one column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
 interface ParquetChunk {
   readonly bytes: Uint8Array
@@ -206,11 +224,12 @@ interface ParquetChunk {
 /** Adds the next rows to the row group, and encodes the group if it is full or the last one. */
 export type ParquetRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Generator<ParquetChunk>
 
-/** Creates a writer for one file. `metadata` becomes the key-value metadata of the file. */
+/** Creates a writer for one file with the key-value metadata `metadata`. Tests pass a small `groupRows`. */
 export const makeParquetWriter = (
   models: RowModels,
   names: ReadonlyArray<string>,
   metadata: Readonly<Record<string, string>>,
+  groupRows = maxGroupRows,
 ): ParquetRowsWriter => {
   const columns = findColumns(models, names)
   const schema: Array<SchemaElement> = [
@@ -223,7 +242,7 @@ export const makeParquetWriter = (
     names.map((name, index) => makeValueReader(model, name, index, fields))
   )
   const findModel = makeModelFinder(readers)
-  const group = new GroupBuffer(fields)
+  const group = new GroupBuffer(fields, groupRows)
   const writer = new ByteWriter()
   const groups: Array<RowGroup> = []
   let written = 0
@@ -238,14 +257,14 @@ export const makeParquetWriter = (
   const encodeColumn = (index: number, { field, name }: Column) => {
     const path = findPath(field.isList === undefined ? [name] : [name, "list", "element"])
     const schemaPath = path.map(({ element }) => element)
-    const element = schemaPath.at(-1) ?? field.element
+    const element = { ...(schemaPath.at(-1) ?? field.element), name }
     const pageData = encodeNestedValues(path, group.readColumn(index, readers))
-    return writeColumn({
+    const { chunk } = writeColumn({
       writer,
       pageData,
       column: {
         columnName: name,
-        element: { ...element, name },
+        element,
         schemaPath,
         codec: "ZSTD",
         compressors,
@@ -255,7 +274,10 @@ export const makeParquetWriter = (
         offsetIndex: false,
         ...(field.isEnumerated === undefined ? {} : { encoding: "RLE_DICTIONARY" }),
       },
-    }).chunk
+    })
+    const { meta_data } = chunk
+    if (meta_data?.statistics === undefined) return chunk
+    return { ...chunk, meta_data: { ...meta_data, statistics: copyStatistics(meta_data.statistics, element) } }
   }
 
   const encodeGroup = function* () {

@@ -1,6 +1,6 @@
 /** Writes rows from PostgreSQL as Parquet, reads the file with hyparquet, and compares it with the rows' JSON. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Effect, Layer, Schema } from "effect"
+import { Arbitrary, Effect, Layer, Record, Schema } from "effect"
 import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
@@ -28,7 +28,13 @@ import {
 } from "../../src/rows/RowEncoder.ts"
 import { type BinaryRecord, getRecordColumn } from "../../src/rows/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
-import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
+import {
+  findWrongStatistics,
+  formatDecimal,
+  parseWithDigits,
+  readGroupSizes,
+  readParquet,
+} from "../support/ParquetFiles.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
 import { DilutiveSecurity } from "../../src/v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../../src/v1/float-outstanding/Api.ts"
@@ -43,6 +49,7 @@ import { ResearchReport } from "../../src/v1/research-reports/Api.ts"
 import { ScreenerRow } from "../../src/v1/screener/Api.ts"
 import { SplitStatus } from "../../src/v1/split-status/Api.ts"
 import * as Service from "../support/Service.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 /** The models of the tables with decimals. */
 const tables: Readonly<Record<string, RowModel>> = {
@@ -72,8 +79,14 @@ const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
 })
 
 /** Writes the records to a file, `size` records at a time. */
-const writeFile = (models: RowModels, records: ReadonlyArray<BinaryRecord>, size = records.length, metadata = {}) => {
-  const write = makeParquetWriter(models, getColumnNames(models), metadata)
+const writeFile = (
+  models: RowModels,
+  records: ReadonlyArray<BinaryRecord>,
+  size = records.length,
+  metadata: Readonly<Record<string, string>> = {},
+  groupRows?: number,
+) => {
+  const write = makeParquetWriter(models, getColumnNames(models), metadata, groupRows)
   const chunks: Array<Uint8Array> = []
   for (let index = 0; index < Math.max(1, records.length); index += Math.max(1, size)) {
     const rows = records.slice(index, index + size).map((record) => record.copy())
@@ -101,6 +114,7 @@ class EveryType extends Model.Class<EveryType>("EveryType")({
   integer: nullableColumn(integerColumn("")),
   price: nullableColumn(priceColumn("")),
   money: nullableColumn(moneyColumn("")),
+  product: nullableColumn(priceTimesSharesColumn("")),
   flag: nullableColumn(booleanColumn("")),
   date: nullableColumn(dateColumn("")),
   eastern: nullableColumn(FixedOffsetTimeColumn),
@@ -115,6 +129,7 @@ const nulls: Readonly<Record<string, string>> = {
   integer: "null::bigint",
   price: "null::numeric",
   money: "null::numeric",
+  product: "null::numeric",
   flag: "null::boolean",
   date: "null::date",
   eastern: "null::timestamp",
@@ -151,6 +166,7 @@ const valid: Readonly<Record<string, ReadonlyArray<string>>> = {
   integer: ["0", "-1", "9007199254740991", "-9007199254740991"].map((value) => `(${value})::bigint`),
   price: decimals.map((value) => `(${value})::numeric`),
   money: amounts.map((value) => `(${value})::numeric`),
+  product: [...amounts, `-${"9".repeat(36)}.99`].map((value) => `(${value})::numeric`),
   flag: ["true", "false"],
   date: [...days, ...lateDays].map((day) => `'${day}'::date`),
   eastern: times.map((time) => `'${time}'::timestamp`),
@@ -193,6 +209,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
         integer: "int64?",
         price: "decimal(18,4) int64?",
         money: "decimal(20,2) fixed_len_byte_array(9)?",
+        product: "decimal(38,2) fixed_len_byte_array(16)?",
         flag: "boolean?",
         date: "date int32?",
         eastern: "timestamp(micros,utc) int64?",
@@ -216,6 +233,75 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       const other = yield* selectRecords("1::bigint")
       assert.throws(() => writeFile(Required, other), /type 20 instead of 25/)
     }))
+
+  const integersUpTo = (maximum: number) =>
+    Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
+  /** Text whose order by UTF-8 bytes differs from JavaScript's, often longer than statistics may be. */
+  const characters = [
+    "",
+    "a",
+    "~",
+    "é",
+    "\u0001",
+    "\uD7FF",
+    "\uE000",
+    "\uFFFD",
+    "😀",
+    "\u{10FFFF}",
+    "\u{10FFFF}".repeat(4),
+  ]
+  const text = Arbitrary.map(
+    Arbitrary.array(integersUpTo(characters.length - 1), { maxLength: 20 }),
+    (indexes) => indexes.map((index) => characters[index]).join(""),
+  )
+  const choose = (...values: ReadonlyArray<unknown>) =>
+    Arbitrary.map(integersUpTo(values.length - 1), (index) => values[index])
+  const columnValues: Readonly<Record<string, Arbitrary.Arbitrary<unknown>>> = {
+    text,
+    word: choose("a", "bé"),
+    texts: Arbitrary.array(text, { maxLength: 3 }),
+    integer: choose(0, -1, 255, 256, 2 ** 53 - 1, 1 - 2 ** 53),
+    price: choose(...decimals),
+    money: choose(...amounts, "-0.01", "-92233720368547758.09"),
+    product: choose(...amounts, "-0.01", `-${"9".repeat(36)}.99`),
+    flag: choose(true, false),
+    date: choose(...days, ...lateDays),
+    eastern: choose(...times),
+    new_york: choose(...times),
+    utc: choose(...times.map((time) => `${time}Z`)),
+  }
+  /** Rows in which each value is null with a probability of a third, so a small row group may have only nulls. */
+  const anyRow = Arbitrary.map(
+    Arbitrary.all({
+      values: Arbitrary.all(columnValues),
+      nulls: Arbitrary.all(Record.map(columnValues, () => integersUpTo(2))),
+    }),
+    ({ nulls, values }) => Record.map(values, (value, name) => nulls[name] === 0 ? null : value),
+  )
+  const columnTypes = Object.entries(nulls).map(([name, missing]) => `${name} ${missing.slice("null::".length)}`)
+  it.effect.prop(
+    "states the minimum, the maximum and the number of nulls of each column in each row group (D8)",
+    [Arbitrary.array(anyRow, { minLength: 1, maxLength: 40 }), integersUpTo(9)],
+    ([generated, size]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const records = getRecordColumn(
+          yield* sql.unsafe(
+            `select row(${Object.keys(nulls).join(", ")})
+             from rows from (jsonb_to_recordset($1::text::jsonb) as (${columnTypes.join(", ")})) with ordinality
+             order by ordinality`,
+            [JSON.stringify(generated)],
+          ).valuesUnprepared,
+        )
+        const groupRows = size + 1
+        const file = writeFile(EveryType, records, groupRows, {}, groupRows)
+        assert.lengthOf(readGroupSizes(file), Math.ceil(records.length / groupRows))
+        const expected = toJsonRows(EveryType, records)
+        assert.deepStrictEqual(findWrongStatistics(file, expected), [])
+        assert.deepStrictEqual((yield* read(file)).rows, expected)
+      }),
+    { arbitrary: { runs: getInputCount(200) } },
+  )
 
   class Decimals extends Model.Class<Decimals>("Decimals")({
     thousandths: threeDecimalPriceColumn(""),

@@ -1,5 +1,7 @@
 /** Reads Parquet files. Converts the physical values itself, because hyparquet would convert decimals to floats. */
+import { Schema } from "effect"
 import { parquetMetadata, parquetReadObjects, type SchemaElement } from "hyparquet"
+import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js"
 import { zstdDecompressSync } from "node:zlib"
 
 export interface ParquetFile {
@@ -45,6 +47,112 @@ export const formatDecimal = (unscaled: bigint, scale: number) => {
   const text = `${digits.slice(0, -scale)}.${digits.slice(-scale)}`.replace(/\.?0+$/, "")
   return `${unscaled < 0n ? "-" : ""}${text}`
 }
+
+// ----------------------------------------------------------------------------------------------------------------
+// Statistics
+// ----------------------------------------------------------------------------------------------------------------
+
+/** A value in the order of its Parquet type: bytes for text, otherwise an integer. */
+type Comparable = bigint | Buffer
+
+/** Parts of the footer in the Thrift format. hyparquet's own metadata has decimals as floats. */
+const decodeFooter = Schema.decodeUnknownSync(Schema.Struct({
+  field_4: Schema.Array(Schema.Struct({
+    field_1: Schema.Array(Schema.Struct({
+      field_3: Schema.Struct({
+        field_12: Schema.Struct({
+          field_3: Schema.BigInt,
+          field_5: Schema.optionalKey(Schema.Uint8Array),
+          field_6: Schema.optionalKey(Schema.Uint8Array),
+          field_7: Schema.optionalKey(Schema.Boolean),
+          field_8: Schema.optionalKey(Schema.Boolean),
+        }),
+      }),
+    })),
+  })),
+}))
+
+const fromBytes = (bytes: Uint8Array, { type }: SchemaElement): Comparable => {
+  if (type === "BYTE_ARRAY") return Buffer.from(bytes)
+  return toBigInt(type === "FIXED_LEN_BYTE_ARRAY" ? bytes : bytes.toReversed())
+}
+
+/** Converts a value of `readParquet`, which is not null, to the order of its Parquet type. */
+const toComparable = (value: unknown, { logical_type: logical, scale = 0 }: SchemaElement): Comparable => {
+  switch (logical?.type) {
+    case "STRING":
+      return Buffer.from(String(value))
+    case "DATE":
+      return BigInt(Date.parse(String(value)) / 86_400_000)
+    case "TIMESTAMP":
+      return BigInt(Date.parse(String(value))) * 1000n
+    case "DECIMAL": {
+      const [integer = "", fraction = ""] = String(value).split(".")
+      return BigInt(integer + fraction.padEnd(scale, "0"))
+    }
+    default:
+      return BigInt(typeof value === "boolean" ? value : String(value))
+  }
+}
+
+const compare = (left: Comparable, right: Comparable) => {
+  if (typeof left !== "bigint" && typeof right !== "bigint") return Buffer.compare(left, right)
+  return left < right ? -1 : left > right ? 1 : 0
+}
+
+const isText = (value: Comparable | undefined) => value !== undefined && typeof value !== "bigint"
+
+/** Longer text is cut in statistics, which then say so. */
+const maxTextBytes = 16
+
+/**
+ * Compares the statistics of each column of each row group with the values of the rows. Returns the differences.
+ * `rows` have values as in `readParquet`, so a test can pass other rows than those of the file.
+ */
+export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
+  const { row_groups, schema } = parquetMetadata(toArrayBuffer(bytes))
+  const elements = schema.filter(({ type }) => type !== undefined)
+  const footerSize = Buffer.from(bytes).readUInt32LE(bytes.length - 8)
+  const view = new DataView(toArrayBuffer(bytes.subarray(bytes.length - 8 - footerSize)))
+  const footer = decodeFooter(deserializeTCompactProtocol({ view, offset: 0 }))
+  let start = 0
+  return row_groups.flatMap(({ columns, num_rows }, group) => {
+    const groupRows = rows.slice(start, start += Number(num_rows))
+    return columns.flatMap(({ meta_data }, index) => {
+      const [name = ""] = meta_data?.path_in_schema ?? []
+      const element = elements[index] ?? { name }
+      const statistics = footer.field_4[group]?.field_1[index]?.field_3.field_12
+      // An empty list has one entry without a value, like null.
+      const entries = groupRows.flatMap((row) => {
+        const value = row[name] ?? null
+        return Array.isArray(value) && value.length > 0 ? value : [Array.isArray(value) ? null : value]
+      })
+      const sorted = entries.filter((value) => value !== null).map((value) => toComparable(value, element)).toSorted(
+        compare,
+      )
+      const [least, greatest] = [sorted[0], sorted.at(-1)]
+      const read = (bound: Uint8Array | undefined) => bound === undefined ? undefined : fromBytes(bound, element)
+      const [minimum, maximum] = [read(statistics?.field_6), read(statistics?.field_5)]
+      const isCut = (bound: Comparable | undefined, actual: Comparable | undefined, order: number) =>
+        isText(bound) && isText(actual) && bound.length <= maxTextBytes && actual.length > maxTextBytes &&
+        compare(bound, actual) === order
+      const isRight = (bound: Comparable | undefined, actual: Comparable | undefined, order: number, isExact = true) =>
+        isExact
+          ? bound === undefined || actual === undefined ? bound === actual : compare(bound, actual) === 0
+          : isCut(bound, actual, order)
+      const problems = [
+        ...(isRight(minimum, least, -1, statistics?.field_8) ? [] : [`minimum ${minimum} instead of ${least}`]),
+        ...(isRight(maximum, greatest, 1, statistics?.field_7) ? [] : [`maximum ${maximum} instead of ${greatest}`]),
+        ...(statistics?.field_3 === BigInt(entries.length - sorted.length) ? [] : [`${statistics?.field_3} nulls`]),
+      ]
+      return problems.map((problem) => `${name} in row group ${group}: ${problem}`)
+    })
+  })
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Values
+// ----------------------------------------------------------------------------------------------------------------
 
 const toText = (value: unknown) => value instanceof Uint8Array ? new TextDecoder().decode(value) : value
 

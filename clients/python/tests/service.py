@@ -36,6 +36,13 @@ def running_service() -> Iterator[Service]:
     if "TICKERLINE_URL" in os.environ:
         yield Service(os.environ["TICKERLINE_URL"], os.environ["TICKERLINE_KEY"])
         return
+    with new_service() as (service, _):
+        yield service
+
+
+@contextlib.contextmanager
+def new_service() -> Iterator[tuple[Service, Path]]:
+    """Starts a service with the sample data. Returns it with its home folder."""
     port = find_free_port()
     with tempfile.TemporaryDirectory(prefix="tickerline-python-") as home:
         process = subprocess.Popen(
@@ -47,11 +54,17 @@ def running_service() -> Iterator[Service]:
             start_new_session=True,
         )
         try:
-            yield Service(f"http://127.0.0.1:{port}", _read_key(process))
+            yield Service(f"http://127.0.0.1:{port}", _read_key(process)), Path(home)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             process.communicate()
+
+
+def run_command(home: Path, *arguments: str) -> None:
+    """Runs a command of the service on the database in its home folder."""
+    environment = {**os.environ, "TICKERLINE_HOME": str(home)}
+    subprocess.run([ROOT / "bin" / "tickerline", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def _read_key(process: "subprocess.Popen[str]") -> str:
