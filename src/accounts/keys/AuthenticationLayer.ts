@@ -63,17 +63,18 @@ const makeAuthenticator = Effect.gen(function* () {
   })
 
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
+    const sender = yield* guard.findSender
     if (!isWellFormedApiKey(key)) {
-      yield* guard.countWrongKey
+      yield* guard.countWrongKey(sender)
       return yield* unknownApiKeyError
     }
     const digest = yield* hash(key)
     const isTrusted = yield* Cache.has(trusted, digest)
-    if (!isTrusted) yield* guard.requireUnblocked
+    if (!isTrusted) yield* guard.requireUnblocked(sender)
     const found = yield* Effect.tapErrorTag(
       lookUp(digest),
       "InvalidApiKey",
-      () => isTrusted ? Effect.void : guard.countWrongKey,
+      () => isTrusted ? Effect.void : guard.countWrongKey(sender),
     )
     yield* Cache.set(trusted, digest, true)
     recentKeys.add(digest, found)

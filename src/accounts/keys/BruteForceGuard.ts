@@ -2,9 +2,10 @@
  * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts separately:
  * docs/decisions/0011-wrong-keys-per-process.md
  */
-import { Cache, Clock, Config, Duration, Effect, Option, Result, Schema } from "effect"
+import { Cache, Clock, Config, Duration, Effect, Metric, Option, Result, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { IpNetwork, NetAddress } from "effect/net"
+import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
@@ -31,14 +32,41 @@ const toNetwork = (text: string) =>
     },
   })
 
-const senderNetwork = Effect.map(
-  HttpServerRequest.HttpServerRequest,
-  ({ remoteAddress }) => toNetwork(Option.getOrElse(remoteAddress, () => "")),
-)
+/** How often a process warns that a trusted proxy names no client. */
+const warningInterval = Duration.hours(1)
+
+const unnamedClientsTotal = Metric.counter("tickerline_proxy_clients_unnamed_total", {
+  description:
+    "Requests with a key from a trusted proxy that named no client in X-Forwarded-For. Their wrong keys are " +
+    "not counted.",
+  incremental: true,
+})
 
 export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 100_000) {
   const limit = yield* WrongKeysLimitConfig
   const clock = yield* Clock.Clock
+  yield* initializeCounters(unnamedClientsTotal)
+  let nextWarningAt = -Infinity
+
+  /** Counts the request, and logs a warning if the last one is long ago. */
+  const reportUnnamedClient = Effect.fnUntraced(function* (proxy: string) {
+    yield* Metric.update(unnamedClientsTotal, 1)
+    if (getMonotonicMillis(clock) < nextWarningAt) return
+    nextWarningAt = getMonotonicMillis(clock) + Duration.toMillis(warningInterval)
+    yield* Effect.logWarning(
+      `${proxy} is in TRUSTED_PROXIES, but a request from it names no client address in X-Forwarded-For, so wrong ` +
+        "keys are not counted. Configure the proxy to send this header (docs/operations/load-balancer.md), or remove " +
+        "the address from TRUSTED_PROXIES if it is not a proxy.",
+    )
+  })
+
+  /** Finds the sender's network. `None` if the sender is a trusted proxy that names no client. */
+  const findSender = Effect.gen(function* () {
+    const { peerAddress, remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+    if (Option.isNone(remoteAddress) && Option.isSome(peerAddress)) yield* reportUnnamedClient(peerAddress.value)
+    return Option.map(remoteAddress, toNetwork)
+  })
+
   const newEnd = () => getMonotonicMillis(clock) + Duration.toMillis(window)
   const windows = yield* Cache.make({
     capacity: maxNetworks,
@@ -55,18 +83,20 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     return yield* tooManyWrongKeys
   })
 
-  /** Fails with 429 if the sender's address is blocked. */
-  const requireUnblocked = Effect.gen(function* () {
-    const current = yield* Cache.getSuccess(windows, yield* senderNetwork)
+  /** Fails with 429 if the sender is blocked. */
+  const requireUnblocked = Effect.fnUntraced(function* (sender: Option.Option<string>) {
+    if (Option.isNone(sender)) return
+    const current = yield* Cache.getSuccess(windows, sender.value)
     if (Option.isSome(current)) yield* checkWindow(current.value)
   })
 
-  /** Counts a wrong key. Fails with 429 if the address is already blocked, so at most `limit` wrong keys get a 401. */
-  const countWrongKey = Effect.gen(function* () {
-    const current = yield* Cache.get(windows, yield* senderNetwork)
+  /** Counts a wrong key. Fails with 429 if the sender is already blocked, so at most `limit` wrong keys get a 401. */
+  const countWrongKey = Effect.fnUntraced(function* (sender: Option.Option<string>) {
+    if (Option.isNone(sender)) return
+    const current = yield* Cache.get(windows, sender.value)
     yield* checkWindow(current)
     current.wrongKeys += 1
   })
 
-  return { requireUnblocked, countWrongKey }
+  return { findSender, requireUnblocked, countWrongKey }
 })

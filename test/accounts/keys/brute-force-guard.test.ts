@@ -1,15 +1,18 @@
 /** D2 (API keys), D18 (rate limits): an address that sends too many wrong keys is blocked. */
 import { assert, it, layer } from "@effect/vitest"
-import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Logger, Metric, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { generateApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
 import { makeBruteForceGuard, WrongKeysLimitConfig } from "../../../src/accounts/keys/BruteForceGuard.ts"
+import { chooseFreePort } from "../../../src/db/embedded/EmbeddedCluster.ts"
 import * as TrustedProxies from "../../../src/http/TrustedProxies.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
+import { exchangeBytes } from "../../support/RawSockets.ts"
 import * as Service from "../../support/Service.ts"
+import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../../support/ServiceInstances.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 
 const { requestJson, valueAt, TestKeys } = Service
@@ -173,7 +176,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
           assertBlocked(yield* sendFrom(same, key))
         }
         assertBlocked(yield* sendFrom("::ffff:203.0.113.1", key))
-        for (const other of ["203.0.113.2", null, "2001:db8::1", "203.0.113.1, 203.0.113.3"]) {
+        for (const other of ["203.0.113.2", "2001:db8::1", "203.0.113.1, 203.0.113.3"]) {
           assert.strictEqual(yield* statusFrom(other, yield* generateKey), 401, String(other))
         }
         assert.strictEqual(yield* statusFrom("203.0.113.2", key), 200)
@@ -196,18 +199,99 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
         }
       }))
 
-    it.effect("counts wrong keys for the proxy's address if X-Forwarded-For contains no address (D18)", () =>
+    it.effect("reads several X-Forwarded-For headers as one list, and no Forwarded header (D18)", () =>
       Effect.gen(function* () {
         yield* passTime(60)
-        const malformed = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
-        for (const forwarded of malformed.slice(0, limit)) {
-          assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, forwarded)
+        const port = yield* Service.servicePort
+        const send = (...headers: ReadonlyArray<string>) =>
+          Effect.map(
+            exchangeBytes(port, [...head, ...headers, "", ""].join("\r\n")),
+            ([answer]) => answer?.status,
+          )
+        const head = ["GET /v1/account HTTP/1.1", "Host: x", "Connection: close", "X-API-Key: nonsense"]
+        const lines = ["X-Forwarded-For: 198.51.100.9", "X-Forwarded-For: 203.0.113.5, 10.9.9.9"]
+        for (let sent = 0; sent < limit; sent++) assert.strictEqual(yield* send(...lines), 401)
+        assert.strictEqual(yield* send(...lines), 429)
+        assert.strictEqual(yield* send(...lines.toReversed()), 401, "the last address is another one")
+        assert.strictEqual(yield* send("X-Forwarded-For: 203.0.113.5", "Forwarded: for=203.0.113.6"), 429)
+        assert.strictEqual(yield* send("X-Forwarded-For: 203.0.113.6", "Forwarded: for=203.0.113.5"), 401)
+      }))
+
+    it.effect("counts nothing for a proxy that names no client (D18)", () =>
+      Effect.gen(function* () {
+        yield* passTime(60)
+        const { key } = yield* createCustomer("behind a silent proxy")
+        for (const forwarded of [...withoutAddress, ...withoutAddress]) {
+          assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, String(forwarded))
+          assert.strictEqual(yield* statusFrom(forwarded, yield* generateKey), 401, String(forwarded))
         }
-        for (const forwarded of [...malformed, null]) assertBlocked(yield* sendFrom(forwarded, "nonsense"))
-        assert.strictEqual(yield* statusFrom("203.0.113.200", "nonsense"), 401)
+        assert.strictEqual(yield* statusFrom(null, key), 200)
+        yield* sendWrongKeys("203.0.113.200")
+        assertBlocked(yield* sendFrom("203.0.113.200", "nonsense"))
       }))
   },
 )
+
+/** Values of X-Forwarded-For that name no client. */
+const withoutAddress = [
+  null,
+  "",
+  ",",
+  "unknown",
+  "_hidden",
+  "'; drop table api_keys",
+  "999.1.1.1",
+  "203.0.113.1,",
+  "for=203.0.113.1",
+  "x".repeat(4000),
+]
+
+/** Records the log of an instance. Returns the metrics port, too. */
+const startRecorded = Effect.fnUntraced(function* (trusted: string) {
+  const logged: Array<unknown> = []
+  const metrics = yield* chooseFreePort
+  const port = yield* startServiceInstance(
+    { ...settings, METRICS_PORT: String(metrics), TRUSTED_PROXIES: trusted },
+    { port: 0 },
+    { watched: Logger.layer([Logger.make(({ message }) => void logged.push(message))]) },
+  ).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+  const warnings = () => logged.map(String).filter((line) => line.includes("X-Forwarded-For"))
+  const count = Effect.map(
+    requestOverWire(metrics, "/metrics", ""),
+    ({ text }) => Number(/^tickerline_proxy_clients_unnamed_total (\d+)$/m.exec(text)?.[1]),
+  )
+  return { port, warnings, count }
+})
+
+layer(databaseWithKeysLayer, { excludeTestServices: true })("A process", (it) => {
+  it.effect("warns once, and counts each request, if a trusted proxy names no client (D18, operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const { count, port, warnings } = yield* startRecorded("::ffff:127.0.0.1")
+      for (const path of ["/health/ready", "/health/live", "/endpoints"]) yield* requestOverWire(port, path, "")
+      assert.deepStrictEqual(
+        [warnings().length, yield* count],
+        [0, 0],
+        "requests without a key have no client to count",
+      )
+      for (let sent = 1; sent <= 2 * limit; sent++) {
+        assert.strictEqual((yield* requestOverWire(port, target, "nonsense")).status, 401)
+        assert.strictEqual(yield* count, sent)
+      }
+      assert.strictEqual(warnings().length, 1)
+      assert.match(warnings()[0] ?? "", /^127\.0\.0\.1 is in TRUSTED_PROXIES, but /)
+      const named = { headers: { "X-Forwarded-For": "203.0.113.7" } }
+      assert.strictEqual((yield* requestOverWire(port, target, "nonsense", named)).status, 401)
+      assert.strictEqual(yield* count, 2 * limit)
+    }))
+
+  it.effect("does not warn if no proxy is trusted (D18)", () =>
+    Effect.gen(function* () {
+      const { count, port, warnings } = yield* startRecorded("10.0.0.0/8")
+      for (let sent = 0; sent < limit; sent++) yield* requestOverWire(port, target, "nonsense")
+      assert.strictEqual((yield* requestOverWire(port, target, "nonsense")).status, 429)
+      assert.deepStrictEqual([warnings().length, yield* count], [0, 0])
+    }))
+})
 
 const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => text.includes("from api_keys"))
@@ -320,6 +404,24 @@ layer(
   },
 )
 
+it.effect("the guard warns again after an hour, but not with each request, of a proxy that names no client (D18)", () =>
+  Effect.gen(function* () {
+    const logged: Array<unknown> = []
+    const request = HttpServerRequest.fromWeb(new Request("http://localhost"))
+      .modify({ remoteAddress: Option.none(), peerAddress: Option.some("10.0.0.1") })
+    yield* Effect.gen(function* () {
+      const { findSender } = yield* makeBruteForceGuard()
+      for (const minutes of [0, 1, 58, 0.5, 1, 0, 59, 1]) {
+        yield* TestClock.adjust(Duration.minutes(minutes))
+        assert.isTrue(Option.isNone(yield* findSender))
+      }
+    }).pipe(
+      Effect.provideService(HttpServerRequest.HttpServerRequest, request),
+      Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])),
+    )
+    assert.strictEqual(logged.length, 3)
+  }).pipe(Effect.provide(settingsLayer({}))))
+
 it.effect("the guard remembers a limited number of addresses (D18)", () =>
   Effect.gen(function* () {
     const guard = yield* makeBruteForceGuard(50)
@@ -329,10 +431,11 @@ it.effect("the guard remembers a limited number of addresses (D18)", () =>
         HttpServerRequest.HttpServerRequest,
         request.modify({ remoteAddress: Option.some(address) }),
       )
-    const isBlocked = Effect.map(Effect.exit(guard.requireUnblocked), Exit.isFailure)
-    yield* guard.countWrongKey.pipe(from("first"))
+    const countWrongKey = Effect.flatMap(guard.findSender, guard.countWrongKey)
+    const isBlocked = Effect.map(Effect.exit(Effect.flatMap(guard.findSender, guard.requireUnblocked)), Exit.isFailure)
+    yield* countWrongKey.pipe(from("first"))
     assert.isTrue(yield* isBlocked.pipe(from("first")))
-    for (let number = 0; number < 50; number++) yield* guard.countWrongKey.pipe(from(`address ${number}`))
+    for (let number = 0; number < 50; number++) yield* countWrongKey.pipe(from(`address ${number}`))
     assert.isFalse(yield* isBlocked.pipe(from("first")))
     assert.isTrue(yield* isBlocked.pipe(from("address 49")))
   }).pipe(Effect.provide(settingsLayer({ WRONG_KEYS_LIMIT: "1" }))))
