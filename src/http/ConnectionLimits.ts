@@ -51,7 +51,7 @@ const maxQueuedRequests = 32
  * How long an idle connection stays open: longer than the 60 seconds of most load balancers, which could otherwise
  * reuse a connection that is being closed.
  */
-const keepAliveTimeout = Duration.seconds(75)
+export const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined

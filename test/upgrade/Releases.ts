@@ -4,14 +4,9 @@ import { execFileSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { haproxyProgram } from "../support/HaProxy.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import {
-  type Environment,
-  getCandidateProgramPaths,
-  isExecutable,
-  projectRoot,
-  startProgram,
-} from "../support/Processes.ts"
+import { type Environment, projectRoot, startProgram } from "../support/Processes.ts"
 
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
@@ -28,8 +23,6 @@ const commitOf = (version: string) => {
 }
 
 export const previousRelease = { version: packageJson.version, commit: commitOf(packageJson.version) }
-
-export const haproxyProgram = [...getCandidateProgramPaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
 /** Names of missing prerequisites, for the title of the skipped test. Empty if the test can run. */
 export const missingPrerequisites = [
@@ -83,7 +76,7 @@ export const startRelease = Effect.fnUntraced(function* (folder: string, port: n
   return running
 })
 
-/** Starts HAProxy without retries, as configured in `docs/operations/upgrades.md`. */
+/** Starts HAProxy without retries and without TLS. */
 export const startLoadBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem
@@ -101,6 +94,7 @@ export const startLoadBalancer = Effect.fnUntraced(function* (backends: Readonly
       // A short timeout would make HAProxy mistake a slow process on a busy machine for a dead one.
       "  timeout check 5s",
       "  retries 0",
+      "  option forwardfor",
       "listen states",
       `  bind 127.0.0.1:${stats}`,
       "  stats enable",
@@ -127,13 +121,3 @@ export const startLoadBalancer = Effect.fnUntraced(function* (backends: Readonly
   yield* Effect.retry(settled, { schedule: Schedule.spaced("50 millis"), times: 600 })
   return port
 })
-
-/** Reads how many customer requests a process has answered. `metrics` is the process's metrics port. */
-export const countResponsesOf = (metrics: number) =>
-  Effect.map(
-    requestOverWire(metrics, "/metrics", ""),
-    ({ text }) =>
-      Array.from(text.matchAll(/^tickerline_http_requests_total\{([^}]*)\} (\d+)/gm)).filter(([, labels = ""]) =>
-        labels.includes("/v1/")
-      ).reduce((sum, [, , count]) => sum + Number(count), 0),
-  )

@@ -11,8 +11,8 @@ import * as MailServer from "../support/MailServer.ts"
 import { DedicatedPostgres } from "../support/DedicatedPostgres.ts"
 import { endProcess, projectRoot } from "../support/Processes.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
+import { countResponsesOf } from "../support/HaProxy.ts"
 import {
-  countResponsesOf,
   extractPreviousRelease,
   missingPrerequisites,
   previousRelease,
