@@ -13,6 +13,7 @@ import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { type Environment, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
+import { requestOverWire, startServiceProcess } from "../support/ServiceInstances.ts"
 
 // @module-tag slow
 
@@ -226,6 +227,28 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.strictEqual(findingsOf("RATE_LIMT_BASIC")[0]?.advice, "Did you mean RATE_LIMIT_BASIC?")
       assert.match(findingsOf("clients")[0]?.advice ?? "", /TRUSTED_PROXIES/)
       assert.notInclude(out, "geheim")
+    }))
+
+  it.effect("warns if a trusted proxy names no client, as the running process has seen (operations/load-balancer)", () =>
+    Effect.gen(function* () {
+      const url = yield* copyMigratedDatabase
+      const metrics = String(yield* chooseFreePort)
+      const settings = { TRUSTED_PROXIES: "127.0.0.1", METRICS_PORT: metrics, DATABASE_URL: Redacted.value(url) }
+      const findProxies = Effect.map(runDoctor(settings), ({ findingsOf }) => findingsOf("proxies"))
+      const { METRICS_PORT: _, ...withoutMetrics } = settings
+      assert.deepStrictEqual((yield* runDoctor(withoutMetrics)).findingsOf("proxies").map(({ state }) => state), [
+        "skipped",
+      ])
+      assert.deepStrictEqual((yield* findProxies).map(({ state }) => state), ["skipped"], "no process runs")
+      const { DATABASE_URL, ...more } = settings
+      const { port } = yield* startServiceProcess(DATABASE_URL, more)
+      assert.deepStrictEqual((yield* findProxies).map(({ state }) => state), ["ok"])
+      const { status } = yield* requestOverWire(port, "/v1/account", "nonsense")
+      assert.strictEqual(status, 401)
+      const [finding] = yield* findProxies
+      assert.strictEqual(finding?.state, "warning")
+      assert.match(finding?.found ?? "", /1 requests with a key .* named no client in X-Forwarded-For/)
+      assert.include(finding?.advice ?? "", "docs/operations/load-balancer.md")
     }))
 
   it.effect("reports a port in use, and does not create the home folder (operations/command-line)", () =>

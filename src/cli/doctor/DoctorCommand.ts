@@ -18,7 +18,7 @@ import {
   runDoctorCheck,
 } from "./DoctorFinding.ts"
 import { checkMemory, checkOpenFileLimit, checkRuntime, checkSystemClock, checkTimeZones } from "./MachineChecks.ts"
-import { checkAddressSettings, checkPort, checkSettings } from "./ServiceChecks.ts"
+import { checkAddressSettings, checkPort, checkSettings, checkTrustedProxies } from "./ServiceChecks.ts"
 
 interface Section {
   readonly section: string
@@ -49,6 +49,7 @@ const service = makeSection("service", [
   check("settings", Effect.suspend(() => checkSettings(process.env))),
   check("port", checkPort),
   check("clients", checkAddressSettings),
+  check("proxies", checkTrustedProxies),
 ])
 
 /** Runs all database checks over one connection. If the connection fails, returns only that finding. */

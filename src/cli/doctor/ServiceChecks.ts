@@ -6,6 +6,7 @@ import { networkInterfaces } from "node:os"
 import process from "node:process"
 import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
+import { MetricsHostConfig, MetricsPortConfig } from "../../observability/MetricsSettings.ts"
 import { HostConfig, PortConfig, ReusePortConfig } from "../ServeSettings.ts"
 import {
   findInvalidSettings,
@@ -13,7 +14,7 @@ import {
   formatMisspelledSettingAdvice,
   settingNames,
 } from "../Settings.ts"
-import { makeFailedFinding, makePassedFinding, makeWarningFinding } from "./DoctorFinding.ts"
+import { makeFailedFinding, makePassedFinding, makeSkippedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
   const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => makeFailedFinding("settings", problem, fix))
@@ -59,6 +60,14 @@ const identifyService = Effect.fnUntraced(
 
 const allAddresses = new Set(["0.0.0.0", "::"])
 
+/** The address at which this machine reaches a server that listens on `host`. */
+const toLocalHost = (host: string) => allAddresses.has(host) ? "127.0.0.1" : host
+
+const formatLocalOrigin = (host: string, port: number) => {
+  const localHost = toLocalHost(host)
+  return `http://${localHost.includes(":") ? `[${localHost}]` : localHost}:${port}`
+}
+
 const isAddressOfThisMachine = (host: string) =>
   host === "localhost" || allAddresses.has(host) || host.startsWith("127.") ||
   Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true)
@@ -72,8 +81,7 @@ export const checkPort = Effect.gen(function* () {
       "Set HOST to one of its addresses, or to 0.0.0.0 for all of them.",
     )
   }
-  const localHost = allAddresses.has(host) ? "127.0.0.1" : host
-  if (!(yield* acceptsConnections(localHost, port))) {
+  if (!(yield* acceptsConnections(toLocalHost(host), port))) {
     return port < 1024 && process.getuid?.() !== 0
       ? makeWarningFinding(
         "port",
@@ -82,7 +90,7 @@ export const checkPort = Effect.gen(function* () {
       )
       : makePassedFinding("port", `${port} is free; the service is not running`)
   }
-  const service = yield* identifyService(`http://${localHost.includes(":") ? `[${localHost}]` : localHost}:${port}`)
+  const service = yield* identifyService(formatLocalOrigin(host, port))
   if (Option.isSome(service) && service.value.info.title.startsWith("Tickerline")) {
     const sharing = reusesPort ? ", port shared" : ""
     return makePassedFinding("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
@@ -118,4 +126,38 @@ export const checkAddressSettings = Effect.gen(function* () {
     `connect through ${baseUrl.value}, and no proxy is trusted, so all clients may appear to have one address`,
     "Behind a load balancer, set TRUSTED_PROXIES to its addresses. Without one, ignore this warning.",
   )
+})
+
+/** Reads the number of requests in which a trusted proxy named no client; `None` if no process serves this metric. */
+const readUnnamedClients = Effect.fnUntraced(
+  function* (origin: string) {
+    const response = yield* HttpClient.get(`${origin}/metrics`)
+    const line = /^tickerline_proxy_clients_unnamed_total (\d+)$/m.exec(yield* response.text)
+    return line === null ? Option.none() : Option.some(Number(line[1]))
+  },
+  Effect.timeout("3 seconds"),
+  Effect.orElseSucceed(() => Option.none<number>()),
+)
+
+/** Asks the running process whether the trusted proxies name their clients. */
+export const checkTrustedProxies = Effect.gen(function* () {
+  const proxies = yield* TrustedProxiesConfig
+  if (proxies.length === 0) return []
+  const port = yield* MetricsPortConfig
+  if (Option.isNone(port)) {
+    return makeSkippedFinding("proxies", "without METRICS_PORT, doctor cannot ask whether they name their clients")
+  }
+  const origin = formatLocalOrigin(yield* MetricsHostConfig, port.value)
+  const unnamed = yield* readUnnamedClients(origin)
+  if (Option.isNone(unnamed)) {
+    return makeSkippedFinding("proxies", `${origin}/metrics does not answer whether they name their clients`)
+  }
+  return unnamed.value === 0
+    ? makePassedFinding("proxies", "name their clients in X-Forwarded-For")
+    : makeWarningFinding(
+      "proxies",
+      `since the process started, ${unnamed.value} requests with a key came from an address in TRUSTED_PROXIES, but ` +
+        "named no client in X-Forwarded-For, so their wrong keys were not counted",
+      "Let the proxy send this header: see docs/operations/load-balancer.md. Then restart the process.",
+    )
 })
