@@ -95,6 +95,18 @@ describe("In a deployment,", () => {
     assert.deepStrictEqual(found(unit, /^ExecStart=\S+\/(node .+)$/gm), [start])
   })
 
+  it("trusts only the load balancer that can connect, which the Compose file and the unit name (operations/load-balancer)", () => {
+    const [gateway] = found(compose, /gateway: ([\d.]+)$/gm)
+    assert.deepStrictEqual(found(compose, /TRUSTED_PROXIES: \$\{TRUSTED_PROXIES:-([\d.]+)\}/g), [gateway])
+    assert.include(compose, `subnet: ${gateway?.replace(/\d+$/, "0")}/24`)
+    // Without HOST, the service listens on the loopback address.
+    assert.deepStrictEqual(found(unit, /^Environment=TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1,::1"])
+    assert.notMatch(unit, /\bHOST=/)
+    const page = textOf("docs/operations/deployment.md")
+    assert.deepStrictEqual(found(page, /^TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1"])
+    assert.include(page, String(gateway))
+  })
+
   it("only documented settings are set (operations/settings)", () => {
     const settings = new Set(
       found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
