@@ -6,6 +6,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { authorizationLayer } from "./accounts/AuthorizationLayer.ts"
 import { authenticationLayer, Authenticator } from "./accounts/keys/AuthenticationLayer.ts"
+import { PrepaidBalances } from "./accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
@@ -104,8 +105,10 @@ const apiMiddleware = Layer.mergeAll(
   DeprecationMiddleware.layer,
 )
 
-/** Rate limits, usage and prices. */
-const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer)
+/** Rate limits, usage, prices and balances. */
+const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer).pipe(
+  Layer.provideMerge(PrepaidBalances.layer),
+)
 
 const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOfReader.layer).pipe(
   Layer.provideMerge(DatasetVersions.layer),

@@ -2,17 +2,25 @@
  * The implementation of `AuthorizationMiddleware` and `BillingMiddleware` (D3, tiers; D13, balances; D18, rate limits;
  * D29, usage).
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
-import { RequestContext, type StreamedExport, type StreamUsageRecorder } from "../http/RequestContext.ts"
+import {
+  type ExportBudget,
+  RequestContext,
+  type ResponseBuilder,
+  type StreamedAmount,
+  type StreamedExport,
+  type StreamUsageRecorder,
+} from "../http/RequestContext.ts"
 import { AuthorizationMiddleware } from "./Authorization.ts"
-import { canKeyAccessPath, CurrentAccount, hasRemainingCredit } from "./keys/Authentication.ts"
-import type { DatabasePoolTimeout } from "../rules/Errors.ts"
+import { canKeyAccessPath, CurrentAccount } from "./keys/Authentication.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, type RateLimitExceeded } from "./AccountErrors.ts"
+import { type BalanceReservation, PrepaidBalances } from "./billing/PrepaidBalances.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
-import { computeAffordableBytes, computeDataCost, PriceLookup } from "./billing/Pricing.ts"
+import { computeAffordableBytes, computeDataCost, getUncompressedBodySize, PriceLookup } from "./billing/Pricing.ts"
 import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 
 /** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
@@ -47,6 +55,7 @@ type Refusal = DatabasePoolTimeout | EndpointNotAllowed | InsufficientTier | Rat
 /** Makes the function that admits an authenticated request to an endpoint. */
 export const makeRequestAuthorizer = Effect.gen(function* () {
   const metering = yield* UsageMetering
+  const { spend } = yield* PrepaidBalances
   const rateLimit = yield* AccountRateLimiter
   const clock = yield* Clock.Clock
 
@@ -65,7 +74,10 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
       cost_microdollars: number,
       records_returned: number,
       requested_at = context.startedAt,
-    ) =>
+    ) => {
+      // `metering` subtracts the cost itself.
+      spend(account_id, -context.response.heldCost)
+      context.response.heldCost = 0
       metering.record({
         requested_at,
         account_id,
@@ -80,7 +92,9 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
         cached: context.response.cached,
         deprecated: "Deprecation" in context.response.headers,
         via: context.via,
+        reservation_id: context.response.streamedExport?.budget?.reservation_id ?? null,
       })
+    }
 
     const recordAtEnd = (streamed: StreamedExport) => {
       streamed.endListeners.push((status) => {
@@ -93,11 +107,16 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
 
     /** Records an endless stream in installments, whose costs add up to the cost of all bytes sent. */
     const recordInstallments = (stream: StreamUsageRecorder) => {
-      const { price } = context.response
-      stream.recordUsage = ({ from, startedAt, to }) => {
-        const cost = computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)
-        record(200, to.bytes - from.bytes, cost, to.records - from.records, startedAt)
+      const { response } = context
+      const computeCost = (from: StreamedAmount, to: StreamedAmount) =>
+        computeDataCost(to.bytes, response.price) - computeDataCost(from.bytes, response.price)
+      stream.countSent = (from, to) => {
+        const cost = computeCost(from, to)
+        response.heldCost += cost
+        spend(account_id, cost)
       }
+      stream.recordUsage = ({ from, startedAt, to }) =>
+        record(200, to.bytes - from.bytes, computeCost(from, to), to.records - from.records, startedAt)
     }
 
     return (request, response) => {
@@ -151,53 +170,120 @@ export const authorizationLayer = Layer.effect(
   ),
 )
 
-/**
- * Limits an export to the bytes that the balance covers, so that the balance does not fall below zero. If the expected
- * cost exceeds half the balance, the export is measured first, and refused if the balance is too small.
- */
-const limitToBalance = Effect.fnUntraced(
-  function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
-    if (computeDataCost(streamed.expectedBytes, price) > balance_microdollars / 2) {
-      const cost = computeDataCost(yield* streamed.measureBytes, price)
-      if (cost > balance_microdollars) {
-        const message = `The export costs ${cost} microdollars, more than the remaining prepaid balance. ` +
-          "Add credit, or reduce the export."
-        return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
-      }
-    }
-    streamed.maxBytes = computeAffordableBytes(balance_microdollars, price)
+const makeUsedUpError = (balance_microdollars: number) =>
+  new InsufficientCredits({
+    error: {
+      message: balance_microdollars > 0
+        ? "The account's prepaid balance is reserved by exports in progress. Wait until they end, or add credit."
+        : "The account's prepaid balance is used up. Add credit, and try again.",
+      details: { balance_microdollars },
+    },
+  })
+
+type Attempt = Effect.Success<ReturnType<BalanceReservation["reserve"]>>
+
+const makeExportCostError = (cost: number, { balance_microdollars, reserved_microdollars }: Attempt) => {
+  const [remaining, alternative] = reserved_microdollars > 0
+    ? [
+      `${balance_microdollars} microdollars, of which other exports in progress have reserved ${reserved_microdollars}`,
+      ", reduce the export, or wait until the others end.",
+    ]
+    : [`${balance_microdollars} microdollars`, ", or reduce the export."]
+  const message = `The export costs ${cost} microdollars, more than the remaining prepaid balance: ${remaining}. ` +
+    `Add credit${alternative}`
+  return new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+}
+
+const makeBudget = (reservation: BalanceReservation, price: number): ExportBudget => ({
+  reservation_id: reservation.id,
+  covers: (bytes) => {
+    if (bytes <= computeAffordableBytes(reservation.getAmount(), price)) return Effect.succeed(true)
+    const cost = computeDataCost(bytes, price)
+    // Reserves a quarter more than needed, so that it is rarely repeated.
+    return Effect.map(reservation.reserve(cost, Math.ceil(cost * 1.25)), ({ isGranted }) => isGranted)
   },
-)
+})
 
 /** Makes the checks for priced endpoints. */
 export const makeBillingChecks = Effect.gen(function* () {
   const prices = yield* PriceLookup
+  const { getRemaining, open, spend } = yield* PrepaidBalances
 
-  /**
-   * Sets the price, and fails with 402 if the account has no credit left. The balance is up to half a second old and
-   * excludes unrecorded requests, so requests may take it below zero.
-   */
+  /** Sets the price, and fails with 402 if the account has no credit left. */
   const requireCredit = (account: typeof CurrentAccount.Service, endpoint: HttpApiEndpoint.Top) =>
     Effect.flatMap(RequestContext, (context) => {
       const { balance_microdollars } = account
       context.response.price = prices.getPricePerGigabyte(endpoint.path)
       context.response.endpoint = getRoutedAccess(endpoint)
-      if (context.purpose === "estimate" || balance_microdollars === null || hasRemainingCredit(account)) {
-        return Effect.void
-      }
-      const message = "The account's prepaid balance is used up. Add credit, and try again."
-      return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))
+      return context.purpose === "estimate" || balance_microdollars === null || getRemaining(account) > 0
+        ? Effect.void
+        : Effect.fail(makeUsedUpError(balance_microdollars))
     })
 
-  /** If the response is an export, limits it to the bytes that the balance covers. */
-  const limitExport = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
+  /**
+   * Reserves the expected cost of an export, or its exact cost if the expected one is more than half of what remains.
+   * Fails with 402 if the balance does not cover the exact cost.
+   */
+  const reserveForExport = Effect.fnUntraced(
+    function* (streamed: StreamedExport, account: typeof CurrentAccount.Service, price: number) {
+      const reservation = yield* open(account.account_id)
+      streamed.budget = makeBudget(reservation, price)
+      const expected = computeDataCost(streamed.expectedBytes, price)
+      if (expected === 0) return
+      if (expected <= getRemaining(account) / 2 && (yield* reservation.reserve(expected, expected)).isGranted) return
+      const cost = computeDataCost(yield* streamed.measureBytes, price)
+      const attempt = yield* reservation.reserve(cost, cost)
+      if (!attempt.isGranted) return yield* makeExportCostError(cost, attempt)
+    },
+  )
+
+  /**
+   * Subtracts the cost of a page before it is sent, so that concurrent requests do not spend the same money. Fails with
+   * 402 if they have used up the balance in the meantime.
+   */
+  const holdCost = Effect.fnUntraced(
+    function* (
+      response: ResponseBuilder,
+      account: typeof CurrentAccount.Service,
+      balance_microdollars: number,
+      bytes: number,
+    ) {
+      if (getRemaining(account) <= 0) {
+        // The error replaces the page.
+        response.bytes = undefined
+        response.cached = false
+        response.links.splice(0, Infinity, ...response.links.filter(({ attributes }) => attributes !== `rel="next"`))
+        return yield* makeUsedUpError(balance_microdollars)
+      }
+      response.heldCost = computeDataCost(bytes, response.price)
+      spend(account.account_id, response.heldCost)
+      // Recording the request sets `heldCost` to 0. This applies if the request fails before that.
+      yield* Effect.addFinalizer(() => Effect.sync(() => spend(account.account_id, -response.heldCost)))
+    },
+  )
+
+  /** Makes sure that the prepaid balance of the account, if it has one, pays for the response. */
+  const requireCreditFor = (
+    account: typeof CurrentAccount.Service,
+    { method }: HttpServerRequest.HttpServerRequest,
+    sent: HttpServerResponse.HttpServerResponse,
+  ) =>
     Effect.flatMap(
       RequestContext,
-      ({ purpose, response: { price, streamedExport } }) =>
-        streamedExport === undefined || purpose === "estimate" || balance_microdollars === null
-          ? Effect.void
-          : limitToBalance(streamedExport, balance_microdollars, price),
+      ({ purpose, response }): Effect.Effect<
+        void,
+        InsufficientCredits | DatabasePoolTimeout | DataRefreshing,
+        Scope.Scope
+      > => {
+        const { balance_microdollars } = account
+        if (balance_microdollars === null || purpose === "estimate" || sent.status !== 200) return Effect.void
+        if (response.streamedExport !== undefined) {
+          return reserveForExport(response.streamedExport, account, response.price)
+        }
+        if (method === "HEAD" || response.endlessStream !== undefined) return Effect.void
+        return holdCost(response, account, balance_microdollars, response.bytes ?? getUncompressedBodySize(sent))
+      },
     )
 
-  return { requireCredit, limitExport }
+  return { requireCredit, requireCreditFor }
 })

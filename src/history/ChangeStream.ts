@@ -22,7 +22,7 @@ import {
   Stream,
 } from "effect"
 import { TooManyStreams } from "../accounts/AccountErrors.ts"
-import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makeAccountsByKeyReader } from "../accounts/keys/KeyLookup.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
@@ -89,7 +89,8 @@ const endMessages = {
   slow_client: "The client received the changes too slowly. Reconnect and continue after the cursor.",
   key_revoked: "The API key was revoked or disabled, or has expired. Use another one.",
   access_changed: "The account or the key may no longer use a dataset of this stream. Reconnect to learn more.",
-  out_of_credit: "The account's prepaid balance is used up. Add credit, and continue after the cursor.",
+  out_of_credit:
+    "The account's prepaid balance is used up or reserved by exports. Add credit, and continue after the cursor.",
   gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
 }
 type EndReason = keyof typeof endMessages
@@ -194,6 +195,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
     ChangeStream,
     Effect.gen(function* () {
       const { readPage } = yield* ChangeFeed
+      const { getRemaining } = yield* PrepaidBalances
       const readKeysInUse = yield* makeAccountsByKeyReader
       const maxStreams = yield* MaxStreamsPerAccountConfig
       const limits = yield* ChangeStreamLimits
@@ -250,8 +252,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
 
       /** Counts `text`, which contains `records` changes, as sent by the stream. Returns `text`. */
       const send = (stream: StreamState, text: Uint8Array, records: number) => {
-        const { bytes, records: sentRecords } = stream.sent
-        stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
+        const { sent } = stream
+        stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
+        stream.endless.countSent(sent, stream.sent)
         stream.sentAt = now()
         if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
         return text
@@ -359,6 +362,10 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           if (stream.isEnded) return yield* Cause.done()
           if (stream.ending !== undefined) return yield* sendEnd(stream, stream.ending)
           stream.wake.closeUnsafe()
+          if (getRemaining(stream.options.account) <= 0) {
+            end(stream, "out_of_credit")
+            continue
+          }
           const text = yield* takeNext(stream)
           if (text !== undefined) return text
           const silence = limits.heartbeatMillis - (now() - stream.sentAt)
@@ -413,13 +420,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       yield* forkUntraced(followForever)
 
       const checkStream = (stream: StreamState, account: Account | undefined) => {
-        const { context: { response: { price } } } = stream
         if (account === undefined) return end(stream, "key_revoked")
         if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
-        const balance = account.balance_microdollars
-        if (balance === null) return
-        const unrecorded = computeDataCost(stream.sent.bytes, price) - computeDataCost(stream.recorded.bytes, price)
-        if (balance <= unrecorded) end(stream, "out_of_credit")
+        if (getRemaining(account) <= 0) end(stream, "out_of_credit")
       }
 
       /**
@@ -491,7 +494,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const context = yield* RequestContext
         yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
         const page = yield* readOwnPage(place, filter, firstPageChanges)
-        const endless: StreamUsageRecorder = { recordUsage: Function.constVoid }
+        const endless: StreamUsageRecorder = { countSent: Function.constVoid, recordUsage: Function.constVoid }
         context.response.endlessStream = endless
         const stream: StreamState = {
           options,

@@ -2,14 +2,21 @@
 import { Context, Effect } from "effect"
 import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 
+/** The reserved part of a prepaid balance, which pays for an export. */
+export interface ExportBudget {
+  readonly reservation_id: string
+  /** Whether the budget covers a body of this size. Reserves more of the balance if necessary, which may fail. */
+  readonly covers: (bytes: number) => Effect.Effect<boolean, { readonly error: { readonly message: string } }>
+}
+
 /** An export (`limit=all`), streamed from the database. `ResponseBuilder` counts the bytes and records sent so far. */
 export interface StreamedExport {
   /** Estimated size, extrapolated from the first chunk. */
   readonly expectedBytes: number
   /** Encodes the export without sending it, and returns its exact size in bytes. */
   readonly measureBytes: Effect.Effect<number>
-  /** The stream is aborted if it exceeds this size. */
-  maxBytes: number
+  /** The stream is aborted if its budget does not cover it. Undefined if the account is postpaid. */
+  budget: ExportBudget | undefined
   readonly trailers: Record<string, string>
   /** Called once at the end of the stream; status 200 means that everything was sent. */
   readonly endListeners: Array<(status: number) => void>
@@ -23,6 +30,8 @@ export interface StreamedAmount {
 
 /** Records the usage of an endless stream, in installments, so that a crash loses little usage. */
 export interface StreamUsageRecorder {
+  /** Subtracts what was just sent from the prepaid balance that this process knows. It is recorded later. */
+  countSent: (from: StreamedAmount, to: StreamedAmount) => void
   /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
   recordUsage: (
     installment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
@@ -58,6 +67,8 @@ export interface ResponseBuilder {
   endlessStream: StreamUsageRecorder | undefined
   /** Price of the response in microdollars per gigabyte (D27, billing). */
   price: number
+  /** Microdollars already subtracted from the prepaid balance that this process knows, until the cost is recorded. */
+  heldCost: number
 }
 
 /** The immutable facts of a request, and the builder of its response. */
@@ -90,6 +101,7 @@ const makeResponseBuilder = (): ResponseBuilder => ({
   streamedExport: undefined,
   endlessStream: undefined,
   price: 0,
+  heldCost: 0,
 })
 
 export const makeRequestContext = (

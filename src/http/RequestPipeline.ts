@@ -96,7 +96,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
       Effect.gen(function* () {
         const { authenticate } = yield* Authenticator
         const authorize = yield* makeRequestAuthorizer
-        const { limitExport, requireCredit } = yield* makeBillingChecks
+        const { requireCredit, requireCreditFor } = yield* makeBillingChecks
         const { readAt } = yield* AsOfReader
         const wrap = yield* makeOutermostMiddleware(new Set())
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
@@ -106,7 +106,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           const tables = Context.get(endpoint.annotations, TablesReadByEndpoint)
           const respond = Effect.fnUntraced(function* (parameters: RawSearchParameters) {
             yield* checkDeprecation
-            const account = yield* authenticate(yield* HttpServerRequest.HttpServerRequest)
+            const request = yield* HttpServerRequest.HttpServerRequest
+            const account = yield* authenticate(request)
             yield* authorize(account, endpoint)
             if (isPriced) yield* requireCredit(account, endpoint)
             const moment = readAsOfParameter(parameters)
@@ -118,7 +119,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             const respondTo = yield* moment === undefined ? decoding : Effect.provideService(decoding, AsOfTime, moment)
             const responding = respondTo(account)
             const response = yield* moment === undefined ? responding : readAt(moment, tables, responding)
-            if (isPriced) yield* limitExport(account)
+            if (isPriced) yield* requireCreditFor(account, request, response)
             return response
           })
           return (parameters) => respondToFailures(respond(parameters))

@@ -6,9 +6,10 @@ import { Clock, Context, Effect, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import type { IncomingMessage, ServerResponse } from "node:http"
+import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import { canAccountUseEndpoint, type CurrentAccount, hasRemainingCredit } from "../accounts/keys/Authentication.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
 import { ApiKeyCache } from "../accounts/keys/ApiKeyCache.ts"
 import { AccountRateLimiter, type RateLimitResult } from "../accounts/limits/AccountRateLimiter.ts"
@@ -156,6 +157,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
       const recentKeys = yield* ApiKeyCache
       const { find, store } = yield* makeCachedResponseStore
       const metering = yield* UsageMetering
+      const balances = yield* PrepaidBalances
       const rateLimit = yield* AccountRateLimiter
       const metrics = yield* RequestMetrics
       const context = yield* Effect.context<never>()
@@ -168,11 +170,8 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)
         if (account === undefined || !metering.hasCapacity()) return undefined
-        const isAuthorized = [cached, ...cached.sources].every((endpoint) =>
-          canAccountUseEndpoint(account, endpoint)
-        ) &&
-          hasRemainingCredit(account)
-        return isAuthorized ? account : undefined
+        const isAuthorized = [cached, ...cached.sources].every((endpoint) => canAccountUseEndpoint(account, endpoint))
+        return isAuthorized && balances.getRemaining(account) > 0 ? account : undefined
       }
 
       const send = (
@@ -203,6 +202,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
           cached: true,
           deprecated: cached.deprecated,
           via: null,
+          reservation_id: null,
         })
         const headers = [...(isFull ? cached.headers : cached.notModifiedHeaders)]
         for (const name in rateLimitHeaders) headers.push(name, rateLimitHeaders[name] ?? "")
@@ -228,8 +228,11 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         const account = cached === undefined ? undefined : authorize(request, cached)
         if (cached === undefined || account === undefined) return next()
         const startedAt = now()
+        // Checks the balance again, because other requests may have spent it while this one was counted.
         const proceed = ({ headers, refusal }: RateLimitResult) =>
-          refusal === undefined ? send(request, response, cached, account, headers, startedAt, arrivedAt) : next()
+          refusal === undefined && balances.getRemaining(account) > 0
+            ? send(request, response, cached, account, headers, startedAt, arrivedAt)
+            : next()
         const counted = rateLimit.countRequestNow(account)
         if (counted !== undefined) return proceed(counted)
         Effect.runForkWith(context)(rateLimit.countRequest(account)).addObserver((exit) =>

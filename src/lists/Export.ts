@@ -179,12 +179,15 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
   const firstChunk = yield* failWithApiError(readChunk)
   const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
   const streamedExport: StreamedExport = {
-    expectedBytes: Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
+    expectedBytes: Math.max(
+      firstChunk?.bytes.length ?? 0,
+      Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
+    ),
     measureBytes: Effect.orDie(Effect.andThen(
       measure(options, cursor, context),
       ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
     )),
-    maxBytes: Infinity,
+    budget: undefined,
     trailers: {},
     endListeners: [],
   }
@@ -208,7 +211,11 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
     })
   const recordChunk = Effect.fnUntraced(function* (chunk: ExportChunk) {
     const bytes = (context.response.bytes ?? 0) + chunk.bytes.length
-    if (bytes > streamedExport.maxBytes) return yield* abort(402, "it costs more than the prepaid balance.")
+    const { budget } = streamedExport
+    if (budget !== undefined) {
+      const isCovered = yield* Effect.catch(budget.covers(bytes), ({ error }) => abort(503, error.message))
+      if (!isCovered) return yield* abort(402, "it costs more than the prepaid balance.")
+    }
     if ((yield* Clock.currentTimeMillis) - startedAt > maxDurationMillis) {
       return yield* abort(499, "the client took more than an hour to read it.")
     }

@@ -17,7 +17,11 @@ const advice = [
   [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],
   [AccountErrors.InvalidApiKey, "Check that the key is complete, and send no other credentials with it.", "no"],
   [AccountErrors.ApiKeyDisabled, "Use another key of the account, or request a new one.", "no"],
-  [AccountErrors.InsufficientCredits, "Add credit to the account; `details` has the balance.", "after adding credit"],
+  [
+    AccountErrors.InsufficientCredits,
+    "Add credit to the account, or wait until exports in progress end; `details` has the balance.",
+    "after adding credit",
+  ],
   [AccountErrors.InsufficientTier, "Request the tier in `details.required_tier`.", "no"],
   [
     AccountErrors.EndpointNotAllowed,

@@ -324,7 +324,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const tables = yield* sql<{ readonly name: string }>`
         select relname as name from pg_class
         where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-          and relname not like 'api_keys' and relname not like 'accounts'
+          and relname not in ('api_keys', 'accounts', 'balance_reservations')
       `
         for (const { name } of tables) {
           yield* sql`alter table ${sql(name)} rename to ${sql(`${name}_gone`)}`

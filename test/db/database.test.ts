@@ -4,6 +4,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
 import { isLockError } from "../../src/db/SqlState.ts"
@@ -184,7 +185,8 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
       Effect.gen(function* () {
         const settings = { DATABASE_POOL_SIZE: "5", DATABASE_POOL_TIMEOUT: "300 millis" }
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
-        const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
+        const services = Layer.provideMerge(PrepaidBalances.layer, Layer.fresh(Database.layer))
+        const context = yield* Layer.build(Layer.fresh(services).pipe(Layer.provide(config)))
         const { read } = Context.get(context, Database)
         const findKey = yield* Effect.provideContext(makeApiKeyLookup, context)
         const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }

@@ -34,6 +34,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   cached: false,
   deprecated: false,
   via: null,
+  reservation_id: null,
   ...more,
 })
 

@@ -2,6 +2,7 @@
 import { Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
 import * as AuthorizationMiddleware from "../../src/accounts/AuthorizationLayer.ts"
+import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
 import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationLayer.ts"
@@ -33,6 +34,7 @@ export const serveRoutes = <E, R>(routes: Layer.Layer<never, E, R>) =>
       Layer.provide(ResponseCache.layer),
       Layer.provide(ApiKeyCache.layer),
       Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer)),
+      Layer.provide(PrepaidBalances.layer),
       Layer.provide(Database.layer),
     ),
     { disableLogger: true, disableListenLog: true },

@@ -65,7 +65,7 @@ const pickUsageFields = (row: unknown) => ({
 const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
 /** A row of the table `usage`. */
-interface StoredUsage extends Omit<UsageRecord, "requested_at"> {
+interface StoredUsage extends Omit<UsageRecord, "requested_at" | "reservation_id"> {
   readonly usage_id: string
   readonly requested_at: string
 }
@@ -661,7 +661,9 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         { ...at03, requested_at: "2025-01-15T05:00:00.000Z" },
         { ...at03, requested_at: "2025-07-02T04:00:00.000Z", endpoint: "/v1/a" },
       ]
-      const batch = makeUsageBatch(rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at) })))
+      const batch = makeUsageBatch(
+        rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at), reservation_id: null })),
+      )
       yield* write(batch)
       const { text } = yield* requestJson("/v1/usage/daily", { key })
       const printed = [

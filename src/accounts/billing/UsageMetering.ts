@@ -6,6 +6,7 @@ import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
+import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
 import {
   makeThrottledRequestCountWriter,
@@ -72,6 +73,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
       const maxWaiting = yield* UsageBufferSizeConfig
       const writeUsage = yield* makeUsageWriter
       const writeRefusals = yield* makeThrottledRequestCountWriter
+      const balances = yield* PrepaidBalances
       yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
       const waiting: Array<UsageRecord> = []
       const refusals = makeThrottledRequestCounter()
@@ -90,6 +92,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           hasRefusals.openUnsafe()
         } else {
           waiting.push(row)
+          balances.addCharge(row)
           hasUsage.openUnsafe()
         }
       }
@@ -116,6 +119,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           writeUsage(sent),
           Effect.suspend(() => {
             waiting.splice(0, sent.rows.length)
+            balances.completeCharges(sent.rows)
             batch = undefined
             isRefusing = false
             return Metric.update(rowsWrittenTotal, sent.rows.length)

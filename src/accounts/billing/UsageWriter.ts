@@ -1,6 +1,6 @@
 /**
- * D27, D29 (usage): one statement records a batch of requests, adds it to the daily totals and charges the balances. It
- * counts only new rows, so a batch can be resent, and locks accounts in a fixed order to prevent deadlocks.
+ * D27, D29 (usage): one statement records a batch of requests, adds it to the daily totals, charges the balances and
+ * gives back reservations. It counts only new rows, so a batch can be resent, and locks accounts in a fixed order.
  */
 import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -25,6 +25,8 @@ export interface UsageRecord {
   readonly deprecated: boolean
   /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */
   readonly via: "mcp" | null
+  /** The reservation of an export, which the write of this row ends; null if the balance was not reserved. */
+  readonly reservation_id: string | null
 }
 
 /** Rows and their primary keys. `request_id` is not the key, because a client may send the same id twice. */
@@ -87,8 +89,12 @@ export const makeUsageWriter = Effect.gen(function* () {
   const withPartitions = yield* makePartitionedWriter
 
   /** Writes a batch. `bigint` columns are sent as floats, which are exact up to 2^53 and faster than `bigint`. */
-  const write = ({ ids, rows }: UsageBatch, onConflict: "on conflict do nothing" | "") =>
-    sql`
+  const write = ({ ids, rows }: UsageBatch, onConflict: "on conflict do nothing" | "") => {
+    const reservations = rows.flatMap(({ reservation_id }) => reservation_id ?? [])
+    const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
+        delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
+      )`
+    return sql`
       with locked as materialized (
         select account_id from accounts
         where account_id = any(${
@@ -136,7 +142,7 @@ export const makeUsageWriter = Effect.gen(function* () {
           errors = existing.errors + excluded.errors,
           bytes = existing.bytes + excluded.bytes,
           cost_microdollars = existing.cost_microdollars + excluded.cost_microdollars
-      )
+      )${givenBack}
       update accounts
       set balance_microdollars = balance_microdollars - charged.cost, last_charged_at = now()
       from (
@@ -144,6 +150,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       ) as charged
       where accounts.account_id = charged.account_id
     `
+  }
 
   /** `on conflict` makes the statement 50% slower, so it is used only if some rows turn out to be duplicates. */
   return (batch: UsageBatch) =>

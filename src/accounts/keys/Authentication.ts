@@ -26,10 +26,6 @@ export const canAccountUseEndpoint = (
   { path, required_tier }: EndpointAccess,
 ) => isTierSufficient(account.tier, required_tier) && canKeyAccessPath(account, path)
 
-/** Whether the account is postpaid or has a positive prepaid balance, and so may request priced data (D13). */
-export const hasRemainingCredit = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
-  balance_microdollars === null || balance_microdollars > 0
-
 const schemes = {
   bearer: HttpApiSecurity.bearer.pipe(
     HttpApiSecurity.annotate(OpenApi.Description, "`Authorization: Bearer <key>`"),

@@ -6,6 +6,7 @@ import { Database } from "../../db/Database.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
+import { PrepaidBalances } from "../billing/PrepaidBalances.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
 import { CurrentAccount } from "./Authentication.ts"
 import type { ApiKeyLookupResult } from "./ApiKeyCache.ts"
@@ -14,6 +15,7 @@ const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,
   tier: Tier,
   balance_microdollars: Schema.NullOr(Schema.BigInt),
+  reserved_microdollars: Schema.BigInt,
   key_id: Schema.BigInt,
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
   is_usable: Schema.Boolean,
@@ -45,6 +47,8 @@ const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, tier }
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const database = yield* Database
+  const clock = yield* Clock.Clock
+  const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
 
   /** Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account). */
@@ -57,11 +61,21 @@ const makeKeyReader = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
-  /** Reads the keys that meet the condition. Updates `last_used_at` of the usable ones if it is due. */
+  const updateBalance = (row: typeof KeyRow.Type, asOf: number) => {
+    if (row.balance_microdollars === null) return
+    balances.update(Number(row.account_id), Number(row.balance_microdollars - row.reserved_microdollars), asOf)
+  }
+
+  /** Reads the keys that meet the condition. Updates balances, and `last_used_at` of the usable keys if it is due. */
   return Effect.fnUntraced(function* (condition: Statement.Fragment) {
+    const asOf = getMonotonicMillis(clock)
     const rows = yield* decodeRows(KeyRow)(database.read(
       sql`
         select account_id, tier, balance_microdollars, key_id, endpoints,
+          case when balance_microdollars is null then 0 else (
+            select coalesce(sum(amount_microdollars), 0) from balance_reservations
+            where balance_reservations.account_id = accounts.account_id and balance_reservations.expires_at > now()
+          ) end::bigint as reserved_microdollars,
           revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now()) as is_usable,
           last_used_at is null or last_used_at <= now() - interval '1 minute' as is_use_due
         from api_keys join accounts using (account_id)
@@ -69,6 +83,7 @@ const makeKeyReader = Effect.gen(function* () {
       `,
       poolPartition,
     ))
+    for (const row of rows) updateBalance(row, asOf)
     yield* Effect.forEach(
       rows.filter(({ is_usable, is_use_due }) => is_usable && is_use_due),
       ({ key_id }) => recordUse(key_id),

@@ -229,6 +229,10 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
           ('insert, update on rate_limit_buckets',
             has_table_privilege(to_regclass('public.rate_limit_buckets'), 'insert')
             and has_table_privilege(to_regclass('public.rate_limit_buckets'), 'update')),
+          ('insert, update, delete on balance_reservations',
+            has_table_privilege(to_regclass('public.balance_reservations'), 'insert')
+            and has_table_privilege(to_regclass('public.balance_reservations'), 'update')
+            and has_table_privilege(to_regclass('public.balance_reservations'), 'delete')),
           ('select on api_keys', has_table_privilege('public.api_keys', 'select')),
           ('select on accounts', has_table_privilege('public.accounts', 'select')),
           ('update of last_used_at', has_column_privilege('public.api_keys', 'last_used_at', 'update')),

@@ -33,6 +33,7 @@ const makeGrants = (role: string) => [
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,
+  `grant insert, update, delete on public.balance_reservations to ${role}`,
   `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
     on public.announcement_mails to ${role}`,
   `grant update (holder, until) on public.announcement_sender to ${role}`,

@@ -26,7 +26,7 @@ const adviceFor = (response) => {
             "A new installation has a demo key in the file `.tickerline/demo-key`."
       }
     case 402:
-      return "The prepaid balance of the account is used up."
+      return "The prepaid balance of the account is used up or reserved by exports."
     case 403:
       return "This key does not give access to this endpoint."
     case 429:

@@ -11,6 +11,7 @@ import * as EmbeddedPostgres from "../../../src/db/embedded/EmbeddedPostgres.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Server from "../../../src/Server.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
+import { finishDownload, startPausedDownload } from "../../support/ListDownloads.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
@@ -245,5 +246,28 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
         const ending = yield* readAccount("ending")
         assert.isAtMost(Number(ending.balance), 0, "its balance was used up on the way")
       }))
+
+    it.effect("charges nothing for an export that a killed database cuts off, and reserves nothing further (D27)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const name = "exporting"
+        const key = yield* withRetries(Service.ensureAccountWithKey(name, "basic"))
+        yield* Accounts.creditAccount({ name, microdollars: 10_000_000n, reference: "first", mayBecomePrepaid: true })
+        yield* sql`
+          insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
+          select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 4000), '2026-01-02', '2026-01-02', '2026-01-02'
+          from generate_series(1, 1000) as g
+        `
+        const { port, stop } = yield* startInstance
+        const response = yield* startPausedDownload(port, "/v1/news?limit=all&format=csv&ticker=LONG", key)
+        const reserved = sql`select from balance_reservations`
+        assert.strictEqual((yield* reserved).length, 1)
+        yield* killDatabase
+        assert.isFalse(yield* finishDownload(response))
+        yield* stop
+        const account = yield* withRetries(readAccount(name))
+        assert.deepStrictEqual([account.rows, account.cost, account.balance], [1, "0", account.credited])
+        assert.strictEqual((yield* withRetries(reserved)).length, 0)
+      }).pipe(Effect.scoped))
   },
 )

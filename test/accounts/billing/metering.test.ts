@@ -20,6 +20,7 @@ import { FetchHttpClient, HttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
+import { PrepaidBalances } from "../../../src/accounts/billing/PrepaidBalances.ts"
 import {
   usageBufferRefusalsTotal,
   UsageMetering,
@@ -33,6 +34,7 @@ import {
   type ThrottledRequestCount,
   type UsageBatch,
 } from "../../../src/accounts/billing/UsageWriter.ts"
+import { Database } from "../../../src/db/Database.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
@@ -52,7 +54,12 @@ const base = Layer.unwrap(Effect.map(
 const startMetering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
-    Layer.fresh(UsageMetering.layer).pipe(Layer.provide(settings(values)), Layer.provide(Logger.layer([]))),
+    Layer.fresh(UsageMetering.layer).pipe(
+      Layer.provide(Layer.fresh(PrepaidBalances.layer)),
+      Layer.provide(Layer.fresh(Database.layer)),
+      Layer.provide(settings(values)),
+      Layer.provide(Logger.layer([])),
+    ),
     scope,
   )
   const meter = yield* Effect.provide(UsageMetering, context)

@@ -1,0 +1,343 @@
+/** D13, D27 (prepaid balances): how far concurrent requests can spend a balance, across processes. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { ReservationTimes } from "../../../src/accounts/billing/PrepaidBalances.ts"
+import { createCustomer } from "../../support/CustomerUsage.ts"
+import { valueAt } from "../../support/DocumentedEndpoints.ts"
+import { download, finishDownload, startPausedDownload } from "../../support/ListDownloads.ts"
+import { endProcess } from "../../support/Processes.ts"
+import { makeRandomChooser } from "../../support/RandomChoices.ts"
+import {
+  databaseWithKeysLayer,
+  requestOverWire,
+  startServiceInstance,
+  startServiceProcess,
+} from "../../support/ServiceInstances.ts"
+import * as Service from "../../support/Service.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
+
+// @module-tag slow
+
+/** News of 20 MB as CSV, more than the buffers between the service and a client hold. The texts compress badly. */
+const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql`
+    insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
+    select 'n' || g, case when g <= 20 then 'TINY' when g <= 120 then 'SMALL' else 'LARGE' end, 'news', 'News',
+      (select string_agg(md5(g::text || part), '') from generate_series(1, 625) as part),
+      '2026-01-02', '2026-01-02', '2026-01-02'
+    from generate_series(1, 1000) as g
+  `)
+
+/** Ports of two instances that share only the database. */
+class Ports extends Context.Service<Ports, readonly [number, number]>()("test/accounts/Ports") {}
+
+const manyExports = { WHOLE_LISTS: "16" }
+
+const services = Layer.effect(
+  Ports,
+  Effect.all([startServiceInstance(manyExports), startServiceInstance(manyExports)]),
+).pipe(
+  Layer.provideMerge(Layer.effectDiscard(insertNews)),
+  Layer.provideMerge(databaseWithKeysLayer),
+)
+
+interface Account {
+  readonly balance: number
+  readonly cost: number
+  readonly daily: number
+  /** The sum of the unexpired reservations. */
+  readonly reserved: number
+  readonly rows: number
+}
+
+const readAccount = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [account] = yield* sql<Account>`
+    select balance_microdollars::float8 as balance,
+      (select coalesce(sum(cost_microdollars), 0)::float8 from usage where usage.account_id = accounts.account_id) as cost,
+      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_daily
+        where usage_daily.account_id = accounts.account_id) as daily,
+      (select coalesce(sum(amount_microdollars), 0)::float8 from balance_reservations as reservation
+        where reservation.account_id = accounts.account_id and expires_at > now()) as reserved,
+      (select count(*)::int from usage where usage.account_id = accounts.account_id) as rows
+    from accounts where account_id = ${account_id}
+  `
+  return account ?? (yield* Effect.die(new Error(`no account ${account_id}`)))
+})
+
+const waitForAccount = (account_id: number, holds: (account: Account) => boolean) =>
+  Effect.repeat(readAccount(account_id), { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(
+    Effect.timeout("30 seconds"),
+  )
+
+/** Waits until `rows` requests are recorded. Checks that the balance is exact and that nothing stays reserved. */
+const assertExact = Effect.fnUntraced(function* (account_id: number, initial: number, rows: number) {
+  const account = yield* waitForAccount(account_id, (found) => found.rows >= rows)
+  assert.strictEqual(account.rows, rows)
+  assert.strictEqual(account.balance, initial - account.cost)
+  assert.strictEqual(account.daily, account.cost)
+  assert.strictEqual(account.reserved, 0)
+  return account
+})
+
+const listOf = (format: string) => `/v1/news?limit=all&format=${format}`
+
+/** Returns the cost of a request, which must be complete. */
+const measureCost = Effect.fnUntraced(function* (port: number, path: string) {
+  const { ultimate } = yield* Service.TestKeys
+  const { headers, isComplete, status, text, trailers } = yield* download(port, path, ultimate)
+  assert.isTrue(isComplete && status === 200, text.slice(0, 200))
+  return Number(trailers["x-cost-microdollars"] ?? headers["x-cost-microdollars"])
+})
+
+/** Locks the table of reservations, so that a request that reserves fails with 503. */
+const whileNothingCanBeReserved = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql.withTransaction(Effect.andThen(sql`lock table balance_reservations in share mode`, effect)),
+  )
+
+let customers = 0
+const customer = (balance: number) => Effect.suspend(() => createCustomer(`prepaid ${++customers}`, { balance }))
+
+const page = "/v1/news?limit=100"
+
+layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurrent requests", (it) => {
+  it.effect.each(["csv", "ndjson", "parquet"])(
+    "for exports on two processes are sent only as far as the balance covers them: %s (D13, D27)",
+    (format) =>
+      Effect.gen(function* () {
+        const ports = yield* Ports
+        const path = `${listOf(format)}&ticker=SMALL`
+        const cost = yield* measureCost(ports[0], path)
+        const initial = Math.floor(cost * 1.5)
+        const { account_id, key } = yield* customer(initial)
+        const exports = yield* Effect.forEach(
+          [0, 1, 0, 1] as const,
+          (at) => download(ports[at], path, key),
+          { concurrency: "unbounded" },
+        )
+        const complete = exports.filter(({ isComplete, status }) => isComplete && status === 200)
+        assert.strictEqual(complete.length, 1)
+        const refused = exports.filter(({ status }) => status === 402)
+        assert.strictEqual(refused.length, 3)
+        for (const { text } of refused) {
+          assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "insufficient_credits")
+          assert.include(text, `The export costs ${cost} microdollars`)
+        }
+        const { balance } = yield* assertExact(account_id, initial, 4)
+        assert.strictEqual(balance, initial - cost)
+      }),
+    120_000,
+  )
+
+  it.effect(
+    "for pages take the balance of one process below zero by less than one page (D13, D27)",
+    () =>
+      Effect.gen(function* () {
+        const [port] = yield* Ports
+        const cost = yield* measureCost(port, page)
+        // The second address is cached at the second request, so it is sent by the response cache.
+        for (const path of [(at: number) => `${page}&page=1&ticker=SMALL,X${at}`, () => page]) {
+          const initial = Math.floor(cost * 2.5)
+          const { account_id, key } = yield* customer(initial)
+          const pages = yield* Effect.forEach(
+            Array.from({ length: 60 }, (_, at) => at),
+            (at) => requestOverWire(port, path(at), key),
+            { concurrency: "unbounded" },
+          )
+          assert.strictEqual(pages.filter(({ status }) => status === 200).length, 3)
+          assert.strictEqual(pages.filter(({ status }) => status === 402).length, 57)
+          const { balance } = yield* assertExact(account_id, initial, 60)
+          assert.isAbove(balance, -cost)
+        }
+      }),
+    120_000,
+  )
+
+  it.effect(
+    "of any kind are charged to the microdollar, and give back what they reserved (D27, D29)",
+    () =>
+      Effect.gen(function* () {
+        const ports = yield* Ports
+        const exports = ["csv", "ndjson", "parquet"].flatMap((format) =>
+          ["SMALL", "TINY"].map((ticker) => `${listOf(format)}&ticker=${ticker}`)
+        )
+        const largestPage = `${page}&ticker=SMALL`
+        const pages = [largestPage, "/v1/news?limit=10&format=ndjson", "/v1/screener", "/v1/news?limit=0"]
+        const pageCost = yield* measureCost(ports[0], largestPage)
+        const exportCosts = yield* Effect.forEach(exports, (path) => measureCost(ports[0], path))
+        const largestCost = Math.max(...exportCosts)
+        for (let seed = 1; seed <= getInputCount(30); seed++) {
+          const choose = makeRandomChooser(seed)
+          const initial = Math.floor(largestCost * choose([0.03, 0.2, 0.7, 1.4, 2, 2.6, 4, 7]))
+          const hasPages = choose([true, false])
+          const [first = "", ...others] = hasPages ? [...exports, ...pages] : exports
+          const { account_id, key } = yield* customer(initial)
+          const requests = Array.from({ length: 10 }, () => ({
+            port: choose(ports),
+            path: choose([first, ...others]),
+            isAbandoned: choose([false, false, false, true]),
+          }))
+          yield* Effect.forEach(
+            requests,
+            ({ isAbandoned, path, port }) =>
+              isAbandoned
+                ? Effect.asVoid(Effect.scoped(startPausedDownload(port, path, key)))
+                : Effect.asVoid(download(port, path, key)),
+            { concurrency: "unbounded", discard: true },
+          )
+          const { balance } = yield* assertExact(account_id, initial, requests.length)
+          // Exports never spend more than the balance. Each process can spend it once on pages, and exceed it by a page.
+          assert.isAtLeast(balance, hasPages ? -initial - 2 * pageCost : 0, `seed ${seed}`)
+        }
+      }),
+    300_000,
+  )
+
+  it.effect("leave a part of the balance for others, and 402 says what is reserved (D13)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ports = yield* Ports
+      const cost = yield* measureCost(ports[0], listOf("csv"))
+      const { account_id, key } = yield* customer(cost)
+      yield* Effect.gen(function* () {
+        yield* startPausedDownload(ports[0], listOf("csv"), key)
+        assert.strictEqual((yield* readAccount(account_id)).reserved, cost)
+        // The other process learns of the reservation within half a second.
+        const refused = yield* Effect.repeat(requestOverWire(ports[1], "/v1/screener", key), {
+          until: ({ status }) => status === 402,
+          schedule: Schedule.spaced("20 millis"),
+        })
+        assert.include(refused.text, "reserved by exports in progress")
+        yield* sql`
+          update accounts set balance_microdollars = balance_microdollars + 1000 where account_id = ${account_id}
+        `
+        const other = yield* Effect.repeat(download(ports[1], listOf("csv"), key), {
+          until: ({ text }) => text.includes("export costs"),
+          schedule: Schedule.spaced("20 millis"),
+        })
+        assert.strictEqual(other.status, 402)
+        assert.include(other.text, `of which other exports in progress have reserved ${cost}`)
+        const overview = yield* requestOverWire(ports[1], "/v1/overview", key)
+        assert.isAbove(Number(valueAt(JSON.parse(overview.text), "results", 0, "balance_microdollars")), cost / 2)
+      }).pipe(Effect.scoped)
+      const { rows } = yield* waitForAccount(account_id, ({ reserved }) => reserved === 0)
+      yield* assertExact(account_id, cost + 1_000, rows)
+      const [left] = yield* sql`select from balance_reservations where account_id = ${account_id}`
+      assert.isUndefined(left)
+    }))
+
+  it.effect("of a postpaid account reserve nothing (D27)", () =>
+    Effect.gen(function* () {
+      const [port] = yield* Ports
+      yield* whileNothingCanBeReserved(measureCost(port, listOf("csv")))
+    }))
+})
+
+layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer), {
+  excludeTestServices: true,
+  timeout: "120 seconds",
+})("A reservation", (it) => {
+  const balance = 10_000_000
+
+  it.effect("of a killed process expires, and the balance is as before (RELIABILITY.md, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* customer(balance)
+      const { port, running } = yield* startServiceProcess(yield* Service.databaseUrl)
+      yield* startPausedDownload(port, listOf("csv"), key)
+      assert.isAbove((yield* readAccount(account_id)).reserved, 0)
+      yield* endProcess(running, "SIGKILL")
+      const killed = yield* readAccount(account_id)
+      assert.isAbove(killed.reserved, 0)
+      assert.strictEqual(killed.balance, balance)
+      // Instead of waiting for a minute.
+      yield* sql`update balance_reservations set expires_at = now()`
+      const other = yield* startServiceInstance()
+      const cost = yield* measureCost(other, listOf("csv"))
+      yield* sql`update accounts set balance_microdollars = ${cost}::float8::bigint where account_id = ${account_id}`
+      assert.isTrue((yield* download(other, listOf("csv"), key)).isComplete)
+      assert.strictEqual((yield* assertExact(account_id, cost, 1)).balance, 0)
+      const [left] = yield* sql`select from balance_reservations`
+      assert.isUndefined(left, "the next reservation removes expired ones")
+    }).pipe(Effect.scoped))
+
+  it.effect("is renewed while the client pauses (D27)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* customer(balance)
+      const port = yield* Effect.provideService(startServiceInstance(), ReservationTimes, {
+        lease: Duration.seconds(2),
+        renewalInterval: Duration.millis(100),
+        holderTtl: Duration.seconds(1),
+      })
+      const response = yield* startPausedDownload(port, listOf("csv"), key)
+      const [first] = yield* sql<{ readonly at: number }>`
+        select extract(epoch from expires_at)::float8 as at from balance_reservations where account_id = ${account_id}
+      `
+      yield* Effect.repeat(
+        sql<{ readonly at: number }>`
+          select extract(epoch from expires_at)::float8 as at from balance_reservations where account_id = ${account_id}
+        `,
+        { until: ([now]) => (now?.at ?? 0) > (first?.at ?? Infinity) + 3, schedule: Schedule.spaced("50 millis") },
+      )
+      assert.isTrue(yield* finishDownload(response))
+      yield* assertExact(account_id, balance, 1)
+    }).pipe(Effect.scoped))
+
+  it.effect("that was lost is made again, or the export is cut off without trailers (D13, D27)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const port = yield* Effect.provideService(startServiceInstance(), ReservationTimes, {
+        lease: Duration.seconds(60),
+        renewalInterval: Duration.minutes(1),
+        holderTtl: Duration.millis(1),
+      })
+      for (const left of [balance, 30_000]) {
+        const { account_id, key } = yield* customer(balance)
+        const response = yield* startPausedDownload(port, listOf("csv"), key)
+        yield* sql`delete from balance_reservations`
+        yield* sql`update accounts set balance_microdollars = ${left}::float8::bigint where account_id = ${account_id}`
+        const isComplete = yield* finishDownload(response)
+        assert.strictEqual(isComplete, left === balance)
+        assert.strictEqual("x-cost-microdollars" in response.trailers, isComplete)
+        const account = yield* assertExact(account_id, left, 1)
+        if (!isComplete) assert.isAtLeast(account.balance, 0)
+        const { text } = yield* requestOverWire(port, "/v1/usage", key)
+        assert.strictEqual(valueAt(JSON.parse(text), "results", 0, "status_code"), isComplete ? 200 : 402)
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("is given back if the export fails or its client disconnects (D27)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const port = yield* startServiceInstance()
+      const failed = yield* customer(balance)
+      const response = yield* startPausedDownload(port, listOf("csv"), failed.key)
+      yield* sql`
+        select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()
+      `
+      assert.isFalse(yield* finishDownload(response))
+      assert.strictEqual((yield* assertExact(failed.account_id, balance, 1)).balance, balance)
+
+      const gone = yield* customer(balance)
+      yield* Effect.scoped(startPausedDownload(port, listOf("csv"), gone.key))
+      assert.isBelow((yield* assertExact(gone.account_id, balance, 1)).balance, balance)
+    }).pipe(Effect.scoped))
+
+  it.effect("is not made by HEAD, an estimate or a refused request (D28)", () =>
+    Effect.gen(function* () {
+      const port = yield* startServiceInstance()
+      const { account_id, key } = yield* customer(balance)
+      const estimate = `/estimate?endpoint=${listOf("csv").replace("?", "&")}`
+      yield* whileNothingCanBeReserved(Effect.gen(function* () {
+        assert.strictEqual((yield* requestOverWire(port, listOf("csv"), key, { method: "HEAD" })).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, estimate, key)).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=all&format=json", key)).status, 422)
+        assert.strictEqual((yield* requestOverWire(port, listOf("csv"), key)).status, 503)
+      }))
+      assert.strictEqual((yield* readAccount(account_id)).balance, balance)
+    }).pipe(Effect.scoped))
+})
