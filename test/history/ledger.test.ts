@@ -2,12 +2,13 @@
 import { assert, layer } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
 import { NodeServices } from "@effect/platform-node"
-import { Effect, FileSystem, Layer, Ref, Schema } from "effect"
+import { Effect, FileSystem, Layer, Option, Ref, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { loadDatasetFile } from "../../src/load/Load.ts"
+import { makeEmptyDatabase, migrateUpTo } from "../support/MigrationDatabases.ts"
 import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
@@ -56,6 +57,38 @@ const chooseStatement = (choose: RandomChooser, table: Table, writer: string) =>
     ...changes[table],
     changes[table][0],
     `delete from ${table} where ${column} = '${ticker}'`,
+  ])
+}
+
+/** A function that a statement calls while it writes: it records the transaction, and writes to another dataset. */
+const disturbFunction = `
+  create function disturb(ticker text) returns int language plpgsql as $$ begin
+    set constraints all immediate;
+    insert into historical_tickers values (ticker, 'CALLED', null) on conflict do nothing;
+    set constraints all immediate;
+    perform set_config('tickerline.transaction', '7', true);
+    return 0;
+  end $$`
+
+/** A random statement by which a client might keep its changes out of the record. */
+const chooseDisturbance = (choose: RandomChooser) => {
+  const ticker = `A${choose(["1", "2", "3"])}`
+  return choose([
+    "set constraints all immediate",
+    "set constraints all immediate",
+    "set constraints history.record_transaction immediate",
+    "set constraints all deferred",
+    "set tickerline.transaction = '1'",
+    "set local tickerline.written = 'news'",
+    `insert into daily_prices (ticker, date, close, recorded_in)
+      select '${ticker}', date '2024-03-01' + day, 1, 3 - day from generate_series(0, 3) as day on conflict do nothing`,
+    `update daily_prices set recorded_in = ${choose(["1", "null"])} where ticker = '${ticker}'`,
+    `insert into daily_prices (ticker, date, close)
+      select '${ticker}', date '2024-04-01' + day + disturb('${ticker}'), 1 from generate_series(0, 3) as day
+      on conflict (ticker, date) do update set close = daily_prices.close + 1`,
+    `with removed as (delete from news where ticker = '${ticker}' returning disturb('${ticker}'))
+      update daily_prices set close = close + (select count(*) from removed) where ticker = '${ticker}'`,
+    `delete from historical_tickers where former_ticker = 'CALLED' and disturb('${ticker}') = 0`,
   ])
 }
 
@@ -144,7 +177,8 @@ const readClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 const newest = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     decodeTransaction(sql`
-      select id::text, recorded_at::text from history.transactions order by recorded_at desc limit 1
+      select id::text, recorded_at::text from history.transactions where recorded_at is not null
+      order by recorded_at desc limit 1
     `),
     ([row]) => row,
   ))
@@ -219,6 +253,125 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.isAbove(states.length, 20)
     }).pipe(Effect.scoped))
 
+  it.effect("records every transaction once, whatever its clients set or call (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { config } = yield* PgClient.PgClient
+      const connection = yield* PgClient.make({ ...config, maxConnections: 1 })
+      yield* sql.unsafe(disturbFunction)
+      const choose = makeRandomChooser(20_261_123)
+      const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
+      let before = yield* readState
+      let last = yield* newest
+      for (let transaction = 0; transaction < getInputCount(200); transaction++) {
+        yield* connection.unsafe(`begin isolation level ${choose(["read committed", "repeatable read"])}`)
+        for (let count = choose([1, 2, 4, 8]); count > 0; count -= 1) {
+          yield* connection`savepoint a`
+          const statement = choose([chooseStatement(choose, choose(tables), "A"), chooseDisturbance(choose)])
+          const written = yield* Effect.option(connection.unsafe(statement))
+          if (Option.isNone(written) || choose([true, false, false, false])) yield* connection`rollback to a`
+          if (choose([true, false])) yield* connection`release a`
+        }
+        yield* connection.unsafe(choose(["commit", "commit", "commit", "rollback"]))
+        const state = yield* readState
+        const recorded = yield* newest
+        const changes = compareStates(before, state)
+        if (recorded?.id !== last?.id) {
+          assert.deepStrictEqual(yield* readChanges(recorded?.id ?? ""), changes, `transaction ${transaction}`)
+          states.push({ moment: recorded?.recorded_at ?? "", state })
+        } else assert.deepStrictEqual(changes, [], `transaction ${transaction}`)
+        before = state
+        last = recorded
+      }
+      for (const { moment, state } of states) {
+        for (const table of tables) {
+          assert.deepStrictEqual(yield* readPastState(table, moment), state[table], moment)
+        }
+      }
+      assert.isAbove(states.length, 10)
+    }).pipe(Effect.scoped))
+
+  it.effect("holds back no commit of others after constraints were set immediate and rolled back (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { config } = yield* PgClient.PgClient
+      const other = yield* PgClient.make({ ...config, maxConnections: 1 })
+      const count = Effect.map(
+        sql<{ readonly count: number }>`select count(*)::int as count from history.changes where ticker like 'IMM%'`,
+        ([row]) => row?.count,
+      )
+      yield* other`begin`
+      yield* other`insert into daily_prices (ticker, date, close) values ('IMM1', '2024-02-01', 1)`
+      yield* other`savepoint a`
+      yield* other`set constraints all immediate`
+      yield* other`insert into daily_prices (ticker, date, close) values ('IMM2', '2024-02-01', 1)`
+      yield* other`rollback to a`
+      yield* sql`insert into daily_prices (ticker, date, close) values ('IMM3', '2024-02-01', 1)`
+      assert.strictEqual(yield* count, 1)
+      yield* other`commit`
+      assert.strictEqual(yield* count, 2)
+    }).pipe(Effect.scoped))
+
+  it.effect("records the writes of a role that may only write to a dataset (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { config } = yield* PgClient.PgClient
+      const role = yield* Effect.acquireRelease(
+        Effect.map(
+          sql<{ readonly name: string }>`select 'writer_' || md5(random()::text) as name`,
+          ([row]) => row?.name ?? "",
+        ),
+        (name) => Effect.orDie(Effect.andThen(sql`drop owned by ${sql(name)}`, sql`drop role ${sql(name)}`)),
+      )
+      yield* sql`create role ${sql(role)}`
+      yield* sql`grant select, insert, update, delete on daily_prices to ${sql(role)}`
+      const writer = yield* PgClient.make({ ...config, maxConnections: 1 })
+      yield* writer`set role ${writer(role)}`
+      yield* writer`set tickerline.transaction = '1'`
+      yield* writer`insert into daily_prices (ticker, date, close) values ('ROLE', '2024-02-01', 1)`
+      yield* writer`update daily_prices set close = 2, recorded_in = null where ticker = 'ROLE'`
+      yield* writer`update daily_prices set recorded_in = 1 where ticker = 'ROLE'`
+      yield* writer`delete from daily_prices where ticker = 'ROLE'`
+      const kinds = yield* sql`select kind from history.changes where ticker = 'ROLE' order by transaction`
+      assert.deepStrictEqual(kinds, [{ kind: "added" }, { kind: "corrected" }, { kind: "removed" }])
+      for (
+        const statement of [
+          "select nextval('history.transaction_ids')",
+          "select setval('history.transaction_ids', 1)",
+          "select history.end_statement()",
+          "set session_replication_role = replica",
+          "alter table daily_prices disable trigger history_begin",
+        ]
+      ) {
+        assert.strictEqual((yield* Effect.flip(writer.unsafe(statement))).reason._tag, "AuthorizationError", statement)
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("records transactions while the migrations of release 0.3.0 run (0113)", () =>
+    Effect.gen(function* () {
+      const url = yield* makeEmptyDatabase
+      const database = PgClient.layer({ url, maxConnections: 1 })
+      const write = (ticker: string) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* sql`insert into daily_prices (ticker, date, close) values (${ticker}, '2024-02-01', 1)`
+          yield* sql`update daily_prices set close = 2 where ticker = ${ticker}`
+          yield* sql`delete from daily_prices where ticker = ${ticker}`
+        })
+      const changes = yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        for (const last of ["0052", "0055", "0056", "0057"]) {
+          yield* migrateUpTo(last)
+          yield* write(`M${last}`)
+        }
+        return yield* sql`
+          select ticker, array_agg(kind order by transaction) as kinds from history.changes group by ticker order by 1
+        `
+      }).pipe(Effect.provide(database))
+      const kinds = ["added", "corrected", "removed"]
+      assert.deepStrictEqual(changes, ["M0052", "M0055", "M0056", "M0057"].map((ticker) => ({ ticker, kinds })))
+    }).pipe(Effect.scoped))
+
   it.effect("covers every dataset, with its key, all of its columns and its indexes in each month (0113, 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -258,7 +411,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         triggers,
         version_indexes / partitions,
       ])
-      const expected = loadableDatasets.map(({ key, table }) => [table, key.toSorted(), [], 5, 2])
+      const expected = loadableDatasets.map(({ key, table }) => [table, key.toSorted(), [], 7, 2])
       assert.deepStrictEqual(found.toSorted(), expected.toSorted())
     }))
 

@@ -97,4 +97,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
       )
       assert.deepStrictEqual(yield* readMonths, [`${thisMonth} ${tables}`])
     }))
+  it.effect("keeps the last 31 days, whatever a service asks for (operations/history)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const drop = (moment: string | null) => sql`select history.drop_before(${moment}::text::timestamptz)`
+      for (const moment of ["infinity", "now", null]) {
+        const { reason } = yield* Effect.flip(drop(moment))
+        assert.match(String(reason.cause), /the history of the last 31 days cannot be dropped/, String(moment))
+      }
+      yield* drop("2020-01-01T00:00:00Z")
+    }))
 })

@@ -28,7 +28,7 @@ import {
 import { openEventStream } from "./EventStreams.ts"
 import * as HistoryTables from "./RandomHistoryWrites.ts"
 import { combinedOutput, endProcess, type RunningProcess, startCommandProcess } from "./Processes.ts"
-import { makeRandomChooser, type RandomChooser } from "./RandomChoices.ts"
+import { type Choices, makeRandomChooser, type RandomChooser } from "./RandomChoices.ts"
 import { requestOverWire, startServiceProcess, type WireResponse } from "./ServiceInstances.ts"
 import { queryServer } from "./TwoStandbys.ts"
 import { makeStandbyOf } from "./SynchronousStandby.ts"
@@ -120,6 +120,15 @@ const describeCause = (cause: Cause.Cause<unknown>) => {
   return SqlError.isSqlError(error) ? describeSqlError(error) : String(error)
 }
 
+/** Statements by which a client might keep its changes out of the history. */
+const disturbances: Choices<string> = [
+  "set constraints all immediate",
+  "set constraints history.record_transaction immediate",
+  "set constraints all deferred",
+  "set tickerline.transaction = '1'",
+  "set local tickerline.written = ''",
+]
+
 const isolations = ["read committed", "read committed", "repeatable read", "serializable"] as const
 
 /** Runs one random transaction. Returns whether the connection is still usable. */
@@ -153,6 +162,7 @@ const runTransaction = Effect.fnUntraced(function* (
       const isTakenBack = happensWithProbability(choose, 0.1)
       const before = new Map(leaves)
       if (isTakenBack) yield* query("savepoint before")
+      if (happensWithProbability(choose, 0.1)) yield* query(choose(disturbances))
       yield* write(HistoryTables.chooseStatement(choose, makeToken))
       if (isTakenBack) {
         yield* query("rollback to before")

@@ -246,7 +246,6 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "no select on accounts_account_id_seq",
         "no select on api_keys_key_id_seq",
         "no select on edgar_runs_run_id_seq",
-        "no select on transaction_ids",
         "no select on newest_microsecond",
       ])
     }))
