@@ -189,13 +189,19 @@ begin
     end loop;
     perform history.create_partition(dataset, month) from history.current_month;
   end if;
+  -- Earlier versions get what the current rows got when the table got the column, because the API may not expect null.
   for added in
-    select attname, format_type(atttypid, atttypmod) as type from pg_attribute
+    select attname, format_type(atttypid, atttypmod) || case
+        when adbin is null then ''
+        when attgenerated <> '' then format(' generated always as (%s) stored', pg_get_expr(adbin, adrelid))
+        else format(' default %s', pg_get_expr(adbin, adrelid)) || case when attnotnull then ' not null' else '' end
+      end as definition
+    from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
     where attrelid = live and attnum > 0 and not attisdropped and attname not in (
       select attname from pg_attribute where attrelid = format('history.%I', dataset)::regclass and not attisdropped
     )
   loop
-    execute format('alter table history.%I add column %I %s', dataset, added.attname, added.type);
+    execute format('alter table history.%I add column %I %s', dataset, added.attname, added.definition);
   end loop;
 
   -- Keeps the rows that a statement replaces or removes. Rows that the same transaction recorded were never visible.

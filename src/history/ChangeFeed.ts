@@ -2,12 +2,14 @@
  * The change feed: what each recorded transaction changed, oldest first (docs/decisions/0115-change-feed.md).
  * Transactions become visible in the order of `recorded_at`, so a reader misses no change before its position.
  */
-import { Context, Data, Effect, Layer, Schema } from "effect"
+import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
+import { initializeCounters } from "../observability/CallbackMetrics.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import { type ChangeFeedStart, type ChangeKind, changeKinds, formatChangeFeedCursor } from "../v1/changes/Api.ts"
 import {
@@ -77,6 +79,11 @@ class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
  * although the feed continues.
  */
 const maxTransactions = 5_000
+
+const changesWithoutRow = Metric.counter("tickerline_changes_without_row_total", {
+  description: "Changes that were sent or counted without one of their rows, because the history has lost it.",
+  incremental: true,
+})
 
 /** The transactions after which a page starts and with which it ends. Times are in UTC with microseconds. */
 const Bounds = Schema.Struct({
@@ -153,6 +160,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       const sql = yield* SqlClient.SqlClient
       const { readValues } = yield* Database
       const readers = makeChangedRowReaders(sql)
+      yield* initializeCounters(changesWithoutRow)
 
       const read = (statement: Statement.Statement<object>) => {
         const [text, parameters] = statement.compile()
@@ -319,11 +327,26 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         })
       })
 
-      /** Reads the rows of changes, one statement per dataset. Fails if a row was dropped: `map` returns undefined. */
+      /** The datasets of which a lost row was logged. */
+      const damaged = new Set<string>()
+
+      const reportLostRow = Effect.fnUntraced(
+        function* (dataset: string, { position, transaction }: ChangeWithoutRows) {
+          yield* Metric.update(changesWithoutRow, 1)
+          if (damaged.has(dataset)) return
+          damaged.add(dataset)
+          yield* Effect.logError(
+            `The history lacks a row of ${dataset}, for change ${position} of transaction ${transaction}. ` +
+              "/v1/changes sends such changes without the row. `tickerline doctor` checks the triggers that keep rows.",
+          )
+        },
+      )
+
+      /** Reads the rows of changes, one statement per dataset. Fails if a change has vanished in the meantime. */
       const mapRows = Effect.fnUntraced(function* <A>(
         found: FoundChanges,
         compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,
-        map: (reader: ChangedRowReader, change: ChangeWithoutRows, values: ReadonlyArray<unknown>) => A | undefined,
+        map: (reader: ChangedRowReader, change: ChangeWithoutRows, values: ReadonlyArray<unknown>) => A,
       ) {
         const mapped = new Map<ChangeWithoutRows, A>()
         for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
@@ -331,10 +354,12 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
           const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
           const rows = yield* readValues(compile(reader, changes))
+          // One statement reads the changes and their rows, so a row that it does not find is lost.
+          if (rows.length !== changes.length) return yield* new HistoryMoved()
           for (const [index, change] of changes.entries()) {
-            const one = map(reader, change, rows[index] ?? [])
-            if (one === undefined) return yield* new HistoryMoved()
-            mapped.set(change, one)
+            const values = rows[index] ?? []
+            if (reader.lacksRow(change, values)) yield* reportLostRow(dataset, change)
+            mapped.set(change, map(reader, change, values))
           }
         }
         return mapped
@@ -395,7 +420,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
           readOnce(place, filter, limit, readRows).pipe(
             Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
-            Effect.catchTag("HistoryMoved", () => Effect.die(new Error("The history lacks rows of listed changes"))),
+            Effect.catchTag("HistoryMoved", () => Effect.fail(makeDataRefreshingError())),
           )
       return ChangeFeed.of({ readPage: readWith(encodeChanges), summarizePage: readWith(describeChanges) })
     }),

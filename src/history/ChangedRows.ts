@@ -63,7 +63,7 @@ const sqlRow = (columns: ReadonlyArray<string>, alias: string) =>
 export interface RowCorrection {
   /** The columns whose values differ, as in the field `changed` of the feed. */
   readonly changed: ReadonlyArray<string>
-  /** Time from recording the replaced version to replacing it. Null if that version is older than the history. */
+  /** Time from recording the replaced version to replacing it. Null if that version is not in the history or older. */
   readonly delaySeconds: number | null
 }
 
@@ -141,14 +141,15 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
       ? columns.filter((_, index) => !row.hasSameField(before, index))
       : []
 
-  /** Encodes a change with the values that `compile` selects. Undefined if the history no longer has its rows. */
+  /** Whether the values that `compile` selects lack a row of the change. */
+  const lacksRow = ({ kind }: ChangeWithoutRows, [, row, before]: ReadonlyArray<unknown>) =>
+    (kind !== "removed" && !(row instanceof BinaryRecord)) || (kind !== "added" && !(before instanceof BinaryRecord))
+
+  /** Encodes a change with the values that `compile` selects. A row that the history lacks becomes null. */
   const encode = (
     { cursor, kind, recordedAt }: ChangeWithoutRows,
     [keyRecord, row, before]: ReadonlyArray<unknown>,
-  ): Uint8Array | undefined => {
-    const isComplete = (kind === "removed" || row instanceof BinaryRecord) &&
-      (kind === "added" || before instanceof BinaryRecord)
-    if (!isComplete) return undefined
+  ): Uint8Array => {
     let end = rowOutputBuffer.writeAscii(
       `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
       0,
@@ -161,15 +162,16 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     )
   }
 
-  /** Describes a correction from the values of `compileWithDelay`. Undefined if the history no longer has its rows. */
-  const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): RowCorrection | undefined =>
-    row instanceof BinaryRecord && before instanceof BinaryRecord
-      ? { changed: listDifferences(row, before), delaySeconds: typeof seconds === "number" ? seconds : null }
-      : undefined
+  /** Describes a correction from the values of `compileWithDelay`, without the columns if the history lacks a row. */
+  const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): RowCorrection => ({
+    changed: listDifferences(row, before),
+    delaySeconds: typeof seconds === "number" ? seconds : null,
+  })
 
   return {
     compile: compileReader(sql.literal("")),
     compileWithDelay: compileReader(sql.literal(`, ${delay}`)),
+    lacksRow,
     encode,
     describeCorrection,
   }

@@ -94,7 +94,19 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.strictEqual(code, 0, err)
       assert.strictEqual(err, "")
       assert.isTrue(report.ok)
-      for (const name of ["runtime", "clock", "clocks", "time zones", "version", "migrations", "triggers", "indexes"]) {
+      for (
+        const name of [
+          "runtime",
+          "clock",
+          "clocks",
+          "time zones",
+          "version",
+          "migrations",
+          "triggers",
+          "history",
+          "indexes",
+        ]
+      ) {
         assert.deepStrictEqual(findingsOf(name).map(({ state }) => state), ["ok"], name)
       }
       assert.match(findingsOf("datasets")[0]?.found ?? "", /^0 of 18 have rows/)
@@ -117,7 +129,60 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       yield* runAsOwner(url, off?.advice ?? "")
       assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.state, "ok")
       yield* runAsOwner(url, "drop trigger note_change on screener")
-      assert.match((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.found ?? "", /: screener;/)
+      yield* runAsOwner(url, "alter table news enable trigger note_change")
+      const missing = yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers)
+      assert.match(missing?.found ?? "", /: news, screener;/)
+      for (const statement of missing?.advice?.split("; ") ?? []) yield* runAsOwner(url, statement)
+      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.state, "ok")
+    }))
+
+  it.effect("finds each trigger and column that the history lacks, and explains how to repair it (operations/history)", () =>
+    Effect.gen(function* () {
+      const url = yield* copyMigratedDatabase
+      const check = runDatabaseCheck(url, DatabaseChecks.checkHistory)
+      assert.strictEqual((yield* check)?.state, "ok")
+      const triggers = [
+        ...["begin", "insert", "stamp", "update", "delete", "truncate", "written"].map((name) =>
+          `history_${name} on news`
+        ),
+        "record_transaction on history.transactions",
+      ]
+      const defects: ReadonlyArray<readonly [statement: string, found: string]> = [
+        ...triggers.flatMap((name) => {
+          const [trigger, table] = name.split(" on ")
+          const of = `${trigger} of ${table}`
+          return [
+            [`drop trigger ${name}`, `${of} (missing)`],
+            [`alter table ${table} disable trigger ${trigger}`, `${of} (disabled)`],
+            [`alter table ${table} enable trigger ${trigger}`, `${of} (not always enabled)`],
+            [`alter table ${table} enable replica trigger ${trigger}`, `${of} (not always enabled)`],
+          ] as const
+        }),
+        [
+          `create or replace trigger history_delete after delete on news for each statement execute function note_change()`,
+          "history_delete of news (calls public.note_change)",
+        ],
+        ["alter table split_status add column reason text", "column split_status.reason (not kept)"],
+      ]
+      for (const [statement, found] of defects) {
+        yield* runAsOwner(url, statement)
+        const finding = yield* check
+        assert.deepStrictEqual(
+          [finding?.state, finding?.found],
+          ["failed", `${found}; as_of and /v1/changes miss what is written meanwhile`],
+          statement,
+        )
+        const [, repair = ""] = /run: (.*?)\. Then see/.exec(finding?.advice ?? "") ?? []
+        for (const one of repair.split("; ")) yield* runAsOwner(url, one)
+        assert.strictEqual((yield* check)?.state, "ok", statement)
+      }
+      yield* runAsOwner(url, "alter table news disable trigger all")
+      yield* runAsOwner(url, "alter table screener disable trigger history_update")
+      const finding = yield* check
+      assert.match(
+        finding?.found ?? "",
+        /^history_begin of news .*, history_written of news .*, history_update of screener/,
+      )
     }))
 
   it.effect("finds an invalid index, and explains how to rebuild it (operations/command-line)", () =>

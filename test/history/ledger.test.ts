@@ -512,4 +512,28 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       `
       assert.deepStrictEqual(kept, [{ close: "1", is_old: true }, { close: "2", is_old: false }])
     }))
+  it.effect("keeps a column that a migration adds, which earlier versions have with its default (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const write = (rank: string) =>
+        sql.unsafe(`update split_status set details = details || 'x' ${rank} where id = 'column'`)
+      yield* sql`
+        insert into split_status (id, ticker, action_type, executed, details, filed_at, form_type, last_updated)
+        values ('column', 'NEW', 'split_announced', false, '', '2026-01-02', '8-K', '2026-01-02 10:00:00')
+      `
+      yield* write("")
+      yield* sql`alter table split_status add column rank int not null default 5, add column note text,
+        add column double int generated always as (rank * 2) stored`
+      yield* sql`select history.track('split_status')`
+      yield* write(", rank = 7, note = 'seven'")
+      yield* sql`update split_status set note = 'changed' where id = 'column'`
+      const versions = yield* sql`
+        select details, rank, note, double from history.split_status where id = 'column' order by replaced_in
+      `
+      assert.deepStrictEqual(versions, [
+        { details: "", rank: 5, note: null, double: 10 },
+        { details: "x", rank: 5, note: null, double: 10 },
+        { details: "xx", rank: 7, note: "seven", double: 14 },
+      ])
+    }))
 })

@@ -273,22 +273,131 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
       : makeWarningFinding("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
+interface ExpectedTrigger {
+  /** Schema and name, such as `public.news`. */
+  readonly table: string
+  readonly trigger: string
+  /** Schema and name of the function that it calls. */
+  readonly calls: string
+}
+
+/** Returns the triggers that are missing, call another function, or do not fire in every session. */
+const findTriggerProblems = Effect.fnUntraced(function* (expected: ReadonlyArray<ExpectedTrigger>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<ExpectedTrigger & { readonly problem: string; readonly is_disabled: boolean }>`
+    with expected as (
+      select * from jsonb_to_recordset(${
+    JSON.stringify(expected)
+  }::text::jsonb) as e ("table" text, trigger text, calls text)
+    ), found as (
+      select expected.*, tgenabled, pronamespace::regnamespace || '.' || proname as called
+      from expected left join pg_trigger on tgrelid = to_regclass(expected."table") and tgname = expected.trigger
+      left join pg_proc on pg_proc.oid = tgfoid
+    )
+    select "table", trigger, calls,
+      case when called is null then 'missing' when called <> calls then 'calls ' || called
+        when tgenabled = 'D' then 'disabled' else 'not always enabled' end as problem,
+      coalesce(called = calls, false) as is_disabled
+    from found where called is distinct from calls or tgenabled <> 'A' order by 1, 2
+  `
+})
+
+const enableTrigger = ({ table, trigger }: ExpectedTrigger) =>
+  `alter table ${table.replace("public.", "")} enable always trigger ${trigger}`
+
 /** Checks that each dataset has the `note_change` trigger, which counts its changes (D17, caching). */
 export const checkChangeTriggers = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ readonly dataset: string }>`
-    select relname as dataset from pg_trigger join pg_class on pg_class.oid = tgrelid
-    where relnamespace = 'public'::regnamespace and tgname = 'note_change' and tgenabled = 'A'
-  `
-  const affected = tables.filter((table) => !rows.some(({ dataset }) => dataset === table))
-  if (affected.length === 0) return makePassedFinding("triggers", "all datasets record their changes")
+  const problems = yield* findTriggerProblems(
+    tables.map((table) => ({ table: `public.${table}`, trigger: "note_change", calls: "public.note_change" })),
+  )
+  if (problems.length === 0) return makePassedFinding("triggers", "all datasets record their changes")
+  const repairs = problems.map((problem) => {
+    if (problem.is_disabled) return enableTrigger(problem)
+    const table = problem.table.replace("public.", "")
+    return `create or replace trigger note_change after insert or update or delete or truncate on ${table} ` +
+      `for each statement execute function note_change(); ${enableTrigger(problem)}`
+  })
   return makeFailedFinding(
     "triggers",
-    `note_change is missing or not always enabled: ${formatNames(affected)}; ` +
-      "their responses may be outdated or are never cached",
-    affected.length > 1
-      ? "See sql/migrations/0021_dataset_versions.sql."
-      : `alter table ${affected[0]} enable always trigger note_change`,
+    `note_change is missing or not always enabled: ${
+      formatNames(problems.map(({ table }) => table.replace("public.", "")))
+    }; their responses may be outdated or are never cached`,
+    repairs.join("; "),
+  )
+})
+
+/** The triggers that record the history of a dataset, with their functions in the schema `history`. */
+const historyTriggers: Readonly<Record<string, string>> = {
+  history_begin: "begin_transaction",
+  history_insert: "stamp_row",
+  history_stamp: "stamp_row",
+  history_update: "keep_",
+  history_delete: "keep_",
+  history_truncate: "keep_",
+  history_written: "end_statement",
+}
+
+const recordTrigger = {
+  table: "history.transactions",
+  trigger: "record_transaction",
+  calls: "history.record_transaction",
+}
+
+const createRecordTrigger = "drop trigger if exists record_transaction on history.transactions; " +
+  "create constraint trigger record_transaction after insert or update of is_pending on history.transactions " +
+  "deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction()"
+
+/** Checks that the history has all triggers and columns that it needs to record every change (decision 0113). */
+export const checkHistory = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [schema] = yield* sql`select where to_regprocedure('history.end_statement()') is not null`
+  if (schema === undefined) return makeSkippedFinding("history", "migrations are missing")
+  const triggers = yield* findTriggerProblems([
+    recordTrigger,
+    ...tables.flatMap((table) =>
+      Object.entries(historyTriggers).map(([trigger, name]) => ({
+        table: `public.${table}`,
+        trigger,
+        calls: `history.${name === "keep_" ? `keep_${table}` : name}`,
+      }))
+    ),
+  ])
+  const columns = yield* sql<{ readonly table: string; readonly column: string }>`
+    select dataset as table, attname as column
+    from unnest(string_to_array(${tableList}, ',')) as dataset
+    join pg_attribute as live on attrelid = to_regclass('public.' || dataset) and attnum > 0 and not attisdropped
+    where not exists (
+      select from pg_attribute as kept
+      where kept.attrelid = to_regclass('history.' || dataset) and kept.attname = live.attname and not attisdropped
+    ) or (attgenerated = '' and attname <> 'recorded_in' and not exists (
+      select from history.datasets where datasets.dataset = dataset.dataset and live.attname = any (columns)
+    ))
+    order by 1, attnum
+  `
+  if (triggers.length === 0 && columns.length === 0) {
+    return makePassedFinding("history", "all datasets keep their earlier rows")
+  }
+  const problems = [
+    ...triggers.map(({ problem, table, trigger }) => `${trigger} of ${table.replace("public.", "")} (${problem})`),
+    ...columns.map(({ column, table }) => `column ${table}.${column} (not kept)`),
+  ]
+  const repairs = [
+    ...triggers.flatMap((problem) =>
+      problem.is_disabled
+        ? [enableTrigger(problem)]
+        : problem.table === recordTrigger.table
+        ? [createRecordTrigger, enableTrigger(problem)]
+        : [`select history.track('${problem.table.replace("public.", "")}')`]
+    ),
+    ...columns.map(({ table }) => `select history.track('${table}')`),
+  ]
+  return makeFailedFinding(
+    "history",
+    `${problems.join(", ")}; as_of and /v1/changes miss what is written meanwhile`,
+    `As the role that owns the tables, run: ${
+      Array.from(new Set(repairs)).join("; ")
+    }. Then see "Repair the history" in ` +
+      "docs/operations/history.md.",
   )
 })
 

@@ -66,6 +66,7 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
       ? [
         check("role", Database.checkRolePrivileges(isEmbedded)),
         check("triggers", Database.checkChangeTriggers),
+        check("history", Database.checkHistory),
         check("indexes", Database.checkIndexes),
         check("rules", Database.checkConstraints),
         check("datasets", Database.checkDatasetRows),
