@@ -157,9 +157,13 @@ export const Change = Schema.Struct({
   }),
   key: Values.annotate({ description: "The columns that identify the row in its dataset." }),
   row: Schema.NullOr(Values).annotate({
-    description: "The row after the change, with every column that `tickerline load` accepts. Null if removed.",
+    description:
+      "The row after the change, with every column that `tickerline load` accepts. Null if removed, or if the " +
+      "service has lost the row; then `kind` is not `removed`.",
   }),
-  before: Schema.NullOr(Values).annotate({ description: "The row before the change. Null if added." }),
+  before: Schema.NullOr(Values).annotate({
+    description: "The row before the change. Null if added, or if the service has lost the row.",
+  }),
   changed: Schema.Array(Schema.String).annotate({
     description: "The names of the columns that differ between `before` and `row`; empty unless corrected.",
   }),
