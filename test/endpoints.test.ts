@@ -220,6 +220,23 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
+  it.effect.each(endpoints.filter((endpoint) => endpoint.path !== "/estimate" && endpoint.parameters.length > 0))(
+    "refuses a value of 3,000 characters, and documents the maximum length of text: $path (SECURITY.md)",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        for (const { name, schema } of parameters) {
+          const fields = yield* refused(path, [...required(parameters, name), `${name}=${"x".repeat(3_000)}`])
+          assert.deepStrictEqual(fields.map(fieldOf), [name])
+          const maxLength = valueAt(schema, "maxLength")
+          const isText = valueAt(schema, "type") === "string" &&
+            ["enum", "format", "pattern"].every((keyword) => valueAt(schema, keyword) === undefined)
+          // The values of these parameters have a fixed format, which their descriptions explain.
+          if (!isText || ["after", "as_of", "cik", "sort", "ticker"].includes(name)) continue
+          assert.isAtMost(Number(maxLength), 1_024, `${name} has the maxLength ${String(maxLength)}`)
+        }
+      }),
+  )
+
   it.effect.each(endpoints.filter((endpoint) => endpoint.parameters.length > 0))(
     "refuses repeated parameters, and names them: $path (D4)",
     ({ parameters, path }) =>

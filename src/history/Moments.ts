@@ -50,6 +50,19 @@ const settlingTimeout = Duration.seconds(5)
 
 const maxMoments = 10_000
 
+interface RequestedMoment {
+  readonly found: ResolvedMoment
+  requests: number
+}
+
+/** Makes the store of resolved moments, whose lists of transactions are usually empty. */
+export const makeMomentStore = () =>
+  new LRUCache<string, RequestedMoment>({
+    max: maxMoments,
+    maxSize: 8_388_608,
+    sizeCalculation: ({ found: { running = [] } }) => 768 + 48 * running.length,
+  })
+
 const makeTooEarlyError = (earliest: string) =>
   new AsOfTooEarly({
     error: { message: `as_of is too early: the history begins at ${earliest}.`, details: { earliest } },
@@ -77,7 +90,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
       const { readValues } = yield* Database
       const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
       const now = yield* makeMonotonicClock
-      const resolved = new LRUCache<string, { readonly found: ResolvedMoment; requests: number }>({ max: maxMoments })
+      const resolved = makeMomentStore()
 
       /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
       const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt

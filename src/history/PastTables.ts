@@ -30,6 +30,15 @@ export const MaxPastRowsToSort = Context.Reference<number>("tickerline/history/M
 const maxShapeAgeMillis = 300_000
 const maxShapes = 10_000
 
+/** Makes the store of table shapes. */
+export const makeTableShapeStore = () =>
+  new LRUCache<string, TableShape>({
+    max: maxShapes,
+    ttl: maxShapeAgeMillis,
+    maxSize: 8_388_608,
+    sizeCalculation: ({ columns }, key) => 512 + key.length + columns.length,
+  })
+
 const versionColumns = "recorded_in, replaced_in, replaced_month"
 const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_in, null::date as replaced_month"
 
@@ -74,7 +83,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) =>
 export const makePastStatementRewriters = Effect.gen(function* () {
   const { readValues } = yield* Database
   const fewRows = yield* MaxPastRowsToSort
-  const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
+  const shapes = makeTableShapeStore()
   const decodeShapes = decodePositionalRows(TableShape)
 
   /** Returns SQL that counts rows, but stops just above the limit. */

@@ -1,4 +1,5 @@
 /** The newest changes of the feed as Server-Sent Events, which all streams of the process share. */
+import { Struct } from "effect"
 import type { ChangeFeedEntry, ChangeFeedFilter, ChangeFeedPage, ChangeFeedPosition } from "./ChangeFeed.ts"
 
 const textEncoder = new TextEncoder()
@@ -26,11 +27,14 @@ export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pic
   return { text: Buffer.concat(parts, length), ends }
 }
 
+/** A change without its JSON, which the text of a batch contains. */
+type ListedChange = Omit<ChangeFeedEntry, "json">
+
 /** A filter that this process applies to changes in memory, without a query. */
 export interface ChangeMatcher {
   /** Equal for equal filters. */
   readonly key: string
-  readonly matches: (change: ChangeFeedEntry) => boolean
+  readonly matches: (change: ListedChange) => boolean
 }
 
 export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter): ChangeMatcher => {
@@ -56,7 +60,7 @@ export interface SelectedChangeEvents {
 const nothing: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
 
 interface Batch {
-  readonly changes: ReadonlyArray<ChangeFeedEntry>
+  readonly changes: ReadonlyArray<ListedChange>
   readonly text: Uint8Array
   /** Where each event ends in the text. */
   readonly ends: ReadonlyArray<number>
@@ -68,7 +72,7 @@ interface Batch {
 
 const select = (
   { changes, ends, text }: Batch,
-  isSelected: (change: ChangeFeedEntry) => boolean,
+  isSelected: (change: ListedChange) => boolean,
 ): SelectedChangeEvents => {
   const parts: Array<Uint8Array> = []
   let cursor: string | undefined
@@ -116,7 +120,13 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     batches.at(-1)?.selections.clear()
     cursor = page.cursor
     end = page.end
-    const batch: Batch = { ...encodeChangeEvents(changes), changes, cursor, end, selections: new Map() }
+    const batch: Batch = {
+      ...encodeChangeEvents(changes),
+      changes: changes.map((change) => Struct.omit(change, ["json"])),
+      cursor,
+      end,
+      selections: new Map(),
+    }
     batches.push(batch)
     bytes += sizeOf(batch)
     while (isTooLarge() && batches.length > 1) dropOldest()

@@ -49,6 +49,10 @@ const estimateSize = ({ lineage }: CachedLineage) =>
       512 + 128 * (candidates.length * 4 + events.length + tickers.length),
   })
 
+/** Makes the store of resolved symbols. */
+export const makeLineageStore = (maxBytes: number) =>
+  new LRUCache<string, CachedLineage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
+
 /** Returns the symbols for which the lineage is cached: all symbols of a chain, but only `ticker` for a conflict. */
 const listSymbols = (ticker: string, lineage: Lineage) =>
   new Set([
@@ -94,10 +98,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       const findLineages = yield* makeLineageFinder
       const versions = yield* DatasetVersions
       const changes = versions.watchTables(["ticker_changes"])
-      const cache = new LRUCache<string, CachedLineage>({
-        maxSize: Math.ceil((yield* MaxCacheBytesConfig) * cacheShare),
-        sizeCalculation: estimateSize,
-      })
+      const cache = makeLineageStore(Math.ceil((yield* MaxCacheBytesConfig) * cacheShare))
 
       const findAll = Effect.fnUntraced(function* (
         tickers: ReadonlyArray<string>,

@@ -138,7 +138,7 @@ const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
- * natural limit. A statement with hundreds of parameters is not stored, but compiled for each request.
+ * natural limit. A statement with hundreds of parameters is neither stored nor prepared, but compiled for each request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
@@ -209,7 +209,6 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   const makeFromPage = makeDeepPageBuilder(sql)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
     maxSize: maxStatementBytes,
-    maxEntrySize: maxBytesPerStatement,
   })
   let listCount = 0
 
@@ -323,7 +322,9 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         build: () => buildStatement(values, pageShape),
       })
       const statement = fill(values)
-      shapes.set(key, fill, { size: estimateBytes(statement) })
+      const size = key.length + estimateBytes(statement)
+      if (size > maxBytesPerStatement) return { ...statement, isPrepared: false }
+      shapes.set(key, fill, { size })
       return statement
     }
     const compilePage = (query: Query) => compile(query, "page")

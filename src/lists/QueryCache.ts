@@ -1,6 +1,6 @@
 /**
- * Caches results in memory (D17, caching). The key is the decoded query, so `?a&b` and `?b&a` share an entry. An entry
- * is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
+ * Caches results in memory (D17, caching). The key is a hash of the decoded query, so `?a&b` and `?b&a` share an entry.
+ * An entry is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
  */
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -34,7 +34,7 @@ interface CachedResult extends Omit<ResponseContent, "body"> {
   readonly version: string | undefined
 }
 
-const makeResult = (content: ResponseContent, version: string | undefined): CachedResult => {
+export const makeResult = (content: ResponseContent, version: string | undefined): CachedResult => {
   const { body: bytes, file, headers = {}, nextPage, records } = content
   return {
     headers,
@@ -50,12 +50,23 @@ const makeResult = (content: ResponseContent, version: string | undefined): Cach
 const getFileHeaders = ({ digest, file }: CachedResult, route: string | undefined) =>
   file === undefined || digest === undefined ? {} : { ...makeListFileHeaders(file, route), [digestHeaderName]: digest }
 
-const estimateSize = ({ body }: CachedResult, key: string) => entryOverheadBytes + key.length + body.contentLength
+const estimateSize = ({ body, headers = {} }: CachedResult, key: string) =>
+  entryOverheadBytes + key.length + body.contentLength + Object.entries(headers).join("").length * 2
+
+/** Makes the store of cached results. */
+export const makeResultStore = (maxBytes: number) =>
+  new LRUCache<string, CachedResult>({ maxSize: maxBytes, sizeCalculation: estimateSize })
+
+/**
+ * Returns the SHA-256 of a query, so that no key is longer than 44 characters, however long the query is. Two queries
+ * with the same hash are practically impossible, even if a client searches for them.
+ */
+export const hashQuery = (text: string) => hash("sha256", text, "base64")
 
 const minRememberedKeys = 10_000
 
 /** Returns a function that checks whether a key is among the last 10,000 to 20,000 requested keys, and records it. */
-const makeRepetitionDetector = () => {
+export const makeRepetitionDetector = () => {
   let [current, previous] = [new Set<string>(), new Set<string>()]
   return (key: string) => {
     if (current.has(key)) return true
@@ -86,10 +97,7 @@ export class QueryCache extends Context.Service<QueryCache, {
     Effect.gen(function* () {
       const versions = yield* DatasetVersions
       const { makeReplicaReader } = yield* ReadRouter
-      const results = new LRUCache<string, CachedResult>({
-        maxSize: yield* MaxCacheBytesConfig,
-        sizeCalculation: estimateSize,
-      })
+      const results = makeResultStore(yield* MaxCacheBytesConfig)
       yield* registerGauge({
         name: "tickerline_cache_bytes",
         description: "Memory used by the query cache (asked) and the response cache (sent).",
@@ -162,7 +170,7 @@ export class QueryCache extends Context.Service<QueryCache, {
           if (version === undefined || purpose === "estimate") {
             return Effect.map(readCurrent(query), (content) => makeResult(content, undefined))
           }
-          const key = `${handlerId} ${moment} ${JSON.stringify(query)}`
+          const key = hashQuery(`${handlerId} ${moment} ${JSON.stringify(query)}`)
           const cached = results.get(key)
           if (cached?.version !== version) return readOnce(key, query, version)
           response.cached = true

@@ -71,7 +71,7 @@ const millisPerDay = 24 * millisPerHour
 const maxCachedDays = 50_000
 
 /** Returns a function that caches the value of each day. Days are counted from 1970. */
-const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
+export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
   return (day: number): A => {
     const found = cache.get(day)

@@ -129,13 +129,21 @@ export const makeBooleanFilters = <const Names extends ReadonlyArray<string>>(..
       ),
   )
 
+/** Maximum length of a value in a text filter, in characters. No value in the tables is longer. */
+const maxTextLength = 256
+
+/** Maximum length of a list of values, with its commas. */
+const maxTextListLength = 1_024
+
 const listFilter = <Item extends Schema.Codec<string, string>>(
   item: Item,
   description: string,
   filter: FilterDeclaration,
 ) =>
   Schema.optionalKey(
-    Schema.String.annotate({ description }).pipe(Schema.decodeTo(
+    Schema.String.annotate({ description }).check(Schema.isMaxLength(maxTextListLength, {
+      message: `must be at most ${maxTextListLength} characters long; send the other values in another request`,
+    })).pipe(Schema.decodeTo(
       Schema.Array(item),
       SchemaTransformation.transform({
         decode: (text): ReadonlyArray<string> => text.split(",").map((entry) => entry.trim()),
@@ -149,6 +157,7 @@ export const NonEmptyText = Schema.String.check(
     message: "must not contain an empty value",
     toJsonSchema: () => [{ minLength: 1 }, true],
   }),
+  Schema.isMaxLength(maxTextLength, { message: `must be at most ${maxTextLength} characters long per value` }),
 )
 
 const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column: string) =>

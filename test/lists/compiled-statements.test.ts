@@ -151,7 +151,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       assert.isFalse(isPrepared({ min_price: "1" }))
     }))
 
-  it.effect("are evicted if there are too many, and are not stored if they are too long (§8)", () =>
+  it.effect("are evicted if there are too many, and are neither stored nor prepared if they are too long (§8)", () =>
     Effect.gen(function* () {
       const { list, selected } = yield* makeScreener
       const compileFirst = () => list.compilePage(page)
@@ -170,5 +170,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       list.compilePage(long)
       list.compilePage(long)
       assert.lengthOf(selected, before + 3)
+      const ticker = ["A"] as const
+      assert.isTrue(list.compilePage({ ...page, ticker }).isPrepared)
+      assert.isFalse(list.compilePage({ ...long, ticker }).isPrepared)
     }))
 })

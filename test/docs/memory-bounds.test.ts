@@ -1,0 +1,377 @@
+/** Fills each structure in the table "Memory" of SECURITY.md far beyond its bounds, and measures the memory it keeps. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Clock, ConfigProvider, Context, Duration, Effect, Layer, Metric, Option, Result } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
+import { randomBytes } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
+import { makeThrottledRequestCounter } from "../../src/accounts/billing/ThrottledRequestCounter.ts"
+import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
+import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
+import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
+import { Database } from "../../src/db/Database.ts"
+import { makePoolQueue } from "../../src/db/pool/PoolQueue.ts"
+import { makeMomentStore } from "../../src/history/Moments.ts"
+import { makeTableShapeStore } from "../../src/history/PastTables.ts"
+import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
+import { makeRequestContext } from "../../src/http/RequestContext.ts"
+import { makeCachedResponseStore } from "../../src/http/ResponseCache.ts"
+import { makeLineageStore } from "../../src/lineage/LineageResolver.ts"
+import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
+import {
+  hashQuery,
+  makeRepetitionDetector,
+  makeResult,
+  makeResultStore,
+  MaxCacheBytesConfig,
+} from "../../src/lists/QueryCache.ts"
+import { getMonotonicMillis } from "../../src/observability/MonotonicTime.ts"
+import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
+import { cachePerDay } from "../../src/rows/Timestamps.ts"
+import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
+import { makeUsageRecord, serviceWithSettings } from "../support/CustomerUsage.ts"
+import { projectRoot } from "../support/Processes.ts"
+import { requestJson, TestKeys } from "../support/Service.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import { findTableRows } from "./TestCitations.ts"
+
+// @module-tag slow
+
+const mebibyte = 1_048_576
+
+setFlagsFromString("--expose-gc")
+const collectGarbage: () => void = runInNewContext("gc")
+
+/** Returns the memory of live objects, in bytes. */
+const measureMemory = () => {
+  collectGarbage()
+  collectGarbage()
+  const { external, heapUsed } = process.memoryUsage()
+  return heapUsed + external
+}
+
+/** A filled structure, and the number of its entries if the table limits it. */
+interface Filled {
+  readonly structure: unknown
+  readonly entries?: number
+}
+
+/** Random text of the given length. */
+const makeText = (length: number) => randomBytes(length / 2).toString("hex")
+
+const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
+
+const fillResults = Effect.gen(function* () {
+  const results = makeResultStore(yield* MaxCacheBytesConfig)
+  for (let number = 0; number < 60_000; number++) {
+    const headers = { "X-Lineage": makeText(200) }
+    const body = new Uint8Array(number % 10 === 0 ? 10_000 : 100)
+    results.set(hashQuery(String(number)), makeResult({ body, headers, records: 1, nextPage: 2 }, "version"))
+  }
+  return { structure: results }
+})
+
+const fillRepetitions = Effect.sync(() => {
+  const wasRequested = makeRepetitionDetector()
+  const query = makeText(15_000)
+  const ask = (number: number) => wasRequested(hashQuery(`${query} ${number}`))
+  for (let number = 1; number <= 60_000; number++) ask(number)
+  assert.isFalse(ask(40_000))
+  assert.isTrue(ask(59_999))
+  return { structure: wasRequested }
+})
+
+const fillResponses = Effect.gen(function* () {
+  const { store } = yield* makeCachedResponseStore
+  const body = new Uint8Array(0)
+  for (let number = 0; number < 20_000; number++) {
+    const target = `/v1/news?tag=${"x".repeat(1_000)}${number}`
+    const context = makeRequestContext({ id: "one", target })
+    context.response.endpoint = { path: "/v1/news", required_tier: "basic" }
+    context.response.isCurrent = () => true
+    const headers = { ETag: `"${number}"`, Link: `<${target}&page=2>; rel="next"` }
+    store(
+      HttpServerRequest.fromWeb(new Request("http://localhost/v1/news")),
+      HttpServerResponse.uint8Array(number % 10 === 0 ? new Uint8Array(10_000) : body, { headers }),
+      context,
+    )
+  }
+  return { structure: store }
+}).pipe(Effect.scoped)
+
+const fillLineages = Effect.gen(function* () {
+  const lineages = makeLineageStore(Math.ceil((yield* MaxCacheBytesConfig) / 8))
+  for (let number = 0; number < 30_000; number++) {
+    const link = { old_ticker: `A${number}`, new_ticker: `B${number}`, effective_date: "2020-01-02" }
+    const chain = {
+      history: [link, { ...link }] as const,
+      current_ticker: `B${number}`,
+      cik: String(number).padStart(10, "0"),
+      company_name: `Company ${number}`,
+    }
+    const event = { ...link, cik: null, company_name: null, reasons: [] }
+    const conflict = {
+      reasons: ["same_date_events"] as const,
+      tickers: Array.from({ length: 50 }, (_, at) => `${number} ${at}`),
+      candidates: [chain, { ...chain }],
+      events: Array.from({ length: 50 }, () => ({ ...event })),
+      event_count: 50,
+    }
+    const lineage = number % 10 === 0 ? Result.fail(conflict) : Result.succeed(chain)
+    lineages.set(`2026-01-01T00:00:00.000000Z ${number}`, { lineage, version: "1", today: "2026-01-01" })
+  }
+  return { structure: lineages }
+})
+
+const fillMoments = Effect.sync(() => {
+  const moments = makeMomentStore()
+  for (let number = 0; number < 30_000; number++) {
+    const moment = `timeline 1 ${new Date(number).toISOString()}`
+    const running = Array.from({ length: number % 100 === 0 ? 200 : 0 }, (_, at) => `${number}${at}`)
+    const found = { moment, bound: String(number), month: "2026-01-01", running, isPopular: false }
+    moments.set(moment, { found, requests: 1 })
+  }
+  return { structure: moments, entries: moments.size }
+})
+
+const fillTableShapes = Effect.sync(() => {
+  const shapes = makeTableShapeStore()
+  for (let number = 0; number < 30_000; number++) {
+    const shape = { table: "screener", columns: makeText(1_200), has_few_rows: true, has_few_versions: true }
+    shapes.set(`2026-01-01T00:00:00.000000Z ${number} screener`, shape)
+  }
+  return { structure: shapes, entries: shapes.size }
+})
+
+const fillCompiledStatements = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Database.layer)
+  const list = makeListQuery<typeof ScreenerQuery.Type, "sort">({
+    Query: ScreenerQuery,
+    Row: ScreenerRow,
+    shapedBy: ["sort"],
+    select: ({ sort }, { columns, orderAndLimit, where }) =>
+      sql`select ${columns} from screener where ${where} ${orderAndLimit(sql`${sql(sort)}, ticker`)}`,
+  })
+  const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_"))
+  for (let shape = 1; shape < 8_000; shape++) {
+    const sent = names.filter((_, at) => (shape >> at % 13) % 2 === (at < 13 ? 1 : 0))
+    const filters = Object.fromEntries(sent.map((name) => [name, "1"]))
+    const sector = Array.from({ length: 1 + shape % 16 }, () => makeText(250))
+    list.compilePage({ page: 1, limit: 10, sort: "price", sector, ...filters })
+  }
+  return { structure: list }
+}).pipe(Effect.scoped)
+
+const account = { account_id: 1, tier: "basic" as const, balance_microdollars: null, key_id: 1 }
+
+const fillApiKeys = Effect.gen(function* () {
+  const keys = Context.get(yield* Layer.build(ApiKeyCache.layer), ApiKeyCache)
+  const asOf = getMonotonicMillis(yield* Clock.Clock)
+  const paths = catalogueEndpoints.map(({ row }) => row.path)
+  for (let number = 0; number < 20_000; number++) {
+    const endpoints = paths.map((path) => Buffer.from(path).toString("latin1"))
+    keys.add(hashQuery(String(number)), { account: { ...account, endpoints }, asOf })
+  }
+  return { structure: keys, entries: keys.getSize() }
+}).pipe(Effect.scoped)
+
+const fillWrongKeys = Effect.gen(function* () {
+  const guard = yield* makeBruteForceGuard()
+  const request = HttpServerRequest.fromWeb(new Request("http://localhost"))
+  for (let number = 0; number < 130_000; number++) {
+    const remoteAddress = Option.some(`2001:db8:${(number >> 16).toString(16)}:${(number & 0xffff).toString(16)}::1`)
+    yield* Effect.provideService(
+      guard.countWrongKey,
+      HttpServerRequest.HttpServerRequest,
+      request.modify({ remoteAddress }),
+    )
+  }
+  return { structure: guard }
+})
+
+const fillRateLimits = Effect.gen(function* () {
+  const buckets = yield* makeSharedTokenBuckets
+  for (let number = 1; number <= 10_000; number++) buckets.consumeHeld(number, 60)
+  return { structure: buckets }
+}).pipe(Effect.scoped)
+
+const fillUsage = Effect.gen(function* () {
+  const metering = Context.get(yield* Layer.build(UsageMetering.layer), UsageMetering)
+  let entries = 0
+  // Nothing is written meanwhile, because no fiber runs until this loop ends.
+  while (metering.hasCapacity()) {
+    metering.record(makeUsageRecord({ request_id: makeText(128), requested_at: Date.now() + entries / 3 }))
+    entries += 1
+  }
+  return { structure: metering, entries }
+})
+
+const fillRefusedUsage = Effect.sync(() => {
+  const counter = makeThrottledRequestCounter()
+  for (let minute = 0; minute < 20_000; minute++) {
+    counter.add(makeUsageRecord({ requested_at: minute * 60_000, request_id: makeText(128), status_code: 429 }))
+  }
+  return { structure: counter, entries: counter.countRows() - 1 }
+})
+
+const fillMetrics = Effect.gen(function* () {
+  const metrics = Context.get(yield* Layer.build(RequestMetrics.layer), RequestMetrics)
+  for (let number = 0; number < 100_000; number++) {
+    metrics.record({
+      request_id: String(number),
+      method: "GET",
+      target: `/v1/${number}`,
+      endpoint: catalogueEndpoints[number % 100]?.row.path,
+      account_id: number,
+      status: 400 + number % 30,
+      bytes: number,
+      cached: number % 2 === 0,
+      milliseconds: number / 100,
+    })
+  }
+  return { structure: yield* Metric.snapshot }
+}).pipe(Effect.scoped)
+
+const fillChanges = Effect.sync(() => {
+  const bytes = 16 * mebibyte
+  const buffer = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, bytes)
+  for (let time = 1; time <= 1_500; time++) {
+    const changes = Array.from({ length: 50 }, (_, position) => ({
+      recordedAt: time,
+      position,
+      dataset: "news",
+      kind: "added" as const,
+      tickers: ["A"],
+      cursor: `${time}.${position}`,
+      json: new Uint8Array(500),
+    }))
+    const end = { recordedAt: time, position: 50 }
+    buffer.append({ changes, cursor: `${time}.`, end, hasMore: false })
+  }
+  for (let number = 0; number < 1_000; number++) {
+    const place = { next: 0, cursor: "1499.", end: { recordedAt: 1_499, position: 50 } }
+    place.next = buffer.find(place.end) ?? 0
+    buffer.take(place, makeChangeMatcher({ datasets: ["news"], kinds: undefined, tickers: ["A", `B${number}`] }))
+  }
+  return { structure: buffer }
+})
+
+const fillWaitingReads = Effect.gen(function* () {
+  const queue = yield* makePoolQueue({ permits: 1, timeout: Duration.hours(1), onTimeout: () => "late" })
+  for (let number = 0; number < 10_000; number++) {
+    yield* Effect.forkScoped(queue.withPermit("")(Effect.never), { startImmediately: true })
+  }
+  return { structure: queue, entries: queue.waiterCount() + 1 }
+})
+
+const fillDays = Effect.sync(() => {
+  const getShift = cachePerDay((day) => day)
+  for (let day = 0; day < 140_000; day++) getShift(day)
+  return { structure: getShift }
+})
+
+/** The structures of the table that this file fills. */
+const fillers = {
+  "Results of queries": fillResults,
+  "Recent queries": fillRepetitions,
+  "Responses": fillResponses,
+  "Lineages": fillLineages,
+  "Moments of as_of": fillMoments,
+  "Tables at moments": fillTableShapes,
+  "Compiled statements": fillCompiledStatements,
+  "Valid keys": fillApiKeys,
+  "Wrong keys": fillWrongKeys,
+  "Rate limits": fillRateLimits,
+  "Waiting usage": fillUsage,
+  "Waiting usage of refused requests": fillRefusedUsage,
+  "Request metrics": fillMetrics,
+  "Newest changes": fillChanges,
+  "Waiting reads": fillWaitingReads,
+  "Clock shifts": fillDays,
+}
+
+const [, section = ""] = readFileSync(join(projectRoot, "SECURITY.md"), "utf8").split("\n## Memory\n")
+
+const toNumber = (text: string | undefined) => text === undefined ? undefined : Number(text.replaceAll(",", ""))
+
+/** The rows of the table, with the numbers that begin the cells "Entries" and "Memory". */
+const listed = findTableRows(section.split("\n## ")[0] ?? "").map((row) => {
+  const [, name = "", , entries = "", memory = "", test = ""] = row.split("|").map((cell) => cell.trim())
+  return {
+    name,
+    maxEntries: toNumber(/^[\d,]+/.exec(entries)?.[0]),
+    maxMebibytes: toNumber(/^([\d,]+) MiB/.exec(memory)?.[1]) ?? 0,
+    isFilledHere: test.includes("memory-bounds.test.ts"),
+  }
+})
+
+const connectionRow = "Prepared statements of a connection"
+
+describe("The table of SECURITY.md", () => {
+  it("names exactly the structures that this file fills, and those with a test of their own (SECURITY.md, memory)", () => {
+    const filled = listed.filter(({ isFilledHere }) => isFilledHere).map(({ name }) => name)
+    assert.sameMembers(filled, [...Object.keys(fillers), connectionRow])
+    assert.isAtLeast(listed.length, filled.length + 3)
+  })
+})
+
+const database = Layer.merge(ServiceInstances.databaseWithKeysLayer, Reactivity.layer)
+
+layer(database, { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
+  const filledHere = listed.flatMap((row) =>
+    Object.entries(fillers).flatMap(([name, fill]) => name === row.name ? [{ ...row, fill }] : [])
+  )
+
+  it.effect.each(filledHere)(
+    "keeps $name within its bounds (SECURITY.md, memory)",
+    ({ fill, maxEntries, maxMebibytes }) =>
+      Effect.gen(function* () {
+        const before = measureMemory()
+        const { entries, structure }: Filled = yield* fill
+        const grown = (measureMemory() - before) / mebibyte
+        assert.isDefined(structure)
+        assert.isAtMost(grown, maxMebibytes)
+        if (entries !== undefined && maxEntries !== undefined) assert.isAtMost(entries, maxEntries)
+      }).pipe(defaultSettings, Effect.scoped),
+  )
+})
+
+layer(serviceWithSettings({ DATABASE_POOL_SIZE: "1" }), { excludeTestServices: true, timeout: "120 seconds" })(
+  "The service",
+  (it) => {
+    it.effect(`keeps ${connectionRow} within its bounds (SECURITY.md, memory)`, () =>
+      Effect.gen(function* () {
+        const { basic } = yield* TestKeys
+        const sql = yield* SqlClient.SqlClient
+        const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_"))
+        const values = Array.from({ length: 128 }, (_, at) => `v${at}`).join(",")
+        for (let shape = 1; shape <= 110; shape++) {
+          const sent = names.filter((_, at) => at < 7 ? (shape >> at) % 2 === 1 : at % 2 === 0)
+          const query = [["ticker", "A"], ["sector", values], ...sent.map((name) => [name, "1"])]
+          const search = query.map((one) => one.join("=")).join("&")
+          // PostgreSQL keeps a generic plan from the sixth execution on.
+          for (let execution = 0; execution < 7; execution++) {
+            const { status, text } = yield* requestJson(`/v1/screener?${search}`, { key: basic })
+            assert.strictEqual(status, 200, text)
+          }
+        }
+        const [found] = yield* sql<{ readonly count: number; readonly text: number; readonly memory: number }>`
+          select count(*)::int as count, sum(octet_length(statement))::float8 as text,
+            (select sum(total_bytes)::float8 from pg_backend_memory_contexts) as memory
+          from pg_prepared_statements
+        `
+        const row = listed.find(({ name }) => name === connectionRow)
+        assert.isAbove(found?.count ?? 0, 90)
+        assert.isAtMost(found?.count ?? Infinity, row?.maxEntries ?? 0)
+        assert.isAtMost(found?.text ?? Infinity, (row?.maxMebibytes ?? 0) * mebibyte)
+        assert.isAtMost(found?.memory ?? Infinity, 64 * mebibyte)
+      }))
+  },
+)

@@ -1,0 +1,100 @@
+/** The memory of a separate process, with a small heap, that gets many long queries that all differ. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { maxRequestHeadBytes } from "../../src/http/ProtocolErrors.ts"
+import { buildUrl, documentedEndpoints } from "../support/DocumentedEndpoints.ts"
+import { makePoolableClientLayer } from "../support/PoolerMode.ts"
+import { commandFile, type RunningProcess, startProgram, waitForOutput } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+import { requestOverWire } from "../support/ServiceInstances.ts"
+
+// @module-tag slow
+
+const requests = 1_000
+const queryBytes = 14_500
+const mebibyte = 1_048_576
+
+/** Lets the process print its memory after a garbage collection whenever it gets SIGUSR2. */
+const printMemoryOnSignal = `data:text/javascript,${
+  encodeURIComponent(`process.on("SIGUSR2", () => {
+    gc()
+    gc()
+    const { external, heapUsed } = process.memoryUsage()
+    console.error("memory=" + (heapUsed + external))
+  })`)
+}`
+
+/** Returns the memory of live objects in the process, in bytes. */
+const measureMemory = (running: RunningProcess) =>
+  Effect.gen(function* () {
+    const before = running.output.err.length
+    running.child.kill("SIGUSR2")
+    const printed = Effect.suspend(() => {
+      const [, bytes] = /memory=(\d+)\n/.exec(running.output.err.slice(before)) ?? []
+      return bytes === undefined ? Effect.fail("not yet") : Effect.succeed(Number(bytes))
+    })
+    return yield* Effect.retry(printed, { schedule: Schedule.spaced("20 millis"), times: 1_000 })
+  })
+
+const screener = documentedEndpoints.find(({ path }) => path === "/v1/screener")
+
+/** Returns a query of about 15 KB: 100 symbols, and as many filters as fit, most with their maximum length. */
+const makeLongQuery = (number: number) => {
+  const query: Array<readonly [string, string]> = [
+    ["ticker", Array.from({ length: 100 }, (_, at) => `T${String(number * 100 + at).padStart(15, "0")}`).join(",")],
+  ]
+  for (const { kind, name } of screener?.parameters ?? []) {
+    if (kind === "number") query.push([name, `1.${String(number).padStart(62, "0")}`])
+    if (kind === "text" && name !== "cik") {
+      // Outside ASCII, a character takes six bytes of the URL.
+      const filler = name === "sector" ? "é" : "x"
+      query.push([name, Array.from({ length: 4 }, (_, at) => `${at}${number}`.padStart(200, filler)).join(",")])
+    }
+  }
+  return buildUrl("/v1/screener", query)
+}
+
+layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("A small heap", (it) => {
+  it.effect("is enough for any number of long queries that all differ (SECURITY.md, memory)", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(makePoolableClientLayer({ url, applicationName: "tickerline-test" }))
+      const key = yield* Effect.provide(Service.ensureAccountWithKey("memory", "ultimate"), context)
+      const sql = yield* Effect.provide(SqlClient.SqlClient, context)
+      const port = yield* chooseFreePort
+      const running = yield* startProgram(
+        process.execPath,
+        ["--expose-gc", "--max-old-space-size=128", "--import", printMemoryOnSignal, commandFile, "serve"],
+        { DATABASE_URL: Redacted.value(url), PORT: String(port), RATE_LIMIT_ULTIMATE: "1000000" },
+      )
+      yield* waitForOutput(running, /keys create/)
+
+      const sendMany = (from: number) =>
+        Effect.forEach(
+          Array.from({ length: requests }, (_, index) => makeLongQuery(from + index)),
+          (query) =>
+            Effect.map(requestOverWire(port, query, key), ({ status, text }) => assert.strictEqual(status, 200, text)),
+          { concurrency: 8, discard: true },
+        )
+      /** Waits until the process has written the usage of all requests, which it keeps in memory until then. */
+      const waitForUsage = (count: number) =>
+        Effect.repeat(sql<{ readonly count: number }>`select count(*)::int as count from usage`, {
+          until: ([row]) => row?.count === count,
+          schedule: Schedule.spaced("100 millis"),
+        })
+
+      assert.isAbove(makeLongQuery(1).length, queryBytes)
+      assert.isBelow(makeLongQuery(1).length, maxRequestHeadBytes - 256)
+      yield* sendMany(0)
+      yield* waitForUsage(requests)
+      const first = yield* measureMemory(running)
+      yield* sendMany(requests)
+      yield* waitForUsage(2 * requests)
+      const second = yield* measureMemory(running)
+      // Remembering the texts of the queries would take more than 10 MB.
+      assert.isBelow(second - first, 5 * mebibyte)
+    }))
+})
