@@ -3,6 +3,7 @@ import { Clock, Duration, Effect, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { type ExportFormat, listContentTypes } from "../rows/ListFormats.ts"
 import { makeRequestId } from "../rules/RequestIds.ts"
+import { formatTextList } from "../rules/TextLists.ts"
 import { InvalidOptions, NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { AnyQuery, QueryValue, ResultPage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
@@ -69,7 +70,7 @@ const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
 
 /** Encodes values without validation: the service validates them and returns `ValidationError` (D11, error body). */
 const encodeQuery = (query: AnyQuery) => {
-  const encode = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? value.join(",") : String(value)
+  const encode = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? formatTextList(value) : String(value)
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, encode(value))
   return search.size === 0 ? "" : `?${search}`

@@ -111,6 +111,15 @@ export const makeFilterConditionBuilders = (
   return {
     equals: (column, value) => [sql`${sql(column)} = ${value.map((exact) => assertType(isTextOrBoolean, exact))}`],
     oneOf: (column, list, options) => [sql.in(column, listElements(list, options))],
+    oneOfCodes: (column, list, options) => {
+      const codes = listElements(list, options)
+      const variants = [
+        codes,
+        codes.map((code) => code.map((text) => text.toUpperCase())),
+        codes.map((code) => code.map((text) => text.toLowerCase())),
+      ]
+      return [sql.in(column, variants.flat())]
+    },
     oneOfIgnoringCase: (column, list, options) => [
       sql`lower(${sql(column)}) in (${sql.csv(listElements(list, options).map(lower))})`,
     ],
@@ -127,7 +136,9 @@ export const makeFilterConditionBuilders = (
       const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern(part)})`
       return [sql`joined(${sql(column)}) ilike ${pattern(part)} and ${element}`]
     },
-    hasElement: (column, element) => [sql`lowered(${sql(column)}) @> array[${lower(element.map(assertText))}]`],
+    hasElement: (column, list, options) => [
+      sql`lowered(${sql(column)}) && array[${sql.csv(listElements(list, options).map(lower))}]`,
+    ],
     matchesWords: (column, words) => [
       sql`${sql(column)} @@ websearch_to_tsquery('english', ${words.map((text) => removeDashRuns(assertText(text)))})`,
     ],

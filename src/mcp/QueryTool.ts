@@ -3,6 +3,7 @@ import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effec
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { formatTextList } from "../rules/TextLists.ts"
 import { InternalApiClient, type InternalApiResponse } from "./InternalApiClient.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { findQueryableEndpoint, type McpEndpointDescription } from "./EndpointDetails.ts"
@@ -25,7 +26,7 @@ export const mcpToolRequestArguments = {
   parameters: Schema.optionalKey(
     Schema.Record(Schema.String, ParameterValue).annotate({
       description: "The parameters of the endpoint by name, as find_endpoint lists them. A list is an array, or its " +
-        "values separated by commas.",
+        "values separated by commas. In such text, a value that contains a comma is written in double quotes.",
     }),
   ),
 }
@@ -108,11 +109,16 @@ export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   success: QueryResult,
 })
 
-/** Converts the values of parameters to text. A list becomes its items, separated by commas. */
+/** Converts the values of parameters to text. A list becomes its items, separated by commas and quoted (D33). */
 export const encodeToolParameterValues = (
   parameters: typeof mcpToolRequestArguments.parameters.Type = {},
 ): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)]))
+  Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [
+      name,
+      typeof value === "object" ? formatTextList(value) : String(value),
+    ]),
+  )
 
 /** Finds the endpoint at a path. For an unknown path, fails with the same error as the API. */
 export const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {

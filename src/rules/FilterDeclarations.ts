@@ -12,6 +12,8 @@ export type FilterOperator =
   | "oneOf"
   /** The column is one of the values, ignoring case (D33). */
   | "oneOfIgnoringCase"
+  /** The column is one of the codes as sent, in capital letters or in small letters (D33). */
+  | "oneOfCodes"
   /** The number is at least the value (D9). */
   | "atLeast"
   /** The number is at most the value (D9). */
@@ -30,7 +32,7 @@ export type FilterOperator =
   | "contains"
   /** An element of the array contains the value, ignoring case. */
   | "elementContains"
-  /** An element of the array equals the value, ignoring case (D33). */
+  /** An element of the array equals one of the values, ignoring case (D33). */
   | "hasElement"
   /** The `tsvector` (text search document) matches the words. */
   | "matchesWords"

@@ -1,7 +1,8 @@
 /** Filter parameters, which endpoints combine into query schemas (D7, D9). Each declares its column and operator. */
-import { Schema, SchemaTransformation } from "effect"
+import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { CalendarDate, NonFutureDate } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
+import { formatTextList, parseTextList } from "./TextLists.ts"
 
 /** The end of the error message for an unknown parameter (D4). The parameter's name precedes it. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
@@ -135,19 +136,29 @@ const maxTextLength = 256
 /** Maximum length of a list of values, with its commas. */
 const maxTextListLength = 1_024
 
+/** Splits a list, and removes repeated values, which would change nothing (D33). */
+const makeListDecoder = (itemMessage: string | undefined) => (text: string) => {
+  const parsed = parseTextList(text)
+  return "values" in parsed
+    ? Effect.succeed<ReadonlyArray<string>>(Array.from(new Set(parsed.values)))
+    : Effect.fail(new SchemaIssue.InvalidValue({ message: itemMessage ?? parsed.reason }))
+}
+
+/** `itemMessage` says what the values must be, unless they may be any text. */
 const listFilter = <Item extends Schema.Codec<string, string>>(
   item: Item,
   description: string,
   filter: FilterDeclaration,
+  itemMessage?: string,
 ) =>
   Schema.optionalKey(
     Schema.String.annotate({ description }).check(Schema.isMaxLength(maxTextListLength, {
       message: `must be at most ${maxTextListLength} characters long; send the other values in another request`,
     })).pipe(Schema.decodeTo(
       Schema.Array(item),
-      SchemaTransformation.transform({
-        decode: (text): ReadonlyArray<string> => text.split(",").map((entry) => entry.trim()),
-        encode: (items: ReadonlyArray<string>) => items.join(","),
+      SchemaTransformation.transformEffect({
+        decode: makeListDecoder(itemMessage),
+        encode: (items: ReadonlyArray<string>) => Effect.succeed(formatTextList(items)),
       }),
     )).annotate({ filter }),
   )
@@ -160,48 +171,61 @@ export const NonEmptyText = Schema.String.check(
   Schema.isMaxLength(maxTextLength, { message: `must be at most ${maxTextLength} characters long per value` }),
 )
 
-const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column: string) =>
-  listFilter(NonEmptyText, `Rows whose ${column} is one of these comma-separated values${suffix}.`, {
-    operator,
-    column,
-  })
+const quotingRule = "A value that contains a comma is written in double quotes."
 
-/**
- * Makes a filter for each column. A row matches if its value equals one of the comma-separated values of the filter.
- */
-export const makeExactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  makeFields(names, "", "", makeTextListFilter("oneOf", ""))
+const describeTextList = (column: string) =>
+  `Rows whose ${column} is one of these comma-separated values, ignoring case. ${quotingRule}`
 
-/** Like `makeExactTextFilters`, but ignores case (D33). */
-export const makeCaseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", ignoring case"))
+const makeTextListFilter = (operator: FilterOperator) => (column: string) =>
+  listFilter(NonEmptyText, describeTextList(column), { operator, column })
 
-/** Filters by comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
+/** Makes a filter for each column. A row matches if its value is one of the filter's values, ignoring case (D33). */
+export const makeTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+  makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase"))
+
+/** Like `makeTextFilters`, for codes whose letters are all small or all capital. They need no index on `lower`. */
+export const makeCodeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+  makeFields(names, "", "", makeTextListFilter("oneOfCodes"))
+
+/** Filters by country codes in any case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toUpperCase())),
-  "Rows whose country is one of these comma-separated values, ignoring case.",
+  describeTextList("country"),
   { operator: "oneOf", column: "country" },
 )
 
+/** Filters by paths of endpoints in any case. The column `endpoint` contains small letters (D33). */
+export const endpointFilter = listFilter(
+  Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toLowerCase())),
+  describeTextList("endpoint"),
+  { operator: "oneOf", column: "endpoint" },
+)
+
+const statusCodeMessage = "must be an HTTP status code, such as 200"
+
 /** Filters by comma-separated HTTP status codes. */
 export const statusCodeFilter = listFilter(
-  Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: "must be an HTTP status code, such as 200" })),
+  Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: statusCodeMessage })),
   "Rows whose status_code is one of these comma-separated values.",
   { operator: "statement" },
+  statusCodeMessage,
 )
 
 /**
  * Makes a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
  */
-export const makeEnumFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
-  listFilter(
+export const makeEnumFilter = <const Words extends ReadonlyArray<string>>(words: Words) => {
+  const message = `must be one of: ${words.join(", ")}`
+  return listFilter(
     Schema.String.pipe(Schema.decodeTo(
-      Schema.Literals(words).annotate({ message: `must be one of: ${words.join(", ")}` }),
+      Schema.Literals(words).annotate({ message }),
       SchemaTransformation.toLowerCase(),
     )),
     `One of ${words.join(", ")}; several comma-separated.`,
     { operator: "oneOf" },
+    message,
   )
+}
 
 const SearchText = Schema.String.check(
   Schema.makeFilter((text: string) => text.trim().length >= 3 && text.length <= 100 && !text.includes("\0"), {
@@ -227,10 +251,10 @@ export const makeSubstringFilter = (column: string) => partialTextFilter(column,
 export const makeArrayElementSubstringFilter = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
-/** Makes a filter that finds arrays in which an element, such as a tag, equals the value, ignoring case (D33). */
-export const makeArrayElementFilter = (column: string, description: string) =>
-  Schema.optionalKey(
-    Schema.String.annotate({ description }).pipe(Schema.decodeTo(NonEmptyText)).annotate({
-      filter: { operator: "hasElement", column },
-    }),
+/** Makes a filter that finds arrays with at least one of the values, such as tags, ignoring case (D33). */
+export const makeArrayElementFilter = (column: string, rows: string) =>
+  listFilter(
+    NonEmptyText,
+    `${rows} with one of these comma-separated values in ${column}, ignoring case. ${quotingRule}`,
+    { operator: "hasElement", column },
   )

@@ -20,6 +20,7 @@ const order = [
   "changes",
   "timestamps",
   "errors",
+  "filters",
   "paging",
   "formats",
   "provenance",

@@ -150,6 +150,21 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.sameMembers(error.details.fields.map(({ field }) => field), ["ticker", "limit"])
     }))
 
+  it.effect("both clients quote the values of a list that contain a comma (D33)", () =>
+    Effect.gen(function* () {
+      const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
+      const count = Effect.fnUntraced(function* (industry: string | ReadonlyArray<string>) {
+        const { count } = yield* effects.screener.get({ industry })
+        assert.strictEqual((yield* Effect.promise(() => promises.screener.get({ industry }))).count, count)
+        return count
+      })
+      const found = yield* count("Biotechnology")
+      assert.isAbove(found, 0)
+      assert.strictEqual(yield* count("other, Biotechnology"), found, "text is a list already")
+      assert.strictEqual(yield* count(["other, Biotechnology"]), 0)
+      assert.strictEqual(yield* count([`"other", x`, "biotechnology"]), found)
+    }))
+
   it.effect("both clients return each row of all pages once, and request only the pages that are read (D8)", () =>
     Effect.gen(function* () {
       const responses: Array<ResponseMetadata> = []

@@ -14,6 +14,7 @@ import {
   valueAt,
 } from "../support/DocumentedEndpoints.ts"
 import type { DocumentedParameter } from "../support/DocumentedEndpoints.ts"
+import { formatTextList } from "../../src/rules/TextLists.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
@@ -294,8 +295,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   // Rows found by a hostile text
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Hostile texts that can be an element of a list: without commas, NUL and trailing white space. */
-  const texts = hostileInputs.filter((text) => !/[,\0]|\s$/.test(text))
+  /** Hostile texts without NUL and trailing white space. */
+  const texts = hostileInputs.filter((text) => !/\0|\s$/.test(text))
 
   /** Parses the parameter's description to find the column that it filters, and the type of the filter. */
   const columnOf = (path: string, name: string) => {
@@ -303,9 +304,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     const own = Array.isArray(parameters)
       ? parameters.find((parameter) => valueAt(parameter, "name") === name)
       : undefined
-    const [, equal, part, list] = /(?:^Rows whose (\w+) is one of |^Part of (\w+), | in (\w+), ignoring case\.$)/.exec(
-      String(valueAt(own, "description")),
-    ) ?? []
+    const [, equal, part, list] =
+      /(?:^Rows whose (\w+) is one of |^Part of (\w+), |values in (\w+), ignoring case\.)/.exec(
+        String(valueAt(own, "description")),
+      ) ?? []
     const named = list ?? equal ?? part ?? { accession_number: name, owner: "owners", tag: "tags" }[name]
     assert.isDefined(named, `${path}?${name}`)
     return {
@@ -364,7 +366,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         `
         assert.lengthOf(changed, kept.length)
         for (const text of sampleUnlessThorough(kept, 5, parameter.length)) {
-          const { body, status } = yield* send(buildUrl(path, [...required, [parameter, text], ["limit", "100"]]))
+          const sent = isPart || parameter === "accession_number" ? text : formatTextList([text])
+          const { body, status } = yield* send(buildUrl(path, [...required, [parameter, sent], ["limit", "100"]]))
           assert.strictEqual(status, 200)
           const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]
           const shown = valuesOf(valueAt(body, "results"), column)

@@ -141,6 +141,7 @@ const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name:
     equals: () => sql`${column}::text = ${text}`,
     oneOf: () => sql`${column}::text in ${sql.in(toTexts(value))}`,
     oneOfIgnoringCase: () => sql`lower(${column}) in ${sql.in(toTexts(value).map((item) => item.toLowerCase()))}`,
+    oneOfCodes: () => sql`lower(${column}) in ${sql.in(toTexts(value).map((item) => item.toLowerCase()))}`,
     atLeast: () => sql`${column} >= ${text}::text::numeric`,
     atMost: () => sql`${column} <= ${text}::text::numeric`,
     onDay: () => sql`${column} = ${text}::text::date`,
@@ -150,7 +151,8 @@ const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name:
     toDayOfInstant: () => sql`${column} < ${day} + interval '24 hours'`,
     contains: () => contains(sql`${column}`),
     elementContains: () => sql`exists (${elements} where ${contains(sql`element`)})`,
-    hasElement: () => sql`exists (${elements} where lower(element) = lower(${text}::text))`,
+    hasElement: () =>
+      sql`exists (${elements} where lower(element) in ${sql.in(toTexts(value).map((item) => item.toLowerCase()))})`,
     matchesWords: () => sql`${column} @@ websearch_to_tsquery('english', ${text})`,
   }
   return conditions[operator]()

@@ -246,7 +246,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }),
   )
 
-  it.effect("the parameters `tag` and `filing_type` match a complete element, ignoring case (§4)", () =>
+  it.effect("the parameters `tag` and `filing_type` match one of several complete elements, ignoring case (§4, D33)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -257,13 +257,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       const find = (name: string, word: string) =>
         tickersOf(`ticker=GTAG1,GTAG2,GTAG3&${name}=${encodeURIComponent(word)}`)
       assert.deepStrictEqual(yield* find("tag", "offering"), ["GTAG1"])
-      assert.deepStrictEqual(yield* find("tag", "a,b"), ["GTAG1"])
+      assert.deepStrictEqual(yield* find("tag", `"a,b"`), ["GTAG1"])
+      assert.deepStrictEqual(yield* find("tag", "offering,8-k,other"), ["GTAG1", "GTAG2"])
+      assert.deepStrictEqual(yield* find("filing_type", "s-3,8-K"), ["GTAG1", "GTAG2"])
       assert.deepStrictEqual(yield* find("tag", "8-K"), ["GTAG2"])
       assert.deepStrictEqual(yield* find("filing_type", "8-K"), ["GTAG1"])
       assert.deepStrictEqual(yield* find("filing_type", "S-3"), ["GTAG2"])
       assert.deepStrictEqual(yield* find("tag", "Offering"), ["GTAG1"])
       assert.deepStrictEqual(yield* find("filing_type", "8-k/a"), ["GTAG2"])
-      for (const none of ["offer", "%", "{}", `"`]) {
+      for (const none of ["offer", "%", "{}", `""""`]) {
         assert.deepStrictEqual(yield* find("tag", none), [])
         assert.deepStrictEqual(yield* find("filing_type", none), [])
       }

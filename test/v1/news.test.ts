@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("the parameter `tag` matches a complete tag, ignoring case (§4)", () =>
+  it.effect("the parameter `tag` matches one of several complete tags, ignoring case (§4, D33)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -196,9 +196,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
       const find = (tag: string) => idsOf(`ticker=NTAG&tag=${encodeURIComponent(tag)}`)
       assert.deepStrictEqual(yield* find("offering"), ["t1"])
-      assert.deepStrictEqual(yield* find("a,b"), ["t1"])
+      assert.deepStrictEqual(yield* find(`"a,b"`), ["t1"])
+      assert.deepStrictEqual(yield* find("a,b"), [])
+      assert.deepStrictEqual(yield* find(`"a,b",Offering Price`), ["t1", "t2"])
       assert.deepStrictEqual(yield* find(`it's "{x}\\`), ["t2"])
-      for (const cased of ["Offering", "OFFERING", "A,B"]) assert.deepStrictEqual(yield* find(cased), ["t1"])
+      for (const cased of ["Offering", "OFFERING", `"A,B"`]) assert.deepStrictEqual(yield* find(cased), ["t1"])
       for (const none of ["offer", "price", "%", "{}", "null"]) {
         assert.deepStrictEqual(yield* find(none), [])
       }

@@ -182,7 +182,7 @@ segments.forEach(([segment, table]) =>
         }),
     )
 
-    it.effect("the parameter `tag` matches a complete tag, ignoring case (§4)", () =>
+    it.effect("the parameter `tag` matches one of several complete tags, ignoring case (§4, D33)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -192,9 +192,10 @@ segments.forEach(([segment, table]) =>
         )
         const find = (word: string) => tickersOf(`ticker=PTAG1,PTAG2,PTAG3&tag=${encodeURIComponent(word)}`)
         assert.deepStrictEqual(yield* find("offering"), ["PTAG1"])
-        assert.deepStrictEqual(yield* find("a,b"), ["PTAG1"])
+        assert.deepStrictEqual(yield* find(`"a,b"`), ["PTAG1"])
+        assert.deepStrictEqual(yield* find("offering price,a,OFFERING"), ["PTAG1", "PTAG2"])
         assert.deepStrictEqual(yield* find("Offering"), ["PTAG1"])
-        for (const none of ["offer", "8-K", "%", "{}", `"`]) assert.deepStrictEqual(yield* find(none), [])
+        for (const none of ["offer", "8-K", "%", "{}", `""""`]) assert.deepStrictEqual(yield* find(none), [])
         assert.strictEqual((yield* refused("tag=")).field, "tag")
       }))
 

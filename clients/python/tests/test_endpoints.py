@@ -144,6 +144,14 @@ def test_states_the_cost_of_each_call(driver: Driver) -> None:
     assert driver.reading.cost_microdollars == sum(told.cost_microdollars or 0 for _, told in driver.responses[-3:])
 
 
+def test_quotes_the_values_of_a_list_that_contain_a_comma(driver: Driver) -> None:
+    found = driver.get("screener", industry="Biotechnology")["count"]
+    assert found > 0
+    assert driver.get("screener", industry="other, Biotechnology")["count"] == found
+    assert driver.get("screener", industry=["other, Biotechnology"])["count"] == 0
+    assert driver.get("screener", industry=['"other", x', "biotechnology"])["count"] == found
+
+
 def test_names_dropped_symbols(driver: Driver) -> None:
     driver.get("split_status", ticker=["GAP7", "@@"])
     assert driver.responses[0][1].dropped_tickers == ("@@",)

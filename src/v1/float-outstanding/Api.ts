@@ -18,7 +18,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeBooleanFilters, makeCaseInsensitiveTextFilters, makeNumberRangeFilters } from "../../rules/Filters.ts"
+import { makeBooleanFilters, makeNumberRangeFilters, makeTextFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -51,7 +51,7 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
 
 export const FloatOutstandingQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeCaseInsensitiveTextFilters("country", "sector", "industry", "exchange"),
+  ...makeTextFilters("country", "sector", "industry", "exchange"),
   ...makeBooleanFilters("is_adr"),
   ...makeNumberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
   ...LineageParameters,

@@ -21,7 +21,7 @@ import {
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeArrayElementFilter, makeCaseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
+import { makeArrayElementFilter, makeDateFilters, makeTextFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -64,8 +64,8 @@ const Search = Schema.String.check(
 export const NewsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...makeDateFilters("filed_at"),
-  ...makeCaseInsensitiveTextFilters("form_type"),
-  tag: makeArrayElementFilter("tags", "Items with this tag, ignoring case."),
+  ...makeTextFilters("form_type"),
+  tag: makeArrayElementFilter("tags", "Items"),
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +

@@ -67,7 +67,7 @@ export const ExtendedHoursStatsQuery = Schema.Struct({
     "market_cap",
     "tradable_float",
   ),
-  tag: makeArrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
+  tag: makeArrayElementFilter("all_tags", "Sessions"),
   ...LineageParameters,
   ...AsOfParameter,
   ...PagingParameters,

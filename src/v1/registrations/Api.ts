@@ -27,13 +27,13 @@ import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   makeBooleanFilters,
-  makeCaseInsensitiveTextFilters,
+  makeCodeFilters,
   makeDateRangeFilters,
   makeEnumFilter,
-  makeExactTextFilters,
   makeNumberRangeFilters,
   makePastDateRangeFilters,
   makeSubstringFilter,
+  makeTextFilters,
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -82,8 +82,8 @@ export class Registration extends Model.Class<Registration>("Registration")({
 export const RegistrationsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   type: makeEnumFilter(types),
-  ...makeCaseInsensitiveTextFilters("form_type"),
-  ...makeExactTextFilters("file_no"),
+  ...makeTextFilters("form_type"),
+  ...makeCodeFilters("file_no"),
   bank: makeSubstringFilter("bank"),
   ...makeBooleanFilters("effective_status", "is_atm", "over_baby_shelf"),
   ...makeNumberRangeFilters("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),

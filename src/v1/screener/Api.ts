@@ -21,9 +21,9 @@ import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   makeBooleanFilters,
-  makeCaseInsensitiveTextFilters,
   makeNumberRangeFilters,
   makePastDateRangeFilters,
+  makeTextFilters,
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -125,7 +125,7 @@ export type ScreenerSortOrder = typeof sorts[number]
 
 export const ScreenerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeCaseInsensitiveTextFilters("exchange", "sector", "industry", "country", "state"),
+  ...makeTextFilters("exchange", "sector", "industry", "country", "state"),
   ...makeBooleanFilters("is_adr", "pending_s1"),
   ...makePastDateRangeFilters("ipo_date"),
   ...makeNumberRangeFilters(...filtered),

@@ -14,7 +14,7 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
-  makeExactTextFilters,
+  endpointFilter,
   makePastDateRangeFilters,
   makePastInstantRangeFilters,
   statusCodeFilter,
@@ -54,14 +54,14 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 }) {}
 
 export const UsageQuery = Schema.Struct({
-  ...makeExactTextFilters("endpoint"),
+  endpoint: endpointFilter,
   status_code: statusCodeFilter,
   ...makePastInstantRangeFilters("requested_at"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export const DailyUsageQuery = Schema.Struct({
-  ...makeExactTextFilters("endpoint"),
+  endpoint: endpointFilter,
   ...makePastDateRangeFilters("usage_date"),
   ...PagingParameters,
 }).check(checkParameterCombinations)

@@ -29,7 +29,14 @@ def _encode_value(value: QueryValue) -> str:
         return f"{value:f}"
     if isinstance(value, dt.date):
         return value.isoformat()
-    return ",".join(value)
+    return ",".join(map(_quote_item, value))
+
+
+def _quote_item(item: str) -> str:
+    """Puts an item in double quotes if it would otherwise be read as several items."""
+    if "," in item or '"' in item or item != item.strip():
+        return '"' + item.replace('"', '""') + '"'
+    return item
 
 
 def encode_query(query: Query) -> str:

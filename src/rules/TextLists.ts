@@ -1,0 +1,37 @@
+/**
+ * Lists of values in one parameter (D33): separated by commas, as in a record of CSV. A value that contains a comma is
+ * written in double quotes, and a double quote inside those is doubled.
+ */
+
+const quotingAdvice =
+  `write a value that contains a comma in double quotes, such as "Wholesale-Drugs, Proprietaries", ` +
+  "and a double quote inside them twice"
+
+/** A value and the comma after it. The first group is the value in double quotes, the second one any other value. */
+const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy
+
+export type ParsedTextList =
+  | { readonly values: ReadonlyArray<string> }
+  /** Why the list is not valid. Continues a sentence that begins with the name of the parameter. */
+  | { readonly reason: string }
+
+/** Splits a list into its values, without the white space around them. */
+export const parseTextList = (text: string): ParsedTextList => {
+  const values: Array<string> = []
+  for (const [, quoted, plain = ""] of `${text},`.matchAll(listItem)) {
+    const value = quoted === undefined ? plain.trim() : quoted.replaceAll(`""`, `"`)
+    if (value === "") return { reason: `must not contain an empty value; remove it, or ${quotingAdvice}` }
+    if (quoted === undefined && value.startsWith(`"`)) {
+      return { reason: `has a value that begins with a double quote but does not end with one; ${quotingAdvice}` }
+    }
+    values.push(value)
+  }
+  return { values }
+}
+
+/** Returns the values as a list that `parseTextList` splits into the same values. */
+export const formatTextList = (values: ReadonlyArray<string | number>) =>
+  values.map((value) => {
+    const text = String(value)
+    return /[",]|^\s|\s$/.test(text) ? `"${text.replaceAll(`"`, `""`)}"` : text
+  }).join(",")
