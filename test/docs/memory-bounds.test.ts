@@ -9,6 +9,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
+import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { makeThrottledRequestCounter } from "../../src/accounts/billing/ThrottledRequestCounter.ts"
 import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
@@ -188,7 +189,7 @@ const fillWrongKeys = Effect.gen(function* () {
   for (let number = 0; number < 130_000; number++) {
     const remoteAddress = Option.some(`2001:db8:${(number >> 16).toString(16)}:${(number & 0xffff).toString(16)}::1`)
     yield* Effect.provideService(
-      guard.countWrongKey,
+      Effect.flatMap(guard.findSender, guard.countWrongKey),
       HttpServerRequest.HttpServerRequest,
       request.modify({ remoteAddress }),
     )
@@ -203,7 +204,10 @@ const fillRateLimits = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 const fillUsage = Effect.gen(function* () {
-  const metering = Context.get(yield* Layer.build(UsageMetering.layer), UsageMetering)
+  const metering = Context.get(
+    yield* Layer.build(UsageMetering.layer.pipe(Layer.provide(PrepaidBalances.layer), Layer.provide(Database.layer))),
+    UsageMetering,
+  )
   let entries = 0
   // Nothing is written meanwhile, because no fiber runs until this loop ends.
   while (metering.hasCapacity()) {
