@@ -294,8 +294,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   // With `limit=all`, there is no ETag, so list responses do not always have this header.
   "ETag": ({ hasEtag, isList, status }) =>
     status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
-  "Cache-Control": ({ hasEtag, isEndless, isList, status }) =>
-    status === 304 || (status === 200 && (hasEtag || isEndless)) ? "always" : sometimesIf(status === 200 && isList),
+  "Cache-Control": () => "always",
   "X-Dropped-Tickers": ({ dropsTickers, status, takesAnyParameter }) =>
     sometimesIf(
       dropsTickers

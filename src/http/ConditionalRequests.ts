@@ -8,6 +8,8 @@ export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base6
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
+export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
+
 export const addAcceptEncodingToVary = (vary = "") =>
   vary === "" || /accept-encoding/i.test(vary) ? vary || "Accept-Encoding" : `${vary}, Accept-Encoding`
 

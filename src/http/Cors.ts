@@ -2,6 +2,7 @@
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { corsExposedHeaderNames } from "../rules/ResponseHeaders.ts"
+import { addToVary } from "./ConditionalRequests.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 
 /** The methods that every endpoint supports. The MCP server supports POST instead. */
@@ -53,7 +54,7 @@ export const makeCorsHeaderSetter = Effect.map(
   CorsOriginsConfig,
   (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
     origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
-      Vary: response.headers["vary"] === undefined ? "Origin" : `${response.headers["vary"]}, Origin`,
+      Vary: addToVary(response.headers["vary"], "Origin"),
       ...makeCorsHeaders(origins, request),
     }),
 )

@@ -37,11 +37,16 @@ const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
     : response
 }
 
+/** Returns `Cache-Control` of a response that declares none: an error, or data about an account or this moment. */
+const getDefaultCacheControl = ({ response: { account_id } }: RequestContext) =>
+  account_id === undefined ? "no-store" : "private, no-store"
+
 const addHeaders = (context: RequestContext, base: string, response: HttpServerResponse.HttpServerResponse) => {
   context.response.bytes ??= getUncompressedBodySize(response)
   const links = context.response.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
   return HttpServerResponse.setHeaders(encodeLongText(response), {
     ...statusHeaders[response.status],
+    "Cache-Control": response.headers["cache-control"] ?? getDefaultCacheControl(context),
     ...context.response.headers,
     ...(links.length === 0 ? {} : { Link: links.join(", ") }),
     // A browser must not interpret a response as a page or a script (OWASP API8).

@@ -51,6 +51,7 @@ export const sendProtocolError = (socket: Duplex, status: number) => {
     "Connection: close",
     "Content-Type: application/json",
     `Content-Length: ${Buffer.byteLength(body)}`,
+    "Cache-Control: no-store",
     "X-Content-Type-Options: nosniff",
     "X-API-Version: v1",
     `X-Request-Id: ${request_id}`,

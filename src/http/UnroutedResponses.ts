@@ -5,6 +5,7 @@ import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.t
 import { BadRequest, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
 import * as Deprecation from "../rules/Deprecation.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
+import { staticCacheHeaders } from "./ConditionalRequests.ts"
 import { allowedEndpointMethods } from "./Cors.ts"
 import { respondWithError } from "./ErrorResponses.ts"
 import { decodePath, isDecodableUrl, isLegacyRequestTarget, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
@@ -99,7 +100,10 @@ const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
     `${legacyPathPrefix}*`,
     ({ url }) =>
       isLegacyRequestTarget(url)
-        ? Effect.succeed(HttpServerResponse.redirect(basePath + url.replace(legacyPathPrefix, "/v1/"), { status: 301 }))
+        ? Effect.succeed(HttpServerResponse.redirect(basePath + url.replace(legacyPathPrefix, "/v1/"), {
+          status: 301,
+          headers: staticCacheHeaders,
+        }))
         : respondToUnknownPath(decodePath(url)),
   )
 }))

@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import { ReplicaReader } from "../db/Database.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { computeEtag, matchIfNoneMatch } from "../http/ConditionalRequests.ts"
+import { addToVary, computeEtag, matchIfNoneMatch } from "../http/ConditionalRequests.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
@@ -196,6 +196,8 @@ const respond = (result: CachedResult, context: RequestContext, moment: string |
     const { body, etag } = result
     const { purpose, response } = context
     setPageMetadata(context, result)
+    // Stored for a year, the response must not reach another key, which may not be allowed to get it.
+    if (moment !== undefined) response.headers["Vary"] = addToVary(response.headers["Vary"], "Authorization, X-API-Key")
     const match = purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
     const validators = {
       "Cache-Control": moment === undefined ? "private, no-cache" : "private, max-age=31536000, immutable",

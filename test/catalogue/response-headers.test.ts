@@ -46,8 +46,32 @@ const targets = new Map([
 /** The names of the observed headers, by path and status. */
 const observedHeaders = new Map<string, Set<string>>()
 
+/** Public responses, which only change with a release or once a minute. */
+const publicCacheControl = new Map([
+  ["/endpoints", "public, max-age=300"],
+  ["/v1/openapi.json", "public, max-age=300"],
+  ["/v1/changelog", "public, max-age=300"],
+  ["/v1/changelog.atom", "public, max-age=300"],
+  ["/v1/corrections", "public, max-age=60"],
+])
+
+/** Returns the `Cache-Control` that a response must have, depending on who may keep it. */
+const expectCacheControl = (path: string, { headers, status }: Answer) => {
+  if (status !== 200 && status !== 304) return "x-ratelimit-limit" in headers ? "private, no-store" : "no-store"
+  if (path.startsWith("/health/") || headers["content-type"] === "text/event-stream") return "no-store"
+  const declared = publicCacheControl.get(path)
+  if (declared !== undefined) return declared
+  if (headers["etag"] === undefined) return "private, no-store"
+  return "x-as-of" in headers ? "private, max-age=31536000, immutable" : "private, no-cache"
+}
+
 /** Compares a response with the declaration of its path and status. */
-const check = (path: string, what: string, { headers, status, text }: Answer) => {
+const check = (path: string, what: string, answer: Answer) => {
+  const { headers, status, text } = answer
+  assert.strictEqual(headers["cache-control"], expectCacheControl(path, answer), `${what} (${status})`)
+  if (headers["cache-control"]?.includes("private, max-age") === true) {
+    assert.match(headers["vary"] ?? "", /\bAuthorization, X-API-Key\b/, `${what} (${status})`)
+  }
   const response = DocumentedEndpoints.getDocumentedResponses(path).get(String(status))
   assert.isDefined(response, `${what} answers ${status}, which is not declared: ${text}`)
   const declared = new Map(
