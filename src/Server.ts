@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { authorizationLayer } from "./accounts/AuthorizationLayer.ts"
 import { authenticationLayer, Authenticator } from "./accounts/keys/AuthenticationLayer.ts"
 import { PrepaidBalances } from "./accounts/billing/PrepaidBalances.ts"
+import { KeyWatcher } from "./accounts/keys/KeyWatcher.ts"
 import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
@@ -145,7 +146,7 @@ const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(Layer.merge(ChangeStream.layer, CorrectionCountReader.layer)),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(ResponseCache.layer),
-  Layer.provideMerge(Authenticator.layer),
+  Layer.provideMerge(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
   Layer.provideMerge(ApiKeyCache.layer),
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),

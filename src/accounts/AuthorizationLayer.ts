@@ -15,7 +15,8 @@ import {
   type StreamUsageRecorder,
 } from "../http/RequestContext.ts"
 import { AuthorizationMiddleware } from "./Authorization.ts"
-import { canKeyAccessPath, CurrentAccount } from "./keys/Authentication.ts"
+import { canAccountUseEndpoint, canKeyAccessPath, CurrentAccount } from "./keys/Authentication.ts"
+import { KeyWatcher } from "./keys/KeyWatcher.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, type RateLimitExceeded } from "./AccountErrors.ts"
 import { type BalanceReservation, PrepaidBalances } from "./billing/PrepaidBalances.ts"
@@ -158,6 +159,23 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
       )
     })
 })
+
+const revokedKey = { status: 401, reason: "its key was revoked or disabled, or has expired." }
+const lostAccess = { status: 403, reason: "the account or the key may no longer use its endpoint." }
+
+/** Makes the function that aborts an export once its key is revoked or may no longer use the endpoint. */
+export const makeExportWatcher = Effect.map(
+  KeyWatcher,
+  ({ watch }) => (account: typeof CurrentAccount.Service, endpoint: HttpApiEndpoint.Top) =>
+    Effect.flatMap(RequestContext, ({ purpose, response: { streamedExport } }) => {
+      if (streamedExport === undefined || purpose === "estimate") return Effect.void
+      const access = getRoutedAccess(endpoint)
+      return watch(account, (current) => {
+        if (current === undefined) streamedExport.refusal = revokedKey
+        else if (!canAccountUseEndpoint(current, access)) streamedExport.refusal = lostAccess
+      })
+    }),
+)
 
 export const authorizationLayer = Layer.effect(
   AuthorizationMiddleware,

@@ -24,7 +24,7 @@ import {
 import { TooManyStreams } from "../accounts/AccountErrors.ts"
 import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { makeAccountsByKeyReader } from "../accounts/keys/KeyLookup.ts"
+import { KeyWatcher } from "../accounts/keys/KeyWatcher.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
 import { RequestContext, type StreamedAmount, type StreamUsageRecorder } from "../http/RequestContext.ts"
@@ -60,8 +60,8 @@ export const MaxStreamsPerAccountConfig = Config.schema(
 /** How often the reader looks for changes while there are none. */
 const pollInterval = Duration.millis(200)
 
-/** How often keys are checked, so that a revoked key ends its streams within a second (D2, API keys). */
-const keyCheckInterval = Duration.millis(500)
+/** How often usage that is due is recorded, and clients that do not receive the end of a stream are disconnected. */
+const maintenanceInterval = Duration.millis(500)
 
 const maxPageChanges = 1_000
 const firstPageChanges = 100
@@ -196,7 +196,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
     Effect.gen(function* () {
       const { readPage } = yield* ChangeFeed
       const { getRemaining } = yield* PrepaidBalances
-      const readKeysInUse = yield* makeAccountsByKeyReader
+      const { watch } = yield* KeyWatcher
       const maxStreams = yield* MaxStreamsPerAccountConfig
       const limits = yield* ChangeStreamLimits
       const clock = yield* Clock.Clock
@@ -419,24 +419,12 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       )
       yield* forkUntraced(followForever)
 
+      /** Ends a stream whose key or account lost access or credit. */
       const checkStream = (stream: StreamState, account: Account | undefined) => {
         if (account === undefined) return end(stream, "key_revoked")
         if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
         if (getRemaining(account) <= 0) end(stream, "out_of_credit")
       }
-
-      /**
-       * Ends streams whose key or account lost access or credit. While the database is unreachable, they stay open,
-       * because there is nothing to send.
-       */
-      const checkKeys = Effect.gen(function* () {
-        yield* hasStreams.await
-        const checked = Array.from(streams)
-        const keyIds = Array.from(new Set(checked.map(({ options: { account } }) => account.key_id)))
-        const accounts = yield* readKeysInUse(keyIds)
-        for (const stream of checked) checkStream(stream, accounts.get(stream.options.account.key_id))
-      }).pipe(Effect.ignore, Effect.catchDefect(logDefectAsInternalError))
-      yield* repeatInBackground(checkKeys, keyCheckInterval)
 
       const maintainStreams = Effect.andThen(
         hasStreams.await,
@@ -449,7 +437,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           }
         }),
       )
-      yield* repeatInBackground(maintainStreams, keyCheckInterval)
+      yield* repeatInBackground(maintainStreams, maintenanceInterval)
 
       // ---------------------------------------------------------------------------------------------------------------
       // Opening
@@ -490,7 +478,8 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         })
 
       const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
-        const { account: { account_id }, filter, place } = options
+        const { account, filter, place } = options
+        const { account_id } = account
         const context = yield* RequestContext
         yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
         const page = yield* readOwnPage(place, filter, firstPageChanges)
@@ -519,6 +508,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           isEnded: false,
         }
         yield* Effect.acquireRelease(register(stream), () => close(stream))
+        yield* watch(account, (current) => checkStream(stream, current))
         if (isStopping) end(stream, "server_stopping")
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)

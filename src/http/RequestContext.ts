@@ -17,6 +17,8 @@ export interface StreamedExport {
   readonly measureBytes: Effect.Effect<number>
   /** The stream is aborted if its budget does not cover it. Undefined if the account is postpaid. */
   budget: ExportBudget | undefined
+  /** If set, the stream is aborted before its next chunk. Usage records the status. */
+  refusal: { readonly status: number; readonly reason: string } | undefined
   readonly trailers: Record<string, string>
   /** Called once at the end of the stream; status 200 means that everything was sent. */
   readonly endListeners: Array<(status: number) => void>

@@ -5,7 +5,7 @@
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { FindMyWay, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
-import { makeBillingChecks, makeRequestAuthorizer } from "../accounts/AuthorizationLayer.ts"
+import { makeBillingChecks, makeExportWatcher, makeRequestAuthorizer } from "../accounts/AuthorizationLayer.ts"
 import { BillingMiddleware } from "../accounts/Authorization.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { Authenticator } from "../accounts/keys/AuthenticationLayer.ts"
@@ -97,6 +97,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const { authenticate } = yield* Authenticator
         const authorize = yield* makeRequestAuthorizer
         const { requireCredit, requireCreditFor } = yield* makeBillingChecks
+        const watchExport = yield* makeExportWatcher
         const { readAt } = yield* AsOfReader
         const wrap = yield* makeOutermostMiddleware(new Set())
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
@@ -120,6 +121,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             const responding = respondTo(account)
             const response = yield* moment === undefined ? responding : readAt(moment, tables, responding)
             if (isPriced) yield* requireCreditFor(account, request, response)
+            yield* watchExport(account, endpoint)
             return response
           })
           return (parameters) => respondToFailures(respond(parameters))

@@ -188,6 +188,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
       ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
     )),
     budget: undefined,
+    refusal: undefined,
     trailers: {},
     endListeners: [],
   }
@@ -211,7 +212,8 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
     })
   const recordChunk = Effect.fnUntraced(function* (chunk: ExportChunk) {
     const bytes = (context.response.bytes ?? 0) + chunk.bytes.length
-    const { budget } = streamedExport
+    const { budget, refusal } = streamedExport
+    if (refusal !== undefined) return yield* abort(refusal.status, refusal.reason)
     if (budget !== undefined) {
       const isCovered = yield* Effect.catch(budget.covers(bytes), ({ error }) => abort(503, error.message))
       if (!isCovered) return yield* abort(402, "it costs more than the prepaid balance.")

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
+import { openEventStream, waitForCondition } from "../support/EventStreams.ts"
 import * as ListDownloads from "../support/ListDownloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
@@ -269,6 +270,38 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         assert.isBelow(bytes, 15_000_000)
         assert.strictEqual(valueAt(usage, "cost_microdollars"), Math.ceil(bytes / 100))
         assert.isBelow(Number(valueAt(usage, "records_returned")), rows)
+      }).pipe(Effect.scoped))
+
+    it.effect("ends within a second after its key is revoked or loses access, and is charged for the bytes sent (D2, D27)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const port = yield* SharedPort
+        const changes = [
+          { name: "revoked", status: 401, update: sql`revoked_at = now()` },
+          { name: "limited", status: 403, update: sql`endpoints = '{/v1/changes/stream}'` },
+        ]
+        for (const { name, status, update } of changes) {
+          const { key, key_id } = yield* CustomerUsage.createCustomer(`export ${name}`)
+          const { key: other } = yield* CustomerUsage.createCustomer(`export beside ${name}`)
+          const stream = yield* openEventStream(port, "after=now", { key })
+          const response = yield* ListDownloads.startPausedDownload(port, path, key)
+          const unaffected = yield* ListDownloads.startPausedDownload(port, path, other)
+          yield* sql`update api_keys set ${update} where key_id = ${key_id}`
+          // The end of the stream shows that the keys have been checked, because one check covers streams and exports.
+          yield* waitForCondition("end", () => stream.end !== undefined)
+          assert.isFalse(yield* ListDownloads.finishDownload(response), name)
+          assert.deepStrictEqual(response.trailers, {})
+          assert.isTrue(yield* ListDownloads.finishDownload(unaffected), name)
+          const [usage] = yield* until(
+            sql`
+              select status_code, cost_microdollars::text from usage
+              where key_id = ${key_id} and endpoint = '/v1/news'
+            `,
+            ({ length }) => length > 0,
+          )
+          assert.strictEqual(valueAt(usage, "status_code"), status, name)
+          assert.isAbove(Number(valueAt(usage, "cost_microdollars")), 0)
+        }
       }).pipe(Effect.scoped))
 
     it.effect("is aborted visibly, and costs nothing, if the database connection is lost (D27)", () =>
