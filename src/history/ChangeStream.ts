@@ -242,16 +242,22 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         stream.wake.openUnsafe()
       }
 
-      const recordUsage = (stream: StreamState) => {
+      /** The end of a stream is recorded even if it sent no change, so that every stream is in the usage. */
+      const recordUsage = (stream: StreamState, isEnd = false) => {
         const { recorded: from, recordedAt: startedAt, sent: to } = stream
         stream.recordedAt = clock.currentTimeMillisUnsafe()
-        if (to.bytes === from.bytes) return
+        if (to.bytes === from.bytes && !isEnd) return
         stream.recorded = to
         stream.endless.recordUsage({ startedAt, from, to })
       }
 
-      /** Counts `text`, which contains `records` changes, as sent by the stream. Returns `text`. */
-      const send = (stream: StreamState, text: Uint8Array, records: number) => {
+      const sendFree = (stream: StreamState, text: string) => {
+        stream.sentAt = now()
+        return encodeText(text)
+      }
+
+      /** Counts `text`, which consists of `records` changes, as sent by the stream. Returns `text`. */
+      const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
         const { sent } = stream
         stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
         stream.endless.countSent(sent, stream.sent)
@@ -288,7 +294,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           if (selection === undefined) return undefined
           if (selection.count === 0) continue
           stream.sentCursor = selection.cursor
-          return send(stream, selection.text, selection.count)
+          return sendChanges(stream, selection.text, selection.count)
         }
       }
 
@@ -313,7 +319,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (page.changes.length === 0) return undefined
         stream.pageChanges = choosePageChanges(page)
         stream.sentCursor = page.changes.at(-1)?.cursor
-        return send(stream, encodeChangeEvents(page.changes).text, page.changes.length)
+        return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
       }
 
       /** Returns the stream's next events; undefined if there are none yet. */
@@ -337,7 +343,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const sendHeartbeat = (stream: StreamState) => {
         const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
         stream.sentCursor = stream.cursor
-        return send(stream, encodeText(formatSseHeartbeat(id)), 0)
+        return sendFree(stream, formatSseHeartbeat(id))
       }
 
       const formatGap = (stream: StreamState, error: CursorExpired) =>
@@ -350,11 +356,8 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const before = gap === undefined ? "" : yield* formatGap(stream, gap)
         const { cursor } = stream
         stream.isEnded = true
-        return send(
-          stream,
-          encodeText(before + formatServerSentEvent("end", { reason, message: endMessages[reason], cursor })),
-          0,
-        )
+        const message = endMessages[reason]
+        return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
       })
 
       const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
@@ -472,7 +475,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           streams.delete(stream)
           if (streams.size === 0) hasStreams.closeUnsafe()
           if (liveStreams().length === 0) forgetRecent()
-          recordUsage(stream)
+          recordUsage(stream, true)
           const reason = stream.isEnded ? stream.ending?.reason : undefined
           return Metric.update(endedCounters[reason ?? "disconnected"], 1)
         })
@@ -513,7 +516,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)
           const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)
-          const start = send(stream, encodeText(sseReconnectDelayField + heartbeat), 0)
+          const start = sendFree(stream, sseReconnectDelayField + heartbeat)
           return Buffer.concat([start, events ?? sendHeartbeat(stream)])
         })
         const following = Effect.map(pullNext(stream), (text) => [text] as const)

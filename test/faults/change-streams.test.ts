@@ -121,7 +121,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       `
       assert.deepStrictEqual(usage, {
         rows: 3,
-        bytes: streams.reduce((sum, { bytes }) => sum + bytes, 0),
+        bytes: streams.reduce((sum, { changeBytes }) => sum + changeBytes, 0),
       })
     }).pipe(Effect.scoped))
 })

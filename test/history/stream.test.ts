@@ -4,7 +4,9 @@ import { Effect, Fiber, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { computeDataCost } from "../../src/accounts/billing/Pricing.ts"
 import { ChangeStreamLimits } from "../../src/history/ChangeStream.ts"
+import { createCustomer, waitForRecordedRequests } from "../support/CustomerUsage.ts"
 import { type EventStream, openEventStream, type StreamOptions, waitForCondition } from "../support/EventStreams.ts"
+import { getResultRows } from "../support/ListClients.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
 import { range, writeRandomTransaction } from "../support/RandomTransactions.ts"
 import * as Service from "../support/Service.ts"
@@ -338,7 +340,24 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.isUndefined(stream.end)
     }).pipe(Effect.scoped))
 
-  it.effect("is charged in installments for exactly the bytes that it sent", () =>
+  it.effect("is recorded when it ends, and is free if it sent no change", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* createCustomer("idle", { tier: "ultimate" })
+      const stream = yield* open("after=now&dataset=daily_prices", { key })
+      yield* waitForCondition("heartbeats", () => stream.comments > 5)
+      stream.close()
+      yield* waitForRecordedRequests(account_id, 1)
+      const { body } = yield* Service.requestJson("/v1/usage", { key })
+      const [usage, ...others] = getResultRows(body)
+      assert.strictEqual(others.length, 0)
+      assert.strictEqual(valueAt(usage, "endpoint"), "/v1/changes/stream")
+      assert.deepStrictEqual(
+        ["status_code", "records_returned", "bytes", "cost_microdollars"].map((name) => valueAt(usage, name)),
+        [200, 0, 0, 0],
+      )
+    }).pipe(Effect.scoped))
+
+  it.effect("is charged in installments for exactly the bytes of its changes", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("metered", "ultimate")
@@ -362,13 +381,14 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       yield* sql`update api_keys set revoked_at = now() where account_id = (
         select account_id from accounts where name = 'metered')`
       yield* untilEnded(stream, "key_revoked")
-      const all = yield* Effect.repeat(total, { until: ({ bytes }) => bytes >= stream.bytes })
-      assert.strictEqual(all.bytes, stream.bytes)
-      assert.strictEqual(all.cost, computeDataCost(stream.bytes, 10_000_000))
+      const bytes = stream.changeBytes
+      const all = yield* Effect.repeat(total, { until: (found) => found.bytes >= bytes })
+      assert.strictEqual(all.bytes, bytes)
+      assert.strictEqual(all.cost, computeDataCost(bytes, 10_000_000))
       const [daily] = yield* sql<{ readonly bytes: number }>`
         select bytes::int from usage_daily join accounts using (account_id) where name = 'metered'
       `
-      assert.strictEqual(daily?.bytes, stream.bytes)
+      assert.strictEqual(daily?.bytes, bytes)
     }).pipe(Effect.scoped))
 
   it.effect("of a prepaid account ends when the balance is used up", () =>

@@ -20,7 +20,8 @@ export class EventStream {
   /** The newest id, which a client sends when it connects again. */
   lastId = ""
   comments = 0
-  bytes = 0
+  /** The size of all change events, which determines the cost. */
+  changeBytes = 0
   isClosed = false
   private unparsed = ""
 
@@ -66,7 +67,6 @@ export class EventStream {
 
   private receive(text: string) {
     this.text += text
-    this.bytes += Buffer.byteLength(text)
     const blocks = (this.unparsed + text).split("\n\n")
     this.unparsed = blocks.pop() ?? ""
     for (const block of blocks) this.parse(block)
@@ -81,6 +81,7 @@ export class EventStream {
       if (field === "event") event = value
       if (field === "data") data = value
     }
+    if (event === "change") this.changeBytes += Buffer.byteLength(`${block}\n\n`)
     if (data !== "") this.events.push({ event, id: this.lastId, data })
   }
 }
