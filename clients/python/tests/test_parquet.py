@@ -96,6 +96,9 @@ def test_has_the_values_of_the_ndjson(name: str, query: dict[str, Any], service:
     assert schema.metadata[b"tickerline.endpoint"].decode() == ENDPOINTS[name].path
     assert int(schema.metadata[b"tickerline.row_count"]) == file.rows
     rows = flat(expected, schema.names)
+    requested = {"follow_lineage": "lineage_ticker", "provenance": "source"}
+    optional = {column for parameter, column in requested.items() if parameter not in query}
+    assert set(schema.names) == set(method(**query).frame("polars", max_rows=0).columns) - optional
     for read in READERS:
         actual = plain(read(file.path))
         assert len(actual) == file.rows

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Generic, Literal, overload
 
 from . import _contract, types
 from ._exports import ExportFile, ExportReader, ExportWriter, FileFormat
-from ._frames import Backend, Decimals, make_frame
+from ._frames import Backend, Decimals, FrameMaker
 from ._metadata import ResponseMetadata
 from ._queries import Query
 from ._requests import TRANSPORT_ERRORS, Caller, find_caller
@@ -157,10 +158,16 @@ def _rows_query(query: Query) -> Query:
     return query if query.get("limit") is not None else {**query, "limit": MAX_PAGE_ROWS}
 
 
+def _needs_pages(query: Query, max_rows: int | None) -> bool:
+    """Whether a data frame has only a part of the list. Such a part is not available as Parquet."""
+    return max_rows is not None or query.get("page") is not None or query.get("limit") not in (None, "all")
+
+
 def _frame_query(query: Query, max_rows: int | None) -> Query:
+    """Returns the query for the pages of a data frame."""
     if query.get("limit") is not None:
         return query
-    return {**query, "limit": "all" if max_rows is None else max(1, min(MAX_PAGE_ROWS, max_rows))}
+    return {**query, "limit": MAX_PAGE_ROWS if max_rows is None else max(1, min(MAX_PAGE_ROWS, max_rows))}
 
 
 class Call(Generic[Body]):
@@ -249,7 +256,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
         self,
         backend: Literal["pandas"] = "pandas",
         *,
-        decimals: Decimals = "decimal",
+        decimals: Decimals = "float64",
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "pandas.DataFrame": ...
@@ -259,7 +266,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
         self,
         backend: Literal["polars"],
         *,
-        decimals: Decimals = "decimal",
+        decimals: Decimals = "float64",
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "polars.DataFrame": ...
@@ -268,21 +275,26 @@ class ListCall(Call[Body], Generic[Body, Row]):
         self,
         backend: Backend = "pandas",
         *,
-        decimals: Decimals = "decimal",
+        decimals: Decimals = "float64",
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "pandas.DataFrame | polars.DataFrame":
-        """Reads all rows with ``limit="all"``, and returns them as a data frame.
+        """Downloads the complete list as Parquet, and returns it as a data frame.
 
         Args:
             backend: ``pandas`` or ``polars``.
-            decimals: ``decimal``: exact; objects in pandas, ``Decimal`` columns in polars. ``arrow``: exact; Arrow
-                decimals in pandas too. ``float64``: the nearest floats.
+            decimals: ``float64``: the nearest floats. ``decimal``: exact; objects in pandas, ``Decimal`` columns in
+                polars. ``arrow``: exact; Arrow decimals in pandas too.
             timezone: The time zone of datetimes. It does not change the instants.
-            max_rows: Reads only the first rows.
+            max_rows: Reads only the first rows, as pages of JSON. If they are most of the list, the complete list
+                costs less.
         """
-        with closing(Rows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)) as rows:
-            return make_frame(list(islice(rows, max_rows)), self._endpoint, self._query, backend, decimals, timezone)
+        maker = FrameMaker(self._endpoint, self._query, backend, decimals, timezone)
+        if _needs_pages(self._query, max_rows):
+            with closing(Rows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)) as rows:
+                return maker.from_rows(list(islice(rows, max_rows)))
+        with TemporaryDirectory(prefix="tickerline-") as folder:
+            return maker.from_file(self.download(Path(folder, "list.parquet")).path)
 
 
 class AsyncCall(Generic[Body]):
@@ -361,7 +373,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         self,
         backend: Literal["pandas"] = "pandas",
         *,
-        decimals: Decimals = "decimal",
+        decimals: Decimals = "float64",
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "pandas.DataFrame": ...
@@ -371,7 +383,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         self,
         backend: Literal["polars"],
         *,
-        decimals: Decimals = "decimal",
+        decimals: Decimals = "float64",
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "polars.DataFrame": ...
@@ -380,11 +392,15 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         self,
         backend: Backend = "pandas",
         *,
-        decimals: Decimals = "decimal",
+        decimals: Decimals = "float64",
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "pandas.DataFrame | polars.DataFrame":
         """Returns all rows as a data frame, like ``ListCall.frame``."""
+        maker = FrameMaker(self._endpoint, self._query, backend, decimals, timezone)
+        if not _needs_pages(self._query, max_rows):
+            with TemporaryDirectory(prefix="tickerline-") as folder:
+                return maker.from_file((await self.download(Path(folder, "list.parquet"))).path)
         rows: list[Row] = []
         reading = AsyncRows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)
         async with aclosing(reading):
@@ -392,4 +408,4 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
                 rows.append(row)
                 if len(rows) == max_rows:
                     break
-        return make_frame(rows, self._endpoint, self._query, backend, decimals, timezone)
+        return maker.from_rows(rows)

@@ -3,6 +3,8 @@
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from ._queries import Query
@@ -21,28 +23,61 @@ DECIMAL_PRECISION = 38
 DECIMAL_SCALE = 4
 """Digits after the decimal point in a column. A column has more if one of its values has more."""
 
+OF_GROUPS = {"owner_count"}
+"""Fields of a group of rows. CSV and Parquet files do not have them."""
 
-def make_frame(
-    rows: Sequence[Row],
-    endpoint: ListEndpoint[Body, Row],
-    query: Query,
-    backend: Backend,
-    decimals: Decimals,
-    timezone: str,
-) -> "pandas.DataFrame | polars.DataFrame":
-    if backend not in ("pandas", "polars"):
-        raise ValueError(f"backend must be 'pandas' or 'polars', not {backend!r}")
-    if decimals not in ("decimal", "float64", "arrow"):
-        raise ValueError(f"decimals must be 'decimal', 'float64' or 'arrow', not {decimals!r}")
-    fields = [field for field in endpoint.row.fields if field.name != "lineage_ticker" or query.get("follow_lineage")]
-    records = cast("Sequence[Record]", rows)
-    nested = [field for field in fields if isinstance(field.kind, Structure)]
-    for field in nested:
-        records = list(_unnest(records, field.name))
-        fields = [*(known for known in fields if known is not field), *cast("Structure", field.kind).fields]
-    columns = {field.name: [record.get(field.name) for record in records] for field in fields}
-    make = _make_pandas if backend == "pandas" else _make_polars
-    return make(fields, columns, decimals, timezone)
+
+class FrameMaker:
+    """Makes data frames of one backend."""
+
+    def __init__(
+        self,
+        endpoint: ListEndpoint[Body, Row],
+        query: Query,
+        backend: Backend,
+        decimals: Decimals,
+        timezone: str,
+    ) -> None:
+        """Refuses unknown choices and missing packages, so that nobody pays for rows that would then be lost."""
+        if backend not in ("pandas", "polars"):
+            raise ValueError(f"backend must be 'pandas' or 'polars', not {backend!r}")
+        if decimals not in ("decimal", "float64", "arrow"):
+            raise ValueError(f"decimals must be 'decimal', 'float64' or 'arrow', not {decimals!r}")
+        omitted = OF_GROUPS if query.get("follow_lineage") else {*OF_GROUPS, "lineage_ticker"}
+        self._fields = [field for field in endpoint.row.fields if field.name not in omitted]
+        self._backend = (_Pandas if backend == "pandas" else _Polars)(decimals, timezone)
+        self.from_rows([])
+
+    def from_rows(self, rows: Sequence[Row]) -> Any:
+        records = cast("Sequence[Record]", rows)
+        for field in self._fields:
+            if isinstance(field.kind, Structure):
+                records = list(_unnest(records, field.name))
+        return self._backend.make(
+            {
+                field.name: self._backend.column_of_values(field, [record.get(field.name) for record in records])
+                for field in self._columns()
+            }
+        )
+
+    def from_file(self, file: Path) -> Any:
+        """Reads a Parquet file. Columns that it lacks are null."""
+        found, count = self._backend.read(file)
+        return self._backend.make(
+            {
+                field.name: self._backend.column(field, found[field.name])
+                if field.name in found
+                else self._backend.column_of_values(field, [None] * count)
+                for field in self._columns()
+            }
+        )
+
+    def _columns(self) -> Iterator[Field]:
+        """Yields the fields of rows, then those of the items of a list."""
+        yield from (field for field in self._fields if not isinstance(field.kind, Structure))
+        for field in self._fields:
+            if isinstance(field.kind, Structure):
+                yield from field.kind.fields
 
 
 def _unnest(records: Iterable[Record], name: str) -> Iterator[Record]:
@@ -54,18 +89,15 @@ def _unnest(records: Iterable[Record], name: str) -> Iterator[Record]:
 
 def _import(name: str, extra: str) -> Any:
     try:
-        return __import__(name)
+        return import_module(name)
     except ImportError as error:
-        raise ImportError(f"frame() needs the package {name}: pip install 'tickerline[{extra}]'") from error
+        package = name.partition(".")[0]
+        raise ImportError(f"frame() needs the package {package}: pip install 'tickerline[{extra}]'") from error
 
 
 def _utc(value: object) -> dt.datetime | None:
     moment = cast("dt.datetime | None", value)
-    return None if moment is None else moment.astimezone(dt.timezone.utc).replace(tzinfo=None)
-
-
-def _float(value: object) -> float | None:
-    return None if value is None else float(cast("Decimal", value))
+    return None if moment is None else moment.astimezone(dt.timezone.utc)
 
 
 def _scale(name: str, values: Sequence[object]) -> int:
@@ -76,60 +108,109 @@ def _scale(name: str, values: Sequence[object]) -> int:
             scale = max(scale, -exponent if isinstance(exponent, int) else 0)
     digits = max((value.adjusted() + 1 for value in values if isinstance(value, Decimal) and value), default=0)
     if digits + scale > DECIMAL_PRECISION:
-        raise ValueError(f"{name} has values with more than {DECIMAL_PRECISION} digits; use decimals='float64'")
+        raise _too_long(name)
     return scale
 
 
-def _make_pandas(
-    fields: Sequence[Field], columns: Mapping[str, list[object]], decimals: Decimals, timezone: str
-) -> "pandas.DataFrame":
-    pd = _import("pandas", "pandas")
+def _too_long(name: str) -> ValueError:
+    return ValueError(f"{name} has values with more than {DECIMAL_PRECISION} digits; use decimals='float64'")
 
-    def series(field: Field) -> Any:
-        values = columns[field.name]
-        is_nullable = field.nullable or not field.required
-        if field.is_list or field.kind == "json":
-            return pd.Series(values, dtype="object")
-        if field.kind == "text":
-            return pd.Series(values, dtype="string")
-        if field.kind == "integer":
-            return pd.Series(values, dtype="Int64" if is_nullable else "int64")
-        if field.kind == "boolean":
-            return pd.Series(values, dtype="boolean" if is_nullable else "bool")
-        if field.kind == "date":
-            return pd.Series(values, dtype="datetime64[us]")
+
+class _Pandas:
+    """Columns are Arrow arrays until they become series."""
+
+    def __init__(self, decimals: Decimals, timezone: str) -> None:
+        self._decimals = decimals
+        self._timezone = timezone
+        self._pd = _import("pandas", "pandas")
+        self._pa = _import("pyarrow", "pandas")
+        self._parquet = _import("pyarrow.parquet", "pandas")
+
+    def read(self, file: Path) -> tuple[Mapping[str, Any], int]:
+        table = self._parquet.read_table(file)
+        return {name: table[name] for name in table.column_names}, table.num_rows
+
+    def column_of_values(self, field: Field, values: list[object]) -> Any:
+        pa = self._pa
         if field.kind == "datetime":
-            moments = pd.Series([_utc(value) for value in values], dtype="datetime64[us]")
-            return moments.dt.tz_localize("UTC").dt.tz_convert(timezone)
-        if decimals == "float64":
-            return pd.Series([_float(value) for value in values], dtype="float64")
-        if decimals == "arrow":
-            arrow = _import("pyarrow", "arrow")
-            dtype = pd.ArrowDtype(arrow.decimal128(DECIMAL_PRECISION, _scale(field.name, values)))
-            return pd.Series(values, dtype=dtype)
-        return pd.Series(values, dtype="object")
-
-    frame: pandas.DataFrame = pd.DataFrame({field.name: series(field) for field in fields})
-    return frame
-
-
-def _make_polars(
-    fields: Sequence[Field], columns: Mapping[str, list[object]], decimals: Decimals, timezone: str
-) -> "polars.DataFrame":
-    pl = _import("polars", "polars")
-    plain = {"text": pl.String, "integer": pl.Int64, "boolean": pl.Boolean, "date": pl.Date}
-
-    def series(field: Field) -> Any:
-        name, values = field.name, columns[field.name]
-        if field.kind == "datetime":
-            moments = pl.Series(name, [_utc(value) for value in values], dtype=pl.Datetime("us"))
-            return moments.dt.replace_time_zone("UTC").dt.convert_time_zone(timezone)
+            return self.column(field, pa.array([_utc(value) for value in values], pa.timestamp("us", "UTC")))
         if field.kind == "decimal":
-            if decimals == "float64":
-                return pl.Series(name, [_float(value) for value in values], dtype=pl.Float64)
-            return pl.Series(name, values, dtype=pl.Decimal(DECIMAL_PRECISION, _scale(name, values)))
-        dtype = plain[cast("str", field.kind)]
-        return pl.Series(name, values, dtype=pl.List(dtype) if field.is_list else dtype)
+            dtype = pa.decimal128(DECIMAL_PRECISION, _scale(field.name, values))
+        else:
+            types = {"text": pa.string(), "integer": pa.int64(), "boolean": pa.bool_(), "date": pa.date32()}
+            dtype = types[cast("str", field.kind)]
+        return self.column(field, pa.array(values, pa.list_(dtype) if field.is_list else dtype))
 
-    frame: polars.DataFrame = pl.DataFrame([series(field) for field in fields])
-    return frame
+    def column(self, field: Field, values: Any) -> Any:
+        pd, pa = self._pd, self._pa
+        is_nullable = field.nullable or not field.required
+
+        def convert(dtype: Any) -> Any:
+            return values.to_pandas(types_mapper=lambda _: dtype)
+
+        if field.is_list:
+            return pd.Series(values.to_pylist(), dtype="object")
+        if field.kind == "text":
+            return convert(pd.StringDtype())
+        if field.kind == "integer":
+            return convert(pd.Int64Dtype()) if is_nullable else values.to_pandas()
+        if field.kind == "boolean":
+            return convert(pd.BooleanDtype()) if is_nullable else values.to_pandas()
+        if field.kind == "date":
+            return values.cast(pa.timestamp("us")).to_pandas()
+        if field.kind == "datetime":
+            return values.to_pandas().dt.tz_convert(self._timezone)
+        if self._decimals == "float64":
+            # Through text, because Arrow's direct conversion often misses the nearest float.
+            return values.cast(pa.string()).cast(pa.float64()).to_pandas()
+        if self._decimals == "arrow":
+            try:
+                exact = values.cast(pa.decimal128(DECIMAL_PRECISION, max(DECIMAL_SCALE, values.type.scale)))
+            except pa.ArrowInvalid as error:
+                raise _too_long(field.name) from error
+            return exact.to_pandas(types_mapper=pd.ArrowDtype)
+        return pd.Series(values.to_pylist(), dtype="object")
+
+    def make(self, columns: Mapping[str, Any]) -> "pandas.DataFrame":
+        frame: pandas.DataFrame = self._pd.DataFrame(columns)
+        return frame
+
+
+class _Polars:
+    def __init__(self, decimals: Decimals, timezone: str) -> None:
+        self._decimals = decimals
+        self._timezone = timezone
+        self._pl = _import("polars", "polars")
+
+    def read(self, file: Path) -> tuple[Mapping[str, Any], int]:
+        frame = self._pl.read_parquet(file)
+        return {column.name: column for column in frame}, frame.height
+
+    def column_of_values(self, field: Field, values: list[object]) -> Any:
+        pl = self._pl
+        if field.kind == "datetime":
+            moments = pl.Series(field.name, [_utc(value) for value in values], dtype=pl.Datetime("us", "UTC"))
+            return self.column(field, moments)
+        if field.kind == "decimal":
+            dtype = pl.Decimal(DECIMAL_PRECISION, _scale(field.name, values))
+        else:
+            types = {"text": pl.String, "integer": pl.Int64, "boolean": pl.Boolean, "date": pl.Date}
+            dtype = types[cast("str", field.kind)]
+        return self.column(field, pl.Series(field.name, values, dtype=pl.List(dtype) if field.is_list else dtype))
+
+    def column(self, field: Field, values: Any) -> Any:
+        pl = self._pl
+        if field.kind == "datetime":
+            return values.dt.convert_time_zone(self._timezone)
+        if field.kind != "decimal":
+            return values
+        if self._decimals == "float64":
+            return values.cast(pl.Float64)
+        try:
+            return values.cast(pl.Decimal(DECIMAL_PRECISION, max(DECIMAL_SCALE, values.dtype.scale)))
+        except pl.exceptions.InvalidOperationError as error:
+            raise _too_long(field.name) from error
+
+    def make(self, columns: Mapping[str, Any]) -> "polars.DataFrame":
+        frame: polars.DataFrame = self._pl.DataFrame(columns)
+        return frame
