@@ -6,14 +6,17 @@ import tracemalloc
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tickerline
 from tickerline import Tickerline
+from tickerline._exports import FileFormat
 from tickerline._trailers import parse_trailers
 
 from .drivers import Driver
-from .scripted import EVENT, chunked_response, digest_of, scripted_server
+from .scripted import EVENT, chunked_response, digest_of, response, scripted_server
 
 LINE = json.dumps(EVENT).encode() + b"\n"
 BODY = LINE * 3
@@ -108,7 +111,7 @@ def test_reads_a_long_list_with_little_memory() -> None:
     assert peak < 1_000_000 < len(LINE) * rows
 
 
-FILE = b"PAR1 rows PAR1"
+FILE = b"PAR1 rows" + b"a footer" + (8).to_bytes(4, "little") + b"PAR1"
 
 
 def file_export(chunks: list[bytes], trailers: Mapping[str, str] | None = None) -> list[bytes]:
@@ -150,6 +153,83 @@ def test_leaves_no_file_if_the_response_is_wrong(
 def test_accepts_a_file_whose_trailers_a_proxy_removed(driver_class: type[Driver], tmp_path: Path) -> None:
     with scripted_server(file_export([FILE], {})) as server, driver_class(server.url) as driver:
         assert not driver.download("timeline", tmp_path / "events.parquet", {"ticker": "A"}).is_digest_verified
+
+
+CSV = '\ufeffat,title\r\n2026-01-02,"A ""gap"",\nand\r\nmore"\r\n2026-01-03,é\r\n2026-01-04,\r\n'.encode()
+"""Three records after the header."""
+
+FILES: dict[FileFormat, tuple[bytes, str]] = {
+    "parquet": (FILE, "application/vnd.apache.parquet"),
+    "ndjson": (BODY, "application/x-ndjson"),
+    "csv": (CSV, "text/csv"),
+}
+
+
+def until_closed(body: bytes, headers: Mapping[str, str]) -> list[bytes]:
+    """A response without a length or chunks, as an old proxy sends it. It looks complete wherever it ends."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return [f"HTTP/1.1 200 OK\r\n{head}Connection: close\r\n\r\n".encode() + body]
+
+
+@pytest.mark.parametrize("file_format", FILES)
+def test_finds_each_end_that_no_trailer_announces(file_format: FileFormat, tmp_path: Path) -> None:
+    body, content_type = FILES[file_format]
+    headers = {"Content-Type": content_type, "X-Row-Count": "3"}
+    target = tmp_path / "events"
+    ends = range(len(body) + 1)
+    responses = [until_closed(body[:end], headers) for end in ends]
+    with scripted_server(*responses) as server, Tickerline(server.url) as client:
+        for end in ends[:-1]:
+            with pytest.raises(tickerline.IncompleteExport) as caught:
+                client.timeline("A").download(target, file_format=file_format)
+            assert caught.value.rows_expected == 3
+            assert list(tmp_path.iterdir()) == [], end
+        file = client.timeline("A").download(target, file_format=file_format)
+    assert (file.rows, file.size, file.is_digest_verified) == (3, len(body), False)
+    assert target.read_bytes() == body
+
+
+@pytest.mark.parametrize("file_format", FILES)
+def test_counts_the_rows_of_a_file_in_any_chunks(
+    file_format: FileFormat, driver_class: type[Driver], tmp_path: Path
+) -> None:
+    body, content_type = FILES[file_format]
+    headers = {"Content-Type": content_type, "X-Row-Count": "3"}
+    for size in (1, 2, 7, len(body)):
+        chunks = [body[start : start + size] for start in range(0, len(body), size)]
+        parts = list(chunked_response(chunks, headers, {}))
+        with scripted_server(parts) as server, driver_class(server.url) as driver:
+            assert driver.download("timeline", tmp_path / "events", {"ticker": "A"}, file_format=file_format).rows == 3
+    for sent, expected in (("2", "3 of 2"), ("4", "3 of 4")):
+        if file_format != "parquet":
+            parts = list(chunked_response([body], {**headers, "X-Row-Count": sent}, {}))
+            with scripted_server(parts) as server, driver_class(server.url) as driver:
+                with pytest.raises(tickerline.IncompleteExport, match=expected) as caught:
+                    driver.download("timeline", tmp_path / "other", {"ticker": "A"}, file_format=file_format)
+                assert (caught.value.reason, caught.value.rows_received) == ("row_count", 3)
+
+
+def test_refuses_a_body_that_is_shorter_than_its_length(driver_class: type[Driver], tmp_path: Path) -> None:
+    head, _, body = response(200, {"Content-Type": "text/csv", "X-Row-Count": "3"}, CSV).partition(b"\r\n\r\n")
+    with scripted_server(head + b"\r\n\r\n" + body[:-20]) as server, driver_class(server.url) as driver:
+        with pytest.raises(tickerline.IncompleteExport) as caught:
+            driver.download("timeline", tmp_path / "events", {"ticker": "A"}, file_format="csv")
+        assert caught.value.reason == "connection"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refuses_a_frame_with_another_number_of_rows_than_announced(driver_class: type[Driver], tmp_path: Path) -> None:
+    source = tmp_path / "list.parquet"
+    pq.write_table(pa.table({"ticker": ["A", "B"]}), source)
+    headers = {"Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "3"}
+    parts = list(chunked_response([source.read_bytes()], headers, {}))
+    for backend in ("pandas", "polars"):
+        with (
+            scripted_server(parts) as server,
+            driver_class(server.url) as driver,
+            pytest.raises(tickerline.IncompleteExport, match="2 of 3 rows"),
+        ):
+            driver.frame("timeline", {"ticker": "A"}, backend=backend)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, Literal
+from typing import Generic, Literal, Protocol
 
 from ._errors import IncompleteExport
 from ._metadata import ResponseMetadata, parse_integer
@@ -26,7 +26,12 @@ class ExportFile:
     size: int
     """Size of the file in bytes, which determines the cost."""
     is_digest_verified: bool
-    """Whether a digest followed the last byte and matched. A proxy may remove the digest."""
+    """Whether a digest followed the last byte and matched. A proxy may remove the digest.
+
+    Without a digest, the client knows that CSV and NDJSON have the announced number of rows and end with a line, and
+    that Parquet begins and ends as such a file does. It does not know whether bytes in between were changed, or, in
+    Parquet, lost.
+    """
     metadata: ResponseMetadata
 
 
@@ -52,6 +57,12 @@ class ExportVerifier:
         if cost is not None:
             self.metadata = replace(self.metadata, cost_microdollars=cost)
 
+    def verify_rows(self, rows: int) -> None:
+        """Raises ``IncompleteExport`` if the service announced another number of rows."""
+        self.rows_received = rows
+        if self.rows_expected is not None and rows != self.rows_expected:
+            raise self.incomplete("row_count", f"{self._path} sent {rows} of {self.rows_expected} rows")
+
     def incomplete(self, reason: Literal["connection", "row_count", "digest"], message: str) -> IncompleteExport:
         return IncompleteExport(
             message,
@@ -60,6 +71,84 @@ class ExportVerifier:
             rows_expected=self.rows_expected,
             request_id=self.metadata.request_id,
         )
+
+
+class EndChecker(Protocol):
+    """Finds out whether a file has an end."""
+
+    rows: int | None
+    """The number of rows so far; None if it is unknown."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def has_end(self) -> bool: ...
+
+
+class NdjsonChecker:
+    """Counts lines."""
+
+    def __init__(self) -> None:
+        self.rows: int | None = 0
+        self._lines = 0
+        self._is_line_open = False
+
+    def feed(self, chunk: bytes) -> None:
+        self._lines += chunk.count(b"\n")
+        self.rows = self._lines
+        if chunk:
+            self._is_line_open = not chunk.endswith(b"\n")
+
+    def has_end(self) -> bool:
+        return not self._is_line_open
+
+
+class CsvChecker:
+    """Counts the records after the header. A line break in quotes is part of a cell."""
+
+    def __init__(self) -> None:
+        self.rows: int | None = 0
+        self._lines = 0
+        self._is_quoted = False
+        self._is_line_open = True
+
+    def feed(self, chunk: bytes) -> None:
+        for index, part in enumerate(chunk.split(b'"')):
+            if index > 0:
+                self._is_quoted = not self._is_quoted
+            if not self._is_quoted:
+                self._lines += part.count(b"\n")
+        self.rows = max(0, self._lines - 1)
+        if chunk:
+            self._is_line_open = self._is_quoted or not chunk.endswith(b"\n")
+
+    def has_end(self) -> bool:
+        return not self._is_line_open
+
+
+class ParquetChecker:
+    """Checks the first bytes of a Parquet file and its end: the footer, the footer's length, and ``PAR1``."""
+
+    def __init__(self) -> None:
+        self.rows: int | None = None
+        self._size = 0
+        self._start = b""
+        self._end = b""
+
+    def feed(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        self._start = (self._start + chunk[:4])[:4]
+        self._end = (self._end + chunk)[-8:]
+
+    def has_end(self) -> bool:
+        footer_size = int.from_bytes(self._end[:4], "little")
+        return self._start == self._end[4:] == b"PAR1" and self._size >= 12 + footer_size
+
+
+CHECKERS: dict[FileFormat, Callable[[], EndChecker]] = {
+    "parquet": ParquetChecker,
+    "csv": CsvChecker,
+    "ndjson": NdjsonChecker,
+}
 
 
 class ExportWriter(ExportVerifier):
@@ -71,22 +160,24 @@ class ExportWriter(ExportVerifier):
         super().__init__(path, metadata, headers)
         self._file = file
         self._part = file.with_name(f"{file.name}.part")
-        self._format = file_format
+        self._checker = CHECKERS[file_format]()
         self._size = 0
-        self._end = b""
         self._output = self._part.open("wb")
 
     def feed(self, chunk: bytes) -> None:
         self._hash.update(chunk)
         self._size += len(chunk)
-        self._end = (self._end + chunk)[-4:]
+        self._checker.feed(chunk)
+        self.rows_received = self._checker.rows or 0
         self._output.write(chunk)
 
     def finish(self, trailers: Mapping[str, str]) -> ExportFile:
         """Verifies the file. Raises ``IncompleteExport`` if it is wrong or incomplete."""
         self.verify(trailers)
-        if self._format == "parquet" and self._end != b"PAR1":
+        if not self._checker.has_end():
             raise self.incomplete("connection", f"The file of {self._path} has no end")
+        if self._checker.rows is not None:
+            self.verify_rows(self._checker.rows)
         self._output.close()
         self._part.replace(self._file)
         return ExportFile(self._file, self.rows_expected, self._size, self.is_digest_verified, self.metadata)
@@ -124,9 +215,7 @@ class ExportReader(ExportVerifier, Generic[Body, Row]):
         if self._rest:
             self._decode(self._rest)
             raise self.incomplete("connection", "The last row is incomplete")
-        if self.rows_expected is not None and self.rows_received != self.rows_expected:
-            message = f"{self._endpoint.path} sent {self.rows_received} of {self.rows_expected} rows"
-            raise self.incomplete("row_count", message)
+        self.verify_rows(self.rows_received)
         self.verify(trailers)
 
     def lost(self) -> IncompleteExport:
