@@ -2,6 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
 import { Effect, FileSystem, Option, Sink } from "effect"
+import { execFileSync } from "node:child_process"
 import { createServer } from "node:http"
 import {
   extractResponseRows,
@@ -129,6 +130,34 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       const incomplete = yield* query(["news", "--url", half.url, "--format", "parquet", "-o", `${folder}/half`])
       assert.include(incomplete.err, "the file is not complete")
       assert.deepStrictEqual(yield* fs.readDirectory(folder), ["gaps.parquet"])
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+
+  it.effect("sends no request if it cannot write the file, and never replaces a pipe (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-query-" })
+      const stub = yield* startStub("a\r\n1\r\n", { "content-type": "text/csv" })
+      const download = (file: string) => query(["news", "--url", stub.url, "--format", "csv", "-o", file])
+      for (
+        const [file, message] of [
+          [`${folder}/missing/news.csv`, "There is no folder for"],
+          [folder, "is a folder. Add the name of a file."],
+        ] as const
+      ) {
+        const { code, err } = yield* download(file)
+        assert.strictEqual(code, 1)
+        assert.include(err, message)
+      }
+      assert.lengthOf(stub.authorizations, 0)
+      assert.deepStrictEqual(yield* fs.readDirectory(folder), [])
+
+      const pipe = `${folder}/pipe`
+      execFileSync("mkfifo", [pipe])
+      const [saved, text] = yield* Effect.all([download(pipe), fs.readFileString(pipe)], { concurrency: 2 })
+      assert.strictEqual(saved.code, 0, saved.err)
+      assert.strictEqual(text, "a\r\n1\r\n")
+      assert.strictEqual((yield* fs.stat(pipe)).type, "FIFO")
+      assert.deepStrictEqual(yield* fs.readDirectory(folder), ["pipe"])
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
 
   it.effect("prints the sources of rows (D8)", () =>

@@ -1,5 +1,5 @@
 /** The `query` command: sends a request to the running service and prints the response as a table. */
-import { Console, Effect, FileSystem, Option, Schema, Stdio, Stream } from "effect"
+import { Console, Effect, FileSystem, Option, type PlatformError, Schema, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { OperationProgress } from "../../observability/Progress.ts"
@@ -27,7 +27,7 @@ import {
   type QueryCommandRequest,
   type QueryResult,
 } from "./QueryRequest.ts"
-import { listResponseColumnNames, makeResponseTable, type ResponseRow } from "./QueryResponse.ts"
+import { listResponseColumnNames, makeResponseTable, QueryCommandError, type ResponseRow } from "./QueryResponse.ts"
 
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listResponseColumnNames(rows)
@@ -97,27 +97,47 @@ const fetchWithProgress = Effect.fnUntraced(function* (request: QueryCommandRequ
 const binaryError =
   "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
 
-/** Writes to `<file>.part` and renames it after the last byte, so that `<file>` is never incomplete. */
-const writeFile = Effect.fnUntraced(function* <E>(bytes: Stream.Stream<Uint8Array, E>, file: string) {
+const makeFileError = (file: string) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
+  new QueryCommandError({
+    message: _tag === "NotFound"
+      ? `There is no folder for ${file}. Create it, or choose another file.`
+      : `${file} cannot be written: ${_tag === "PermissionDenied" ? "permission denied" : _tag}. Choose another file.`,
+  })
+
+/**
+ * Opens a file for writing. Bytes go to `<file>.part`, which `commit` renames, so that `<file>` is never incomplete.
+ * A pipe or device is written directly, because renaming would replace it.
+ */
+const openOutputFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
-  const part = `${file}.part`
-  yield* Stream.run(bytes, fs.sink(part)).pipe(
-    Effect.andThen(fs.rename(part, file)),
-    Effect.onError(() => Effect.ignore(fs.remove(part, { force: true }))),
-  )
+  const existing = yield* Effect.option(fs.stat(file))
+  const type = Option.match(existing, { onNone: () => "File", onSome: (info) => info.type })
+  if (type === "Directory") {
+    return yield* new QueryCommandError({ message: `${file} is a folder. Add the name of a file.` })
+  }
+  const part = type === "File" ? `${file}.part` : file
+  // Appending writes without a position, which a pipe does not have.
+  const output = yield* Effect.mapError(fs.open(part, { flag: part === file ? "a" : "w" }), makeFileError(file))
+  if (part !== file) yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(part, { force: true })))
+  return {
+    write: (bytes: Uint8Array) => Effect.mapError(output.writeAll(bytes), makeFileError(file)),
+    commit: part === file ? Effect.void : Effect.mapError(fs.rename(part, file), makeFileError(file)),
+  }
 })
 
-/** Writes the complete list to a file, or to standard output. */
+/** Writes the complete list to a file, or to standard output. The file is opened first, so that nobody pays in vain. */
 const writeExport = Effect.fnUntraced(
   function* (request: QueryCommandRequest, format: ExportFormat, file: Option.Option<string>) {
+    const output = Option.isSome(file) ? yield* openOutputFile(file.value) : undefined
     const { bytes, rows } = yield* openExportDownload(request, format)
-    if (Option.isSome(file)) yield* writeFile(bytes, file.value)
-    else yield* Stream.run(bytes, (yield* Stdio.Stdio).stdout())
+    if (output === undefined) yield* Stream.run(bytes, (yield* Stdio.Stdio).stdout())
+    else yield* Effect.andThen(Stream.runForEach(bytes, output.write), output.commit)
     const stderr = yield* stderrCapabilities
     const count = rows === undefined ? "The list" : formatCountWithNoun(Number(rows), "row")
     const target = Option.match(file, { onNone: () => "standard output", onSome: (name) => name })
     yield* Console.error(stderr.paint("dim", escapeTerminalLine(`${count}, written to ${target}`)))
   },
+  Effect.scoped,
 )
 
 /** Makes the `query` command. `apiBaseUrl` is the default of `--url`. `paths` lists all endpoints except streams. */
