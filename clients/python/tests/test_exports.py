@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import threading
 import tracemalloc
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -207,6 +209,33 @@ def test_counts_the_rows_of_a_file_in_any_chunks(
                 with pytest.raises(tickerline.IncompleteExport, match=expected) as caught:
                     driver.download("timeline", tmp_path / "other", {"ticker": "A"}, file_format=file_format)
                 assert (caught.value.reason, caught.value.rows_received) == ("row_count", 3)
+
+
+def test_sends_no_request_if_it_cannot_write_the_file(driver_class: type[Driver], tmp_path: Path) -> None:
+    with scripted_server(file_export([FILE])) as server, driver_class(server.url) as driver:
+        with pytest.raises(FileNotFoundError):
+            driver.download("timeline", tmp_path / "missing" / "events.parquet", {"ticker": "A"})
+        with pytest.raises(IsADirectoryError):
+            driver.download("timeline", tmp_path, {"ticker": "A"})
+        with pytest.raises(ValueError, match="file_format must be"):
+            driver.download("timeline", tmp_path / "events", {"ticker": "A"}, file_format="xlsx")
+        assert server.requests == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_writes_to_a_pipe_without_replacing_it(driver_class: type[Driver], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    with scripted_server(file_export([FILE])) as server, driver_class(server.url) as driver:
+        driver.download("timeline", pipe, {"ticker": "A"})
+    reader.join()
+    assert received == [FILE]
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_refuses_a_body_that_is_shorter_than_its_length(driver_class: type[Driver], tmp_path: Path) -> None:

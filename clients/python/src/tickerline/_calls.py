@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from . import _contract, types
 from ._errors import IncompleteExport
-from ._exports import ExportFile, ExportReader, ExportWriter, FileFormat
+from ._exports import ExportFile, ExportReader, ExportWriter, FileFormat, OutputFile
 from ._frames import Backend, Decimals, FrameMaker
 from ._metadata import ResponseMetadata
 from ._queries import Query
@@ -248,15 +248,16 @@ class ListCall(Call[Body], Generic[Body, Row]):
         end of the file are verified instead, as far as the format allows: see ``ExportFile.is_digest_verified``.
 
         Args:
-            file: The path of the file. An existing file is replaced.
+            file: The path of the file, opened before the request is sent. An existing file is replaced.
             file_format: ``parquet``, ``csv`` or ``ndjson``.
         """
         query: Query = {**self._query, "limit": "all", "format": file_format}
         path = self._endpoint.path
         with (
+            closing(OutputFile(Path(file), file_format)) as output,
             self._sender.stream(path, query, self._caller) as (response, metadata),
-            closing(ExportWriter(path, metadata, response.headers, Path(file), file_format)) as writer,
         ):
+            writer = ExportWriter(path, metadata, response.headers, output)
             try:
                 for chunk in response.iter_bytes():
                     writer.feed(chunk)
@@ -372,8 +373,9 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         """Writes the complete list to a file, like ``ListCall.download``."""
         query: Query = {**self._query, "limit": "all", "format": file_format}
         path = self._endpoint.path
-        async with self._sender.stream(path, query, self._caller) as (response, metadata):
-            with closing(ExportWriter(path, metadata, response.headers, Path(file), file_format)) as writer:
+        with closing(OutputFile(Path(file), file_format)) as output:
+            async with self._sender.stream(path, query, self._caller) as (response, metadata):
+                writer = ExportWriter(path, metadata, response.headers, output)
                 try:
                     async for chunk in response.aiter_bytes():
                         writer.feed(chunk)

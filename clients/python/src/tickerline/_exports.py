@@ -151,25 +151,52 @@ CHECKERS: dict[FileFormat, Callable[[], EndChecker]] = {
 }
 
 
-class ExportWriter(ExportVerifier):
-    """Writes one response to ``<file>.part``, and renames that file after the last byte."""
+class OutputFile:
+    """Writes to ``<file>.part``, which ``commit`` renames. Open it before the request, so that nobody pays in vain.
 
-    def __init__(
-        self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str], file: Path, file_format: FileFormat
-    ) -> None:
-        super().__init__(path, metadata, headers)
-        self._file = file
-        self._part = file.with_name(f"{file.name}.part")
-        self._checker = CHECKERS[file_format]()
-        self._size = 0
+    A pipe or device is written directly, because renaming would replace it.
+    """
+
+    def __init__(self, file: Path, file_format: FileFormat) -> None:
+        if file_format not in CHECKERS:
+            raise ValueError(f"file_format must be 'parquet', 'csv' or 'ndjson', not {file_format!r}")
+        if file.is_dir():
+            raise IsADirectoryError(f"{file} is a folder; add the name of a file")
+        self.file = file
+        self.checker = CHECKERS[file_format]()
+        self._part = file if file.exists() and not file.is_file() else file.with_name(f"{file.name}.part")
         self._output = self._part.open("wb")
+
+    def write(self, chunk: bytes) -> None:
+        self.checker.feed(chunk)
+        self._output.write(chunk)
+
+    def commit(self) -> None:
+        self._output.close()
+        if self._part != self.file:
+            self._part.replace(self.file)
+
+    def close(self) -> None:
+        """Removes an incomplete file."""
+        self._output.close()
+        if self._part != self.file:
+            self._part.unlink(missing_ok=True)
+
+
+class ExportWriter(ExportVerifier):
+    """Writes one response to a file."""
+
+    def __init__(self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str], output: OutputFile) -> None:
+        super().__init__(path, metadata, headers)
+        self._output = output
+        self._checker = output.checker
+        self._size = 0
 
     def feed(self, chunk: bytes) -> None:
         self._hash.update(chunk)
         self._size += len(chunk)
-        self._checker.feed(chunk)
-        self.rows_received = self._checker.rows or 0
         self._output.write(chunk)
+        self.rows_received = self._checker.rows or 0
 
     def finish(self, trailers: Mapping[str, str]) -> ExportFile:
         """Verifies the file. Raises ``IncompleteExport`` if it is wrong or incomplete."""
@@ -178,18 +205,12 @@ class ExportWriter(ExportVerifier):
             raise self.incomplete("connection", f"The file of {self._path} has no end")
         if self._checker.rows is not None:
             self.verify_rows(self._checker.rows)
-        self._output.close()
-        self._part.replace(self._file)
-        return ExportFile(self._file, self.rows_expected, self._size, self.is_digest_verified, self.metadata)
+        self._output.commit()
+        return ExportFile(self._output.file, self.rows_expected, self._size, self.is_digest_verified, self.metadata)
 
     def lost(self) -> IncompleteExport:
         """Makes the error for a lost connection."""
         return self.incomplete("connection", f"The response of {self._path} ended after {self._size} bytes")
-
-    def close(self) -> None:
-        """Removes an incomplete file."""
-        self._output.close()
-        self._part.unlink(missing_ok=True)
 
 
 class ExportReader(ExportVerifier, Generic[Body, Row]):
