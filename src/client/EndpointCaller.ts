@@ -121,20 +121,57 @@ const eventStreamType = "text/event-stream"
 
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
+/** Whether a file can end after the bytes so far. `rows` is the announced number of rows, which CSV and NDJSON show. */
+interface FileEndChecker {
+  readonly add: (chunk: Uint8Array) => void
+  readonly hasEnd: (rows: number | null) => boolean
+}
+
 /** The last bytes of every Parquet file. */
 const parquetEnd = "PAR1"
 
-/** Fails at the end of the stream if the Parquet file is incomplete, for example behind a proxy that hides an abort. */
-const checkEnd = (bytes: FileBytes, makeError: () => NoAnswer): FileBytes =>
-  Stream.suspend(() => {
-    let end = ""
-    const counted = Stream.map(bytes, (chunk) => {
+const makeParquetEndChecker = (): FileEndChecker => {
+  let end = ""
+  return {
+    add: (chunk) => {
       end = (end + String.fromCharCode(...chunk.slice(-parquetEnd.length))).slice(-parquetEnd.length)
+    },
+    hasEnd: () => end === parquetEnd,
+  }
+}
+
+const [newline, quote] = [10, 34]
+
+/** Counts lines. In CSV, the first line is the header, and a line break in quotes is part of a cell. */
+const makeLineEndChecker = (isCsv: boolean): FileEndChecker => {
+  let lines = 0
+  let isQuoted = false
+  let last = newline
+  return {
+    add: (chunk) => {
+      for (const code of chunk) {
+        if (code === quote && isCsv) isQuoted = !isQuoted
+        else if (code === newline && !isQuoted) lines += 1
+      }
+      last = chunk.at(-1) ?? last
+    },
+    hasEnd: (rows) => last === newline && !isQuoted && (rows === null || rows === (isCsv ? lines - 1 : lines)),
+  }
+}
+
+/** Fails at the end of the stream if the file is incomplete, for example behind a proxy that hides an abort. */
+const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, makeError: () => NoAnswer): FileBytes =>
+  Stream.suspend(() => {
+    const checker = format === "parquet" ? makeParquetEndChecker() : makeLineEndChecker(format === "csv")
+    const counted = Stream.map(bytes, (chunk) => {
+      checker.add(chunk)
       return chunk
     })
-    const check = Effect.suspend(() => end === parquetEnd ? Effect.void : Effect.fail(makeError()))
+    const check = Effect.suspend(() => checker.hasEnd(rows) ? Effect.void : Effect.fail(makeError()))
     return Stream.concat(counted, Stream.fromEffectDrain(check))
   })
+
+const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
 
 /**
  * Makes the functions that send requests; all but `openEvents` retry. A query is an object, or a raw query string with
@@ -202,7 +239,8 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     const { attempts, request_id } = response.metadata
     const toNoAnswer = (cause: unknown) => noAnswer(new AttemptFailure("connection", cause), path, request_id, attempts)
     const bytes = Stream.mapError(body, (error) => toNoAnswer(causeOf(error)))
-    return { ...response, body: format === "parquet" ? checkEnd(bytes, () => toNoAnswer(undefined)) : bytes }
+    const rows = parseRowCount(response.headers["x-row-count"])
+    return { ...response, body: checkEnd(bytes, format, rows, () => toNoAnswer(undefined)) }
   })
 
   const openEvents: RequestSender["openEvents"] = (path, query) =>
@@ -252,8 +290,6 @@ export interface EndpointCaller {
 
 const isExportFormat = (format: QueryValue): format is ExportFormat =>
   format === "csv" || format === "ndjson" || format === "parquet"
-
-const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
 
 export const formatDeprecationWarning = (path: string, { documentation, successor, sunset }: DeprecationNotice) =>
   [

@@ -244,6 +244,33 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.isTrue(TickerlineError.is(other, "unreadable_answer"))
     }).pipe(Effect.scoped))
 
+  it.effect("a downloaded CSV or NDJSON file has all rows, even if a proxy hides that it was cut off (client guide)", () =>
+    Effect.gen(function* () {
+      const files = {
+        csv: { type: "text/csv; charset=utf-8", body: `a,b\r\n1,"x ""\n"\r\n2,é\r\n` },
+        ndjson: { type: "application/x-ndjson", body: `{"a":1,"b":"x \\""}\n{"a":2,"b":"é"}\n` },
+      } as const
+      for (const format of ["csv", "ndjson"] as const) {
+        const bytes = Buffer.from(files[format].body)
+        let length = bytes.length
+        const server = createServer((_, response) => {
+          response.writeHead(200, { "Content-Type": files[format].type, "X-Row-Count": "2" }).end(
+            bytes.subarray(0, length),
+          )
+        })
+        yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+        yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+        const address = server.address()
+        const baseUrl = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+        const client = yield* makeEffectClient({ baseUrl })
+        for (; length >= 0; length -= 1) {
+          const file = yield* client.gapStats.download({ format })
+          const read = yield* Effect.result(Stream.runDrain(file.bytes))
+          assert.strictEqual(read._tag, length === bytes.length ? "Success" : "Failure", `${format}: ${length} bytes`)
+        }
+      }
+    }).pipe(Effect.scoped))
+
   it.effect("the Effect client returns times as DateTime, the Promise client as text (§2.1, D16)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
