@@ -6,18 +6,20 @@ import { getListAt, getTextAt } from "./browser/json-values.js"
 import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
-/** The form for the visitor's key, activated by `browser/api-key.js`. */
-export const apiKeyFormHtml = `<form id="key-form" class="key" hidden>
+/** The form for the visitor's key, activated by `browser/api-key.js`, which hides the fields while a key is set. */
+export const apiKeyFormHtml = `<div id="key-box" class="key" hidden>
+<div class="field"><p id="key-state" role="status"></p>
+<button type="button" class="quiet" id="key-change" aria-expanded="false" aria-controls="key-form">Change key</button>
+<button type="button" class="quiet" id="key-forget">Forget key</button></div>
+<form id="key-form">
 <label for="key">Your API key</label>
 <div class="field"><input id="key" type="password" autocomplete="off" autocapitalize="off" spellcheck="false"
  placeholder="tl_live_…" aria-describedby="key-state key-note">
 <button type="button" class="quiet" id="key-show" aria-pressed="false">Show</button>
-<button class="main">Use key</button>
-<button type="button" class="quiet" id="key-forget" hidden>Forget key</button></div>
-<p class="quiet" id="key-state" role="status"></p>
+<button class="main">Use key</button></div>
 <p class="quiet" id="key-note">The key stays in this tab and is sent to this service only. Requests from this page count
  toward the limits and the cost of your account.</p>
-</form>`
+</form></div>`
 
 /** Renders a notice that is visible until a script hides it. */
 const withoutScripts = (feature: string, path: string) =>

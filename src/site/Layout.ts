@@ -101,7 +101,7 @@ export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) =
 ${modules.map((name) => `<script type="module" src="${getAssetPath(name)}"></script>`).join("\n")}
 </head>
 <body>
-<a class="skip" href="#main">Skip to the content</a>
+<a class="skip" href="#page-content">Skip to the content</a>
 <header>
 <a class="brand" href="${home}">${logo} Tickerline</a>
 <nav class="top" aria-label="Main">${mainLinks.map(([target, name]) => link(target, name, path)).join("")}</nav>
@@ -112,7 +112,7 @@ ${themeSwitch}
 </header>
 <div class="columns${tableOfContents === "" ? "" : " with-contents"}">
 <nav class="aside" aria-label="Documentation">${navigation}</nav>
-<main id="main" tabindex="-1">
+<main id="page-content" tabindex="-1">
 ${linkHeadings(body)}
 ${renderPreviousAndNext(path, pages)}
 </main>

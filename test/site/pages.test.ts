@@ -50,7 +50,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         assert.lengthOf(text.match(/<h1[ >]/g) ?? [], 1)
         assert.match(text, /<title>[^<]*Tickerline<\/title>/)
         assert.match(text, /<meta name="description" content="[^"]{20,}">/)
-        assert.include(text, `<a class="skip" href="#main">`)
+        assert.include(text, `<a class="skip" href="#page-content">`)
         assert.include(text, `aria-current="page"`)
         const ids = Array.from(text.matchAll(/\sid="([^"]+)"/g), ([, id]) => id)
         assert.deepStrictEqual(ids.filter((id, index) => ids.indexOf(id) !== index), [], "duplicate ids")

@@ -60,7 +60,9 @@ const requestCells = (row) => {
   const count = getNumberAt(row, "request_count") ?? 1
   return [
     timeCell(getTextAt(row, "requested_at")),
-    `${renderInlineCode(getTextAt(row, "endpoint") ?? "")}<br>${renderInlineCode(getTextAt(row, "request_id") ?? "")}`,
+    `${renderInlineCode(getTextAt(row, "endpoint") ?? "")}<br><span class="long">${
+      renderInlineCode(getTextAt(row, "request_id") ?? "")
+    }</span>`,
     `${getNumberAt(row, "status_code") ?? ""}${count > 1 ? ` (${formatInteger(count)} requests)` : ""}`,
     formatInteger(getNumberAt(row, "bytes") ?? 0),
     formatDollars(getNumberAt(row, "cost_microdollars") ?? 0),
@@ -82,7 +84,7 @@ const requestColumns = [
 /** @param {unknown} row */
 const keyCells = (row) => [
   renderInlineCode(`${getTextAt(row, "key_hint") ?? ""}…`),
-  escapeMarkup(getTextAt(row, "name") ?? "—"),
+  renderTextElement("span", { class: "long" }, getTextAt(row, "name") ?? "—"),
   escapeMarkup(getTextAt(row, "status") ?? "—"),
   getValueAt(row, "endpoints") === null ? "all" : getTextsAt(row, "endpoints").map(renderInlineCode).join(", "),
   timeCell(getTextAt(row, "last_used_at")),
@@ -133,7 +135,8 @@ const load = async () => {
   /** @param {string} text */
   const emptyNote = (text) => createElement("p", { class: "quiet" }, text)
   const noRequests = () => emptyNote("No requests in this period.")
-  fill(sections.facts, overview, () => renderFacts(getValueAt(account.body, "results", 0), overview))
+  const failedFacts = [account, overview].find(({ status }) => status !== 200)
+  fill(sections.facts, failedFacts, () => renderFacts(getValueAt(account.body, "results", 0), overview))
   fill(
     sections.days,
     failure,

@@ -50,6 +50,12 @@ export const hasApiKey = () => apiKey !== ""
  */
 
 /**
+ * Used in place of a response if none arrived.
+ * @type {ApiResponse}
+ */
+const noResponse = { status: 0, headers: new Headers(), text: "", body: undefined }
+
+/**
  * Used in place of a response if no request is sent because there is no key.
  * @type {ApiResponse}
  */
@@ -93,22 +99,29 @@ export const requestWithKey = async (path, signal, accept = "application/json") 
       rejection = response.status === 401 ? getTextAt(body, "error", "code") ?? "" : ""
       onRejectionChange()
     }
+    // Something else answered, such as the login page of a network.
+    if (response.ok && accept === "application/json" && body === undefined) return noResponse
     return { status: response.status, headers: response.headers, text, body }
   } catch {
-    return { status: 0, headers: new Headers(), text: "", body: undefined }
+    return noResponse
   }
 }
 
 /**
- * Activates the form for the API key.
+ * Activates the form for the API key. While a key is set and valid, only a line about it is visible.
  * @param {() => void} onChange called after the key is set, replaced or forgotten
  */
 export const activateKeyForm = (onChange) => {
+  const box = requireElement("key-box", HTMLElement)
   const form = requireElement("key-form", HTMLFormElement)
   const field = requireElement("key", HTMLInputElement)
   const state = requireElement("key-state", HTMLElement)
   const showButton = requireElement("key-show", HTMLButtonElement)
+  const changeButton = requireElement("key-change", HTMLButtonElement)
   const forgetButton = requireElement("key-forget", HTMLButtonElement)
+
+  /** Whether the visitor opened the form to replace a valid key. */
+  let isChanging = false
 
   /** @param {boolean} visible */
   const setVisible = (visible) => {
@@ -118,17 +131,25 @@ export const activateKeyForm = (onChange) => {
   }
   const updateState = () => {
     forgetButton.hidden = !hasApiKey()
+    changeButton.hidden = !hasApiKey() || rejection !== ""
+    form.hidden = !changeButton.hidden && !isChanging
+    changeButton.setAttribute("aria-expanded", String(isChanging))
     // Shows the same first characters of the key as the list of keys on the account page.
     const hint = `${apiKey.slice(0, 12)}…`
     state.classList.toggle("bad", rejection !== "")
     if (!hasApiKey()) state.textContent = "No API key is set."
     else if (rejection === "api_key_disabled") state.textContent = `${hint} is revoked, disabled or expired.`
     else if (rejection !== "") state.textContent = `${hint} is not a valid key.`
-    else state.textContent = `Using ${hint} until you close this tab or forget the key.`
+    else state.textContent = `Key ${hint} is used until you close this tab.`
   }
   onRejectionChange = updateState
   requireElement("without-scripts", HTMLElement).hidden = true
-  form.hidden = false
+  box.hidden = false
+  changeButton.addEventListener("click", () => {
+    isChanging = !isChanging
+    updateState()
+    if (isChanging) field.focus()
+  })
   form.addEventListener("submit", (event) => {
     event.preventDefault()
     const typed = field.value.trim()
@@ -137,15 +158,20 @@ export const activateKeyForm = (onChange) => {
     // Rejects characters that a header cannot carry. No key contains any of them.
     if (!/^[\x21-\x7e]+$/.test(typed)) {
       state.textContent = "This is not an API key. Keys begin with tl_live_ and contain no spaces."
+      state.classList.add("bad")
       return
     }
     storeKey(typed)
+    isChanging = false
     updateState()
+    // The field that had the focus is hidden now.
+    changeButton.focus({ preventScroll: true })
     onChange()
   })
   showButton.addEventListener("click", () => setVisible(field.type === "password"))
   forgetButton.addEventListener("click", () => {
     storeKey("")
+    isChanging = false
     updateState()
     field.focus()
     onChange()

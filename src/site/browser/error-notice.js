@@ -14,7 +14,7 @@ const adviceFor = (response) => {
   const retry = seconds === null ? "" : ` Try again in ${seconds} s.`
   switch (response.status) {
     case 0:
-      return "The service cannot be reached. Check your connection and try again."
+      return "No response arrived. Check your connection and try again."
     case 401:
       switch (codeOf(response)) {
         case "invalid_api_key":
@@ -29,6 +29,9 @@ const adviceFor = (response) => {
       return "The prepaid balance of the account is used up or reserved by exports."
     case 403:
       return "This key does not give access to this endpoint."
+    case 502:
+    case 504:
+      return "A proxy in front of the service received no response from it. Try again in a moment."
     case 429:
       return `The account has reached its limit of requests per minute.${retry}`
     case 503:
@@ -39,14 +42,16 @@ const adviceFor = (response) => {
 }
 
 const titlesByStatus = new Map([
-  [0, "No response"],
+  [0, "The service cannot be reached"],
   [401, "API key required"],
   [402, "Insufficient credits"],
   [403, "Access denied"],
   [404, "Not found"],
   [422, "Invalid request"],
   [429, "Too many requests"],
+  [502, "The service did not respond"],
   [503, "Temporarily unavailable"],
+  [504, "The service did not respond"],
 ])
 
 const titlesByCode = new Map([
@@ -55,7 +60,7 @@ const titlesByCode = new Map([
 ])
 
 /** @param {ApiResponse} response */
-const isTemporary = ({ status }) => status === 0 || status === 429 || status === 503
+const isTemporary = ({ status }) => status === 0 || status === 429 || status >= 500
 
 /**
  * @param {ApiResponse} response

@@ -1,7 +1,7 @@
 /** Renders the events of a `/v1/timeline` response in one lane per type: a drawing and lists of links to rows. Pure. */
 import { getListAt, getTextAt } from "./json-values.js"
 import { isIsoDate } from "./lineage-response.js"
-import { figureLayouts, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
+import { escapeMarkup, figureLayouts, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
 import { makeRequestHref } from "./request-links.js"
 import { axisMargin, drawYearGrid, makeTimeAxis, yearsHeight } from "./time-axis.js"
 
@@ -68,12 +68,27 @@ const drawLanes = (lanes, axis, { layout, width }) => {
   }, [...drawYearGrid(axis, height), ...drawn])
 }
 
+/** A longer list shows its newest events, and the others on request. */
+const maxListedEvents = 12
+const shortListLength = 8
+
 /** @param {Lane} lane @param {number} index */
 const renderLane = ([type, events], index) => {
   const id = `lane-${index}`
-  const items = events.map(({ description, href }) => `<li>${renderTextElement("a", { href }, description)}</li>`)
   const title = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${events.length})`
-  return `${renderTextElement("h3", { id }, title)}<ul class="lane" aria-labelledby="${id}">${items.join("")}</ul>`
+  /** @param {ReadonlyArray<CompanyEvent>} listed */
+  const renderList = (listed) => {
+    const items = listed.map(({ description, href }) => `<li>${renderTextElement("a", { href }, description)}</li>`)
+    return `<ul class="lane" aria-labelledby="${id}">${items.join("")}</ul>`
+  }
+  const heading = renderTextElement("h3", { id }, title)
+  if (events.length <= maxListedEvents) return heading + renderList(events)
+  const older = events.slice(shortListLength)
+  return `${heading}${
+    renderList(events.slice(0, shortListLength))
+  }<details class="more"><summary>Show ${older.length} older events: ${escapeMarkup(type)}</summary>${
+    renderList(older)
+  }</details>`
 }
 
 /**

@@ -1,4 +1,7 @@
-/** Runs on every page: copy buttons, scroll hints, the theme switch and the scroll position of the navigation. */
+/**
+ * Runs on every page: copy buttons, scroll hints, the skip link, the theme switch and the scroll position of the
+ * navigation.
+ */
 import { enhanceCodeAndTables } from "./dom.js"
 
 const themeKey = "tickerline-theme"
@@ -37,6 +40,12 @@ addEventListener("storage", ({ key, newValue }) => {
 })
 
 enhanceCodeAndTables(document)
+
+// Moves only the focus, because the explorer reads the fragment of the address as a symbol.
+document.querySelector(".skip")?.addEventListener("click", (event) => {
+  event.preventDefault()
+  document.querySelector("main")?.focus()
+})
 
 // Scrolls a long sidebar to the link to the current page.
 const aside = document.querySelector(".aside")

@@ -38,6 +38,8 @@ const decodedFragment = () => {
 
 const readAddress = () => {
   const text = decodedFragment()
+  // The skip link in a new tab. No symbol is as long as this fragment.
+  if (text === document.querySelector("main")?.id) return { symbol: "", cik: undefined }
   const [, symbol = text, cik] = /^(.*):(\d{1,10})$/.exec(text) ?? []
   return { symbol, cik }
 }
@@ -111,6 +113,15 @@ const describeEvents = (count, { body, headers }) => {
   return omitted === undefined ? size : `${size} This key does not give access to events of these types: ${omitted}.`
 }
 
+/**
+ * Says why there is nothing to show: the service cannot be reached, or it refused the request.
+ * @param {string} subject @param {import("./api-key.js").ApiResponse} response
+ */
+const describeMissing = (subject, { status }) =>
+  status === 0
+    ? `The ${subject} cannot be loaded, because the service cannot be reached.`
+    : `The ${subject} cannot be shown.`
+
 /** Shows the company's events and links to its rows. Hides both for a refusal if no candidate has been chosen. */
 const showCompany = async () => {
   const lineage = parseLineage(shown?.body)
@@ -132,7 +143,7 @@ const showCompany = async () => {
   const response = await requestWithKey(`/v1/timeline?${query}&limit=100`, signal)
   if (signal.aborted) return
   if (response.status !== 200) {
-    eventsState.textContent = "The events cannot be shown."
+    eventsState.textContent = describeMissing("events", response)
     events.replaceChildren(createErrorNotice(response, showCompany))
     return
   }
@@ -165,9 +176,7 @@ const load = async () => {
     ...createCopyButton("Copy link", { className: "quiet" }, () => location.href),
   )
   if (figure === undefined) {
-    state.textContent = response.status === 200
-      ? "This page cannot show the response."
-      : `There is no lineage for ${symbol}.`
+    state.textContent = describeMissing(`lineage of ${symbol}`, response)
     result.replaceChildren(createErrorNotice(response, load), tools)
     return
   }

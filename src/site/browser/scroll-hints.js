@@ -4,13 +4,13 @@
 const mark = (box) => {
   const { clientWidth, scrollLeft, scrollWidth } = box
   const overflow = scrollWidth - clientWidth
+  // A box with limited height may scroll only vertically.
+  if (overflow > 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0
+  else box.removeAttribute("tabindex")
   if (overflow <= 1) {
     delete box.dataset["more"]
-    // Keeps the tab stop of a box with limited height, because the box scrolls vertically.
-    if (box.scrollHeight <= box.clientHeight + 1) box.removeAttribute("tabindex")
     return
   }
-  box.tabIndex = 0
   box.dataset["more"] = scrollLeft <= 1 ? "right" : scrollLeft >= overflow - 1 ? "left" : "both"
 }
 
