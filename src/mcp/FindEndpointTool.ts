@@ -1,9 +1,11 @@
 /** The tool `find_endpoint`: searches the endpoints, and describes the best match. */
-import { Effect, Option, Order, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
+import { makeSearch } from "../site/browser/search-matching.js"
+import { makeEndpointSearchEntry } from "../site/EndpointSearch.ts"
 import { findQueryableEndpoint, getQueryableEndpoints, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
@@ -58,36 +60,21 @@ export const mcpFindEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
   success: FindEndpointResult,
 })
 
-const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? []
-
-/** Returns the parts of an endpoint's description that are searched, each with the weight of a matching word. */
-const listWeightedTexts = ({ columns, endpoint: { row }, parameters, path }: McpEndpointDescription) => [
-  { weight: 16, text: `${path} ${row.label}` },
-  { weight: 3, text: row.description },
-  { weight: 2, text: [...parameters, ...columns].map(({ name }) => name).join(" ") },
-  { weight: 1, text: [...parameters, ...columns].map(({ description }) => description).join(" ") },
-]
-
-const listSearchTexts = (details: McpEndpointDescription) =>
-  listWeightedTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
-
-/** Adds up the weights of the parts that contain the word or its singular, so that `splits` finds `split-status`. */
-const scoreWord = (word: string, texts: ReturnType<typeof listSearchTexts>) => {
-  const stem = word.length > 3 ? word.replace(/s$/, "") : word
-  return texts.reduce((sum, { text, weight }) => text.includes(stem) ? sum + weight : sum, 0)
+const makeEndpointSearch = () => {
+  const endpoints = getQueryableEndpoints().map((details) => ({
+    details,
+    entry: makeEndpointSearchEntry(details.endpoint),
+  }))
+  const find = makeSearch(endpoints.map(({ entry }) => entry))
+  return (text: string) =>
+    find(text).flatMap((match) => endpoints.flatMap(({ details, entry }) => entry === match.entry ? [details] : []))
 }
 
-const byScore = Order.flip(Order.mapInput(Order.Number, ({ score }: { readonly score: number }) => score))
+let endpointSearch: ReturnType<typeof makeEndpointSearch> | undefined
 
 const search = (text: string): ReadonlyArray<McpEndpointDescription> => {
   const exact = findQueryableEndpoint(text.trim())
-  if (exact !== undefined) return [exact]
-  const words = Array.from(new Set(listWords(text)))
-  const scored = getQueryableEndpoints().map((details) => {
-    const texts = listSearchTexts(details)
-    return { details, score: words.reduce((sum, word) => sum + scoreWord(word, texts), 0) }
-  })
-  return scored.filter(({ score }) => score > 0).toSorted(byScore).slice(0, maxMatches).map(({ details }) => details)
+  return exact === undefined ? (endpointSearch ??= makeEndpointSearch())(text).slice(0, maxMatches) : [exact]
 }
 
 export const makeFindEndpointToolHandler = Effect.gen(function* () {

@@ -67,24 +67,35 @@ const loadPages = Effect.gen(function* () {
 
 const browserFolder = new URL("./browser/", import.meta.url)
 
+/** The search library. Scripts in `browser/` import it by the name of its package, as the server does. */
+const searchLibrary = { packageName: "minisearch", asset: "minisearch.js" }
+
+/** Reads the script of the search library, preceded by its license. */
+const loadSearchLibrary = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const script = new URL(import.meta.resolve(searchLibrary.packageName))
+  const license = yield* fs.readFileString(yield* path.fromFileUrl(new URL("../../LICENSE.txt", script)))
+  const code = yield* fs.readFileString(yield* path.fromFileUrl(script))
+  return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
+})
+
 const loadAssets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const directory = yield* path.fromFileUrl(browserFolder)
+  const asset = (name: string, text: string): SiteFile => ({
+    path: getAssetPath(name),
+    contentType: assetTypes[path.extname(name)] ?? "",
+    render: Effect.succeed(text.replace(`from "${searchLibrary.packageName}"`, `from "./${searchLibrary.asset}"`)),
+    headers: {},
+  })
   const names = (yield* fs.readDirectory(directory)).filter((name) => path.extname(name) in assetTypes)
-  return yield* Effect.forEach(
+  const files = yield* Effect.forEach(
     names,
-    (name) =>
-      Effect.map(
-        fs.readFileString(path.join(directory, name)),
-        (text): SiteFile => ({
-          path: getAssetPath(name),
-          contentType: assetTypes[path.extname(name)] ?? "",
-          render: Effect.succeed(text),
-          headers: {},
-        }),
-      ),
+    (name) => Effect.map(fs.readFileString(path.join(directory, name)), (text) => asset(name, text)),
   )
+  return [...files, asset(searchLibrary.asset, yield* loadSearchLibrary)]
 }).pipe(Effect.orDie)
 
 const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => ({

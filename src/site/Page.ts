@@ -2,6 +2,7 @@
 import { Function } from "effect"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { getReferencePageName } from "./browser/request-links.js"
+import type { Entry } from "./browser/search-matching.js"
 
 /** Navigation sections, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
@@ -25,7 +26,7 @@ interface PageContent {
   /** HTML of the `main` element, beginning with `h1`. */
   readonly body: string
   /** Replaces the entries that the search index would take from the body. */
-  readonly search?: { readonly title: string; readonly text: string }
+  readonly search?: Entry
 }
 
 /** Renders a page when it is first needed (docs/decisions/0060-pages-are-rendered-on-first-request.md). */

@@ -1,20 +1,25 @@
 /** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
 import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
-import { defaultServerUrl, getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { endpointsByDataset } from "../v1/datasets/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { renderCorrectionsLink } from "./CorrectionsPage.ts"
+import {
+  describeEndpointFields,
+  getEndpointOperation,
+  getEndpointTitle,
+  makeEndpointSearchEntry,
+} from "./EndpointSearch.ts"
 import { renderHighlightedCode } from "./Markdown.ts"
 import { getPagePath, getReferencePagePath, referenceOverviewPath, type SitePage } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
   describeAllowedValues,
   describeRangeAndDefault,
-  describeResponseFields,
   getObjectEntriesAt,
   listAllowedSchemaValues,
   listNonNullSchemaAlternatives,
@@ -95,7 +100,11 @@ const renderParameters = (operation: unknown, example: URLSearchParams, hasForm:
     ]
   })
   const columns = ["Parameter", ...(hasForm ? ["Value"] : []), "Meaning"]
-  return rows.length === 0 ? "" : `<div class="parameters">${renderTable(columns, rows, { label: "Parameters" })}</div>`
+  const sendButton = `<p id="send-below" class="field" hidden><button class="main" form="try">Send</button>
+<span>The response appears under <a href="#try-it">Try it</a>.</span></p>`
+  return rows.length === 0
+    ? ""
+    : `<div class="parameters">${renderTable(columns, rows, { label: "Parameters" })}</div>${hasForm ? sendButton : ""}`
 }
 
 const errorCodesOf = (response: unknown) => {
@@ -144,10 +153,6 @@ const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
   return links.length === 0 ? "" : `<p class="quiet">Corrections of its data: ${links.join(", ")}.</p>\n`
 }
 
-const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
-
-const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
-
 /** Renders the form that sends the request and shows the response. Pages about streams have no form. */
 const renderRequestForm = ({ row }: CatalogueEndpoint, hasParameters: boolean, request: string, response: string) =>
   `<h2 id="try-it">Try it</h2>
@@ -158,15 +163,15 @@ ${row.tier === null ? "" : apiKeyFormHtml}
 <p class="field"><button class="main">Send</button>${
     hasParameters ? ` <a href="#parameters">Change the parameters</a>` : ""
   }</p></form>
-<div id="state" class="state" role="status"></div>
-<div id="response">${response}</div>`
+<section id="answer" tabindex="-1" aria-label="Response"><div id="state" class="state" role="status"></div>
+<div id="response">${response}</div></section>`
 
 const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
   const { isEndless, isPriced, row } = endpoint
-  const title = titleOf(endpoint)
-  const operation = operationOf(endpoint)
+  const title = getEndpointTitle(endpoint)
+  const operation = getEndpointOperation(endpoint)
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
-  const fields = describeResponseFields(getValueAt(success, "content", "application/json", "schema"))
+  const fields = describeEndpointFields(operation)
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
   const request = firstExample?.request ?? row.path
@@ -183,7 +188,8 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const curl = renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)
   const exampleResponse = firstExample === undefined
     ? ""
-    : `<p>Example response from the sample data: <span class="badge good">200</span></p>\n${firstExample.body}`
+    : `<p>Example response from the sample data to ${renderInlineCode(request)}: <span class="badge good">200</span></p>
+${firstExample.body}`
   const moreExamples = examples.filter((example) => example !== firstExample)
     .map(({ body, name, request, status }) =>
       `<details class="example"><summary><span class="badge ${status < 400 ? "good" : "bad"}">${status}</span> ${
@@ -205,14 +211,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   ]
   return {
     description: row.description,
-    search: {
-      title: `${title}, ${row.path}`,
-      text: [
-        row.description,
-        ...getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name") ?? ""),
-        ...fields.map(({ path }) => path.split(".").at(-1) ?? ""),
-      ].join(" "),
-    },
+    search: makeEndpointSearchEntry(endpoint),
     body: `<h1>${escapeMarkup(title)}</h1>
 <p>${renderProse(row.description)}</p>
 ${renderDeprecation(endpoint)}
@@ -249,7 +248,7 @@ export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<S
     endpoint,
   ): SitePage => ({
     path: getReferencePagePath(endpoint.row.path),
-    title: titleOf(endpoint),
+    title: getEndpointTitle(endpoint),
     section: "Endpoints",
     scripts: endpoint.isEndless ? [] : ["try-request.js"],
     render: () => renderEndpointPage(endpoint, baseUrl === "" ? defaultServerUrl : baseUrl),

@@ -84,6 +84,8 @@ export const renderSentences = (...sentences: ReadonlyArray<string>) => renderPr
 interface FieldDescription {
   /** Such as `results[].ticker`. */
   readonly path: string
+  /** Plain text. */
+  readonly description: string
   /** Cells of a table, as HTML. */
   readonly cells: ReadonlyArray<string>
 }
@@ -100,7 +102,7 @@ export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDesc
         const description = String(keywordOf(field, "description") ?? "")
         const meaning = renderSentences(description, describeAllowedValues(listAllowedSchemaValues(field)))
         return [
-          { path, cells: [`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
+          { path, description, cells: [`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
           ...visit(field, path, inside),
         ]
       })

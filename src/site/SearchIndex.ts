@@ -1,14 +1,7 @@
 /** The search index for `browser/search-dialog.js`: one entry for each page and each heading. */
+import type { Entry } from "./browser/search-matching.js"
+import { changelogPage } from "./ChangelogPage.ts"
 import { getPageContent, referenceOverviewPath, type SitePage } from "./Page.ts"
-
-interface SearchEntry {
-  readonly path: string
-  /** The title of the page. */
-  readonly page: string
-  /** The heading of the section. Empty for the page itself. */
-  readonly heading: string
-  readonly text: string
-}
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: `"`, "#39": "'" }
 
@@ -22,17 +15,21 @@ const searchableText = (html: string) =>
 const maxTextLength = 1500
 
 /** Returns the search entries of a page. Renders the page if it has not been rendered yet. */
-export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<SearchEntry> => {
+export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<Entry> => {
   const { path, section, title } = page
   const { body, description, search } = getPageContent(page)
-  if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]
+  if (search !== undefined) return [search]
   // The overview has a single entry, because the endpoints in its tables have their own entries.
-  if (path === referenceOverviewPath) return [{ path, page: title, heading: "", text: description }]
-  const entry = (path: string, heading: string, html: string): SearchEntry => ({
+  if (path === referenceOverviewPath) {
+    return [{ path, page: title, heading: "", text: description, fields: "", isChange: false }]
+  }
+  const entry = (path: string, heading: string, html: string): Entry => ({
     path,
     page: title,
     heading,
     text: searchableText(html).slice(0, maxTextLength),
+    fields: "",
+    isChange: path.startsWith(`${changelogPage.path}#`),
   })
   const [introduction = "", ...parts] = body.split(/(?=<h[23] id=")/)
   return [

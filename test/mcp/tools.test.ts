@@ -137,7 +137,16 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       const available = listAt(all.value, "results").map((row) => [valueAt(row, "path"), valueAt(row, "is_available")])
       assert.deepInclude(available, ["/v1/news", true])
       assert.deepInclude(available, ["/v1/research-reports", false])
-      for (const [search, path] of [["insider ownership", "/v1/ownership"], ["reverse splits", "/v1/split-status"]]) {
+      const searches = [
+        ["insider ownership", "/v1/ownership"],
+        ["reverse splits", "/v1/split-status"],
+        ["splits", "/v1/split-status"],
+        ["10-K", "/v1/news"],
+        ["closing price", "/v1/gap-stats"],
+        ["the splis of a company", "/v1/split-status"],
+        ["which directors own shares of a company", "/v1/ownership"],
+      ]
+      for (const [search, path] of searches) {
         const { value } = yield* callWithKey(basic, "find_endpoint", { search })
         assert.strictEqual(valueAt(value, "results", 0, "path"), path, search)
       }

@@ -43,8 +43,13 @@ const addresses = Effect.gen(function* () {
 
 const open = (page: Page, path: string) => runInBrowser(() => page.goto(path))
 
+const changeKeyButton = (page: Page) => page.getByRole("button", { name: "Change key" })
+
 /** Enters the key on the current page. */
 const enterKey = Effect.fnUntraced(function* (page: Page, key: string) {
+  if (yield* runInBrowser(() => changeKeyButton(page).isVisible())) {
+    yield* runInBrowser(() => changeKeyButton(page).click())
+  }
   yield* runInBrowser(() => page.getByLabel("Your API key").fill(key))
   yield* runInBrowser(() => page.getByLabel("Your API key").press("Enter"))
   yield* runInBrowser(() => page.getByText("until you close this tab").waitFor())
@@ -174,7 +179,43 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const box = yield* runInBrowser(() => skip.boundingBox())
         assert.isAtLeast(box?.y ?? -1, 0)
         yield* runInBrowser(() => page.keyboard.press("Enter"))
-        assert.strictEqual(yield* runInBrowser(() => page.evaluate("document.activeElement.id")), "main")
+        assert.strictEqual(yield* runInBrowser(() => page.evaluate("document.activeElement.tagName")), "MAIN")
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("skips to the content of the tools without a request or another address (README, documentation)"),
+    () =>
+      Effect.gen(function* () {
+        const { page, problems } = yield* openWithKey("/v1/docs/datasets")
+        for (const path of ["explorer", "explorer#OSTK", "account", "datasets", "reference/news"]) {
+          const address = `/v1/docs/${path}`
+          // Another page in between, because a change of the fragment alone does not load a page.
+          yield* open(page, "/v1/docs")
+          yield* open(page, address)
+          yield* runInBrowser(() => page.waitForLoadState("networkidle"))
+          const [result, title] = [page.locator("#result"), yield* runInBrowser(() => page.title())]
+          const shown = path.startsWith("explorer") ? yield* runInBrowser(() => result.innerText()) : ""
+          const sent: Array<string> = []
+          page.on("request", (request) => sent.push(request.url()))
+          yield* runInBrowser(() => page.locator(".skip").focus())
+          yield* runInBrowser(() => page.keyboard.press("Enter"))
+          assert.strictEqual(yield* runInBrowser(() => page.evaluate("document.activeElement.tagName")), "MAIN", path)
+          yield* runInBrowser(() => page.waitForLoadState("networkidle"))
+          assert.deepStrictEqual(sent, [], path)
+          assert.isTrue(page.url().endsWith(address), page.url())
+          assert.strictEqual(yield* runInBrowser(() => page.title()), title)
+          if (shown !== "") assert.strictEqual(yield* runInBrowser(() => result.innerText()), shown)
+        }
+        // In a new tab, the link is an address that the explorer must not take for a symbol.
+        const sent: Array<string> = []
+        page.on("request", (request) => sent.push(new URL(request.url()).pathname))
+        yield* open(page, "/v1/docs")
+        yield* open(page, "/v1/docs/explorer#page-content")
+        yield* runInBrowser(() => page.waitForLoadState("networkidle"))
+        assert.notInclude(sent, "/v1/ticker-changes")
+        assert.strictEqual(yield* runInBrowser(() => page.locator("#symbol").inputValue()), "")
+        assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
 
@@ -244,9 +285,20 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.lengthOf(new Set(rows.map((row) => textOf(row, "ticker"))), 2)
         yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
         yield* waitFor(page, `There are ${rows.length} events.`)
-        // Each lane is a list of links with the text of the event, newest first.
+        // A long lane shows its newest events first. No list scrolls inside the page, which would cut off its lines.
         const lanes = page.locator("#events").getByRole("list")
         assert.strictEqual(yield* runInBrowser(() => lanes.count()), types.length)
+        const filingLink = page.getByRole("list", { name: /^Filing/ }).getByRole("link")
+        assert.strictEqual(yield* runInBrowser(() => filingLink.count()), 8)
+        const more = page.getByText(/^Show \d+ older events: /)
+        for (const summary of yield* runInBrowser(() => more.all())) yield* runInBrowser(() => summary.click())
+        const cutLists = yield* runInBrowser(() =>
+          page.evaluate<number>(
+            `[...document.querySelectorAll("#events ul")].filter((list) => list.scrollHeight > list.clientHeight).length`,
+          )
+        )
+        assert.strictEqual(cutLists, 0)
+        // Each lane is a list of links with the text of the event, newest first.
         for (const type of types) {
           const expected = rows.filter((row) => textOf(row, "type").replaceAll("_", " ") === type)
           const name = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${expected.length})`
@@ -292,7 +344,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/reference/news?**"))
         const request = `${origin}/v1/news?${textOf(row, "key")}"`
         yield* runInBrowser(() => page.locator("#request").getByText(request).waitFor())
-        yield* runInBrowser(() => page.getByRole("button", { name: "Send" }).click())
+        // Until the response arrives, no example shows another row.
+        yield* waitFor(page, "The link filled in this request. Select Send to see its response.")
+        assert.strictEqual(yield* runInBrowser(() => page.locator("#response pre").count()), 0)
+        yield* runInBrowser(() => page.getByRole("button", { name: "Send" }).first().click())
         yield* runInBrowser(() => page.locator("#response").getByText(`"form_type"`).first().waitFor())
         yield* runInBrowser(() => page.goBack())
         yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
@@ -369,6 +424,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.isAbove(yield* runInBrowser(() => page.locator("#company .links a:visible").count()), 0)
         yield* ask(page, "META:0000000001")
         yield* waitFor(page, "The events cannot be shown.")
+        assert.strictEqual(yield* runInBrowser(() => page.getByText("cannot be reached").count()), 0)
         yield* runInBrowser(() => page.locator("#events .notice").getByText("Invalid request").waitFor())
         const endpoints = pricedEndpointPaths.filter((path) =>
           path !== "/v1/gap-stats" && path !== "/v1/nasdaq-compliance"
@@ -488,12 +544,88 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* waitFor(page, words)
           yield* runInBrowser(() => page.unroute("**/v1/ticker-changes**"))
         }
-        yield* runInBrowser(() => page.context().setOffline(true))
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("tells an unreachable service from an empty response on every page, and can try again (§7)"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* openWithKey("/v1/docs/explorer")
+        const goOffline = (isOffline: boolean) => runInBrowser(() => page.context().setOffline(isOffline))
+        const tryAgain = runInBrowser(() => page.getByRole("button", { name: "Try again" }).first().click())
+        const expectUnreachable = Effect.gen(function* () {
+          yield* runInBrowser(() => page.getByText("cannot be reached").first().waitFor())
+          assert.strictEqual(yield* runInBrowser(() => page.getByText(/There (is|are) no|No requests/).count()), 0)
+          assert.strictEqual(yield* runInBrowser(() => page.locator("#datasets time, #events li").count()), 0)
+        })
+        yield* goOffline(true)
         yield* ask(page, "OSTK")
-        yield* waitFor(page, "cannot be reached")
-        yield* runInBrowser(() => page.context().setOffline(false))
-        yield* runInBrowser(() => page.getByRole("button", { name: "Try again" }).click())
+        yield* waitFor(page, "The lineage of OSTK cannot be loaded, because the service cannot be reached.")
+        yield* expectUnreachable
+        assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+        yield* goOffline(false)
+        yield* runInBrowser(() => page.route("**/v1/timeline**", (route) => route.abort()))
+        yield* tryAgain
         yield* waitFor(page, "OSTK became NXH")
+        yield* waitFor(page, "The events cannot be loaded, because the service cannot be reached.")
+        yield* expectUnreachable
+        yield* runInBrowser(() => page.unroute("**/v1/timeline**"))
+        yield* tryAgain
+        yield* waitFor(page, "There are 3 events.")
+
+        // A network that answers every request with its login page does not count as the service.
+        const login = { contentType: "text/html", body: "<h1>Welcome to the airport</h1>" }
+        const pages = [
+          ["account", "**/v1/{account,overview,usage}**", "Up to date."],
+          ["datasets", "**/v1/datasets?**", "Up to date."],
+          ["explorer#OSTK", "**/v1/ticker-changes?**", "OSTK became NXH"],
+        ] as const
+        for (const [path, pattern, outcome] of pages) {
+          for (const answer of ["abort", "login"] as const) {
+            yield* runInBrowser(() =>
+              page.route(pattern, (route) => answer === "abort" ? route.abort() : route.fulfill(login))
+            )
+            yield* open(page, "/v1/docs")
+            yield* open(page, `/v1/docs/${path}`)
+            yield* expectUnreachable
+            yield* runInBrowser(() => page.unroute(pattern))
+            yield* tryAgain
+            yield* waitFor(page, outcome)
+          }
+        }
+        // One failed section does not look empty.
+        yield* runInBrowser(() => page.route("**/v1/usage/daily**", (route) => route.abort()))
+        yield* open(page, "/v1/docs/account")
+        yield* runInBrowser(() => page.locator("#days .notice").getByText("cannot be reached").waitFor())
+        assert.strictEqual(yield* runInBrowser(() => page.getByText("No requests in this period.").count()), 0)
+        yield* runInBrowser(() => page.unroute("**/v1/usage/daily**"))
+        yield* tryAgain
+        yield* runInBrowser(() => page.locator("#days svg:visible").first().waitFor())
+
+        yield* open(page, "/v1/docs/reference/ticker-changes")
+        yield* goOffline(true)
+        yield* runInBrowser(() => page.getByRole("button", { name: "Send" }).first().click())
+        yield* expectUnreachable
+        yield* goOffline(false)
+        yield* tryAgain
+        yield* runInBrowser(() => page.locator("#response").getByText(`"current_ticker": "NXH"`).waitFor())
+
+        // The search has no results to show while its index is missing.
+        for (const answer of [{ status: 503, json: { error: {} } }, "abort"] as const) {
+          yield* open(page, "/v1/docs/errors")
+          yield* runInBrowser(() =>
+            page.route("**/search.json", (route) => answer === "abort" ? route.abort() : route.fulfill(answer))
+          )
+          yield* runInBrowser(() => page.getByRole("button", { name: "Search" }).click())
+          yield* runInBrowser(() => page.getByRole("searchbox").fill("paging"))
+          yield* waitFor(page, "The search cannot be loaded.")
+          assert.strictEqual(yield* runInBrowser(() => page.getByText("No results").count()), 0)
+          assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+          yield* runInBrowser(() => page.unroute("**/search.json"))
+          yield* tryAgain
+          yield* runInBrowser(() => page.getByRole("dialog").getByRole("link", { name: /^Paging/ }).first().waitFor())
+        }
       }).pipe(Effect.scoped),
   )
 
@@ -598,7 +730,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const send = runInBrowser(async () => {
           const [answer] = await Promise.all([
             page.waitForResponse((response) => new URL(response.url()).pathname === "/v1/ticker-changes"),
-            page.getByRole("button", { name: "Send" }).click(),
+            page.getByRole("button", { name: "Send" }).first().click(),
           ])
           return answer
         })
@@ -622,6 +754,164 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           page.locator("#request").getByText('/estimate?endpoint=/v1/news&ticker=META,GAP7"').waitFor()
         )
         assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("sends a request from below its parameters, and moves to the response (§4.5)"),
+    () =>
+      Effect.gen(function* () {
+        for (const width of [375, 1280]) {
+          const { page, problems } = yield* openWithKey("/v1/docs/datasets", {
+            reducedMotion: "reduce",
+            viewport: { width, height: 800 },
+          })
+          yield* open(page, "/v1/docs/reference/ticker-changes")
+          const example = page.locator("#response p").first()
+          assert.include(yield* runInBrowser(() => example.innerText()), "/v1/ticker-changes?ticker=OSTK")
+          const send = page.getByRole("button", { name: "Send" })
+          assert.strictEqual(yield* runInBrowser(() => send.count()), 2)
+          const isBelow = `document.querySelector(".parameters").getBoundingClientRect().bottom <=
+            document.querySelector("#send-below button").getBoundingClientRect().top`
+          assert.isTrue(yield* runInBrowser(() => page.evaluate<boolean>(isBelow)))
+          const isShown = (word: string) =>
+            Effect.gen(function* () {
+              yield* runInBrowser(() => page.locator("#response").getByText(word).first().waitFor())
+              assert.strictEqual(yield* runInBrowser(() => page.evaluate("document.activeElement.id")), "answer")
+              const box = yield* runInBrowser(() => page.locator("#response .badge").first().boundingBox())
+              assert.isAtLeast(box?.y ?? -1, 0)
+              assert.isBelow(box?.y ?? Infinity, 400)
+              assert.strictEqual(
+                yield* runInBrowser(() => page.getByRole("status").filter({ hasText: "status 200" }).count()),
+                1,
+              )
+            })
+          yield* runInBrowser(() => send.last().click())
+          yield* isShown(`"current_ticker": "NXH"`)
+          assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+          yield* shot(page, `reference-answer-${width}`)
+          // The Enter key in a field sends the request, too.
+          yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("BRK.B"))
+          yield* runInBrowser(() => page.keyboard.press("Enter"))
+          yield* isShown(`"has_changes": false`)
+          assert.strictEqual(yield* findHorizontalOverflow(page), "")
+          assert.deepStrictEqual(problems, [])
+        }
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("shows only a line about a valid key, which can be changed or forgotten (README, documentation)"),
+    () =>
+      Effect.gen(function* () {
+        const { demoKey } = yield* Browser
+        const { page } = yield* openPage({ viewport: { width: 375, height: 800 } })
+        const field = page.getByLabel("Your API key")
+        const focusedId = runInBrowser(() => page.evaluate<string>("document.activeElement.id"))
+        for (const path of ["/v1/docs/reference/news", "/v1/docs/account", "/v1/docs/datasets", "/v1/docs/explorer"]) {
+          yield* open(page, path)
+          if (path === "/v1/docs/reference/news") {
+            assert.isFalse(yield* runInBrowser(() => changeKeyButton(page).isVisible()))
+            yield* enterKey(page, demoKey)
+            // The focus stays in the box, although the field is gone.
+            assert.strictEqual(yield* focusedId, "key-change")
+          }
+          yield* waitFor(page, `Key ${demoKey.slice(0, 12)}… is used until you close this tab.`)
+          assert.isFalse(yield* runInBrowser(() => field.isVisible()), path)
+          assert.strictEqual(yield* runInBrowser(() => changeKeyButton(page).getAttribute("aria-expanded")), "false")
+          const { height } = (yield* runInBrowser(() => page.locator("#key-box").boundingBox())) ?? { height: 999 }
+          assert.isBelow(height, 150)
+          yield* runInBrowser(() => changeKeyButton(page).click())
+          assert.strictEqual(yield* focusedId, "key")
+          assert.strictEqual(yield* runInBrowser(() => changeKeyButton(page).getAttribute("aria-expanded")), "true")
+          assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+          yield* runInBrowser(() => changeKeyButton(page).click())
+          assert.isFalse(yield* runInBrowser(() => field.isVisible()))
+        }
+        // A key that the service rejects must be replaced, so the field appears.
+        yield* open(page, "/v1/docs/datasets")
+        yield* enterKey(page, "tl_live_wrong")
+        yield* waitFor(page, "tl_live_wron… is not a valid key.")
+        assert.isTrue(yield* runInBrowser(() => field.isVisible()))
+        yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
+        assert.strictEqual(yield* focusedId, "key")
+        assert.isTrue(yield* runInBrowser(() => field.isVisible()))
+        assert.isFalse(yield* runInBrowser(() => changeKeyButton(page).isVisible()))
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("fits long names and symbols on phones and desktops (README, documentation)"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* openWithKey("/v1/docs/datasets")
+        const name = "Donaudampfschifffahrtselektrizitaetenhauptbetriebswerkbauunterbeamtengesellschaft".repeat(2)
+        const symbol = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789".repeat(2)
+        const change = { old_ticker: "FB", new_ticker: symbol, effective_date: "2022-06-09" }
+        const event = { ...change, cik: "0001326801", company_name: name, reasons: ["broken_chain"] }
+        const candidate = { cik: "0001326801", company_name: name, history: [change] }
+        const details = { query_ticker: symbol, reasons: ["broken_chain"], events: [event], candidates: [candidate] }
+        const answers = [
+          ["**/v1/ticker-changes**", 409, { error: { code: "ambiguous_ticker_lineage", message: name, details } }],
+          ["**/v1/timeline**", 200, {
+            results: [
+              { at: "2026-01-01", ticker: symbol, type: "news", title: name, endpoint: "/v1/news", key: "ticker=A" },
+            ],
+          }],
+          ["**/v1/account", 200, { results: [{ name, tier: "ultimate", contact_email: `${name}@example.com` }] }],
+          ["**/v1/account/api-keys**", 200, { results: [{ key_hint: "tl_live_abcd", name, status: "active" }] }],
+          ["**/v1/usage?**", 200, { results: [{ endpoint: "/v1/pump-and-dump-tracker", request_id: name }] }],
+        ] as const
+        for (const [pattern, status, json] of answers) {
+          yield* runInBrowser(() => page.route(pattern, (route) => route.fulfill({ status, json })))
+        }
+        const visits = [
+          [`explorer#${symbol}:0001326801`, "There is one event."],
+          ["account", "Up to date."],
+          [`reference/news?ticker=${symbol}&query=${name}#try-it`, "The link filled in this request."],
+        ] as const
+        for (const [path, text] of visits) {
+          yield* open(page, "/v1/docs")
+          yield* open(page, `/v1/docs/${path}`)
+          yield* waitFor(page, text)
+          for (const width of [320, 375, 1280]) {
+            yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
+            assert.strictEqual(yield* findHorizontalOverflow(page), "", `${path} at ${width}`)
+            const { cut, scrolling } = yield* findCutTables(page)
+            assert.deepStrictEqual(cut, [], path)
+            if (!path.startsWith("reference")) assert.strictEqual(scrolling, 0, `${path} at ${width}`)
+            yield* shot(page, `long-${path.slice(0, 8)}-${width}`)
+          }
+        }
+        // The button for the symbol in the address is as long as the symbol.
+        yield* open(page, "/v1/docs")
+        yield* open(page, `/v1/docs/explorer#${name}`)
+        yield* enterKey(page, "tl_live_other")
+        yield* runInBrowser(() => page.getByRole("button", { name: "Show the lineage of Donau" }).waitFor())
+        for (const width of [320, 375, 1280]) {
+          yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
+          assert.strictEqual(yield* findHorizontalOverflow(page), "", String(width))
+        }
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("draws the line below the title of a code block to its end (README, documentation)"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* openPage({ viewport: { width: 1920, height: 900 } })
+        let measured = 0
+        for (const path of ["/v1/docs/first-steps", "/v1/docs/explorer", "/v1/docs/mcp", "/v1/docs/reference/news"]) {
+          yield* open(page, path)
+          const widths = yield* runInBrowser(() =>
+            page.evaluate<ReadonlyArray<readonly [number, number]>>(`
+              [...document.querySelectorAll(".code")].filter((block) => block.checkVisibility())
+                .map((block) => [block.querySelector(".language").offsetWidth, block.clientWidth])`)
+          )
+          for (const [line, block] of widths) assert.strictEqual(line, block, path)
+          measured += widths.length
+        }
+        assert.isAbove(measured, 10)
       }).pipe(Effect.scoped),
   )
 
@@ -683,7 +973,20 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.keyboard.press("Enter"))
           yield* runInBrowser(() => page.waitForURL(`**${path}`))
         }
+        // A misspelled word finds the same, and marks the right word.
+        for (const query of ["closing price", "cloising price"]) {
+          yield* waitForPaint(page)
+          yield* runInBrowser(() => page.keyboard.press("/"))
+          yield* runInBrowser(() => page.getByRole("searchbox").fill(query))
+          const result = dialog.getByRole("link", { name: /^Gap stats, / })
+          yield* runInBrowser(() => result.locator("mark", { hasText: "Closing" }).first().waitFor())
+          yield* runInBrowser(() => page.keyboard.press("Escape"))
+          yield* runInBrowser(() => dialog.waitFor({ state: "hidden" }))
+        }
         yield* runInBrowser(() => page.getByRole("button", { name: "Search" }).click())
+        yield* runInBrowser(() => page.getByRole("searchbox").fill("page"))
+        yield* waitFor(page, /^The first 12 of \d+ results$/)
+        assert.strictEqual(yield* runInBrowser(() => dialog.getByRole("listitem").count()), 12)
         yield* runInBrowser(() => page.getByRole("searchbox").fill("nosuchword"))
         yield* waitFor(page, "No results for “nosuchword”.")
         yield* runInBrowser(() => page.keyboard.press("Escape"))

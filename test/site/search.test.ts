@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
-import { cutExcerpt, parseSearchIndex, searchEntries, splitWords } from "../../src/site/browser/search-matching.js"
+import { cutExcerpt, makeSearch, parseSearchIndex } from "../../src/site/browser/search-matching.js"
 import { documentationPath } from "../../src/rules/Deprecation.ts"
 import { getReferencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
@@ -18,6 +18,8 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
   it.effect("leads to guides, operations pages, tools and endpoints (README, documentation)", () =>
     Effect.gen(function* () {
       const entries = yield* index
+      const search = makeSearch(entries)
+      const find = (query: string) => search(query).map(({ entry }) => entry.path)
       const queries = [
         ["retry", "/v1/docs/errors#retry-or-not"],
         ["For operators", "/v1/docs/operators"],
@@ -26,17 +28,80 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["pump dump", "/v1/docs/reference/pump-and-dump-tracker"],
         ["glossary", "/v1/docs/glossary"],
       ] as const
-      for (const [query, path] of queries) assert.strictEqual(searchEntries(entries, query)[0]?.path, path, query)
+      for (const [query, path] of queries) assert.strictEqual(find(query)[0], path, query)
       // A search for a field finds the endpoints that have it.
-      assert.include(
-        searchEntries(entries, "gap_percentage").map(({ path }) => path),
-        "/v1/docs/reference/intraday-runners",
-      )
+      assert.include(find("gap_percentage"), "/v1/docs/reference/intraday-runners")
       for (const { row } of catalogueEndpoints.filter(({ row }) => row.path !== documentationPath)) {
-        assert.strictEqual(searchEntries(entries, row.path)[0]?.path, getReferencePagePath(row.path), row.path)
+        assert.strictEqual(find(row.path)[0], getReferencePagePath(row.path), row.path)
       }
-      assert.deepStrictEqual(searchEntries(entries, "no-such-word"), [])
-      assert.deepStrictEqual(searchEntries(entries, "  "), [])
+      assert.deepStrictEqual(find("nosuchword"), [])
+      assert.deepStrictEqual(find("  "), [])
+      assert.deepStrictEqual(find("…"), [])
+    }))
+
+  it.effect("finds endpoints by the words of their fields (README, documentation)", () =>
+    Effect.gen(function* () {
+      const search = makeSearch(yield* index)
+      const queries = [
+        ["closing price", ["gap-stats", "gap-stats-advanced", "intraday-runners", "premarket-stats"]],
+        ["splits", ["split-status"]],
+        ["reverse split", ["split-status"]],
+        ["10-K", ["news", "historical-float-pro", "gap-stats"]],
+        ["insider ownership", ["ownership"]],
+        ["conversion price", ["dilution-data", "dilution-data-advanced"]],
+      ] as const
+      for (const [query, names] of queries) {
+        const found = search(query).map(({ entry }) => entry.path)
+        assert.include(names.map((name) => `/v1/docs/reference/${name}`), found[0], query)
+        assert.includeMembers(found, names.map((name) => `/v1/docs/reference/${name}`), query)
+      }
+    }))
+
+  it.effect("forgives a misspelling (README, documentation)", () =>
+    Effect.gen(function* () {
+      const search = makeSearch(yield* index)
+      const queries = [
+        ["linage", "/v1/docs/lineage"],
+        ["pageing", "/v1/docs/paging"],
+        ["timestmaps", "/v1/docs/timestamps"],
+        ["deprecatoins", "/v1/docs/deprecations"],
+        ["explorr", "/v1/docs/explorer"],
+        ["screner", "/v1/docs/reference/screener"],
+        ["complianse", "/v1/docs/reference/nasdaq-compliance"],
+      ] as const
+      for (const [query, path] of queries) assert.strictEqual(search(query)[0]?.entry.path, path, query)
+      // A form with another number is another form.
+      for (const { entry, terms } of search("10-Q")) assert.notInclude(terms, "10-k", entry.path)
+    }))
+
+  it.effect("lists guides and endpoints before the changelog (README, documentation)", () =>
+    Effect.gen(function* () {
+      const entries = yield* index
+      const search = makeSearch(entries)
+      const changes = entries.filter(({ isChange }) => isChange)
+      assert.isAbove(changes.length, 20)
+      for (const { path } of changes) assert.match(path, /^\/v1\/docs\/changelog#/)
+      let mixed = 0
+      for (const query of ["search", "lineage", "csv", "changelog", "key", ...changes.map(({ heading }) => heading)]) {
+        const kinds = search(query).map(({ entry }) => entry.isChange)
+        assert.deepStrictEqual(kinds, kinds.toSorted((left, right) => Number(left) - Number(right)), query)
+        if (new Set(kinds).size === 2) mixed += 1
+      }
+      assert.isAbove(mixed, 5)
+      // An entry of the changelog is still found.
+      for (const { heading, path } of changes) {
+        assert.include(search(heading).map(({ entry }) => entry.path), path, heading)
+      }
+    }))
+
+  it.effect("serves the search library from its own origin, with its license (README, documentation)", () =>
+    Effect.gen(function* () {
+      const asset = (name: string) => Service.requestJson(`/v1/docs/assets/${name}`, { key: null })
+      const library = yield* asset("minisearch.js")
+      assert.strictEqual(library.headers["content-type"], "text/javascript; charset=utf-8")
+      assert.match(library.text, /^\/\*!\nCopyright .* Luca Ongaro\n[\s\S]{500,1500}\*\/\n/)
+      assert.notInclude(library.text, "sourceMappingURL")
+      assert.include((yield* asset("search-matching.js")).text, `import MiniSearch from "./minisearch.js"`)
     }))
 
   it.effect("links only to pages and headings that exist (README, documentation)", () =>
@@ -54,17 +119,28 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
 })
 
 describe("The search", () => {
-  const entry = (path: string, page: string, heading: string, text: string) => ({ path, page, heading, text })
+  const entry = (path: string, page: string, heading: string, text: string) => ({
+    path,
+    page,
+    heading,
+    text,
+    fields: "",
+    isChange: false,
+  })
 
-  it("requires every word, and ranks page titles above headings, and headings above text (README, documentation)", () => {
-    const entries = [
+  it("prefers entries with every word, and ranks page titles above headings, and headings above text (README, documentation)", () => {
+    const search = makeSearch([
       entry("/a", "Other", "", "about paging and limits"),
       entry("/b#x", "Other", "Paging far", "text"),
       entry("/c", "Paging", "", "text"),
       entry("/d", "Nothing", "", "text"),
-    ]
-    assert.deepStrictEqual(searchEntries(entries, "paging").map(({ path }) => path), ["/c", "/b#x", "/a"])
-    assert.deepStrictEqual(searchEntries(entries, "paging LIMITS").map(({ path }) => path), ["/a"])
+    ])
+    const find = (query: string) => search(query).map(({ entry }) => entry.path)
+    assert.deepStrictEqual(find("paging"), ["/c", "/b#x", "/a"])
+    assert.deepStrictEqual(find("paging LIMITS"), ["/a"])
+    // No entry has both words.
+    assert.deepStrictEqual(find("paging unheardof"), ["/c", "/b#x", "/a"])
+    assert.deepStrictEqual(find("unheardof"), [])
   })
 
   it("ignores malformed entries and links to other sites (SECURITY.md, documentation pages)", () => {
@@ -72,18 +148,29 @@ describe("The search", () => {
     assert.deepStrictEqual(parseSearchIndex("no"), [])
   })
 
+  it("shows the part of a text with most of the words (README, documentation)", () => {
+    const text = `price: ${"x ".repeat(200)}the closing price of a day ${"y ".repeat(200)}`
+    assert.deepStrictEqual(cutExcerpt(text, ["price", "closing"]).filter((_, at) => at % 2 === 1), ["closing", "price"])
+    assert.deepStrictEqual(cutExcerpt("repriced C++ (2)", ["price", "c++"]), ["repriced ", "C++", " (2)"])
+  })
+
   const text = Arbitrary.schema(Schema.String)
 
+  it.prop("finds nothing or something for any query, and never fails (README, documentation)", [text], ([query]) => {
+    const found = makeSearch([entry("/a", "Paging", "", "text")])(query)
+    assert.isAtMost(found.length, 1)
+  })
+
   it.prop(
-    "cuts excerpts from the text and marks only words of the query (README, documentation)",
-    [text, text],
+    "cuts excerpts from the text and marks only the given words (README, documentation)",
+    [text, Arbitrary.schema(Schema.Array(Schema.NonEmptyString))],
     (
-      [text, query],
+      [text, words],
     ) => {
-      const parts = cutExcerpt(text, query)
+      const parts = cutExcerpt(text, words)
       assert.include(`…${text}…`, parts.join("").replace(/^…|…$/g, ""))
-      const words = splitWords(query).map((word) => word.toUpperCase())
-      for (const [at, part] of parts.entries()) if (at % 2 === 1) assert.include(words, part.toUpperCase())
+      const marked = words.map((word) => word.toUpperCase())
+      for (const [at, part] of parts.entries()) if (at % 2 === 1) assert.include(marked, part.toUpperCase())
     },
   )
 })

@@ -1,21 +1,25 @@
-/** The search dialog, opened by its button, by `/` or by Ctrl+K. The index is loaded when the dialog first opens. */
+/** The search dialog, opened by its button, by `/` or by Ctrl+K. It loads the index and the search when it first opens. */
 import { createElement } from "./dom.js"
-import { cutExcerpt, parseSearchIndex, searchEntries } from "./search-matching.js"
 
 const maxResults = 12
 
-/** @type {Promise<ReadonlyArray<import("./search-matching.js").Entry>> | undefined} */
-let loading
-
-const loadIndex = () => {
-  loading ??= fetch(new URL("search.json", import.meta.url), { credentials: "omit" })
-    .then((response) => response.json()).then(parseSearchIndex)
-  return loading
+const loadSearch = async () => {
+  const [{ cutExcerpt, makeSearch, parseSearchIndex }, response] = await Promise.all([
+    import("./search-matching.js"),
+    fetch(new URL("search.json", import.meta.url), { credentials: "omit" }),
+  ])
+  if (!response.ok) throw new Error(`The search index has status ${response.status}`)
+  return { cutExcerpt, search: makeSearch(parseSearchIndex(await response.json())) }
 }
 
-/** @param {import("./search-matching.js").Entry} entry @param {string} query */
-const resultItem = ({ heading, page, path, text }, query) => {
-  const pieces = cutExcerpt(text, query).map((piece, index) =>
+/** @type {ReturnType<typeof loadSearch> | undefined} */
+let loading
+
+/** @typedef {import("./search-matching.js").Match} Match */
+
+/** @param {Match} match @param {typeof import("./search-matching.js").cutExcerpt} cutExcerpt */
+const resultItem = ({ entry: { fields, heading, page, path, text }, terms }, cutExcerpt) => {
+  const pieces = cutExcerpt(fields === "" ? text : `${text} ${fields}`, terms).map((piece, index) =>
     index % 2 === 1 ? createElement("mark", {}, piece) : piece
   )
   const title = createElement("strong", {}, heading === "" ? page : heading)
@@ -36,30 +40,39 @@ const createDialog = () => {
   field.placeholder = "A word, a field or an endpoint"
   field.setAttribute("aria-label", "Search the documentation")
   const status = createElement("p", { role: "status" }, "")
+  const retryButton = createElement("button", { type: "button", class: "quiet" }, "Try again")
+  retryButton.hidden = true
   const list = createElement("ol", { "aria-label": "Results" })
   const closeButton = createElement("button", { type: "button", class: "quiet" }, "Close")
   const form = createElement("form", { role: "search" }, field, closeButton)
   const dialog = document.createElement("dialog")
   dialog.className = "search"
   dialog.setAttribute("aria-label", "Search")
-  dialog.append(form, status, list)
+  dialog.append(form, status, retryButton, list)
+
+  /** @param {number} count @param {string} query */
+  const describeResults = (count, query) => {
+    if (query === "") return "Search guides, tools, operations and endpoints."
+    if (count === 0) return `No results for “${query}”.`
+    if (count > maxResults) return `The first ${maxResults} of ${count} results`
+    return `${count} ${count === 1 ? "result" : "results"}`
+  }
 
   const update = async () => {
     const query = field.value
     try {
-      const results = searchEntries(await loadIndex(), query)
-      // Drops the results if the query changed while the index was loading.
+      const { cutExcerpt, search } = await (loading ??= loadSearch())
+      // Drops the results if the query changed while the search was loading.
       if (query !== field.value) return
-      list.replaceChildren(...results.slice(0, maxResults).map((entry) => resultItem(entry, query)))
-      status.textContent = query.trim() === ""
-        ? "Search guides, tools, operations and endpoints."
-        : results.length === 0
-        ? `No results for “${query.trim()}”.`
-        : `${results.length} ${results.length === 1 ? "result" : "results"}`
+      const results = search(query)
+      list.replaceChildren(...results.slice(0, maxResults).map((match) => resultItem(match, cutExcerpt)))
+      status.textContent = describeResults(results.length, query.trim())
+      retryButton.hidden = true
     } catch {
       loading = undefined
-      status.textContent =
-        "The search index could not be loaded. Check your connection, then change the query to retry."
+      list.replaceChildren()
+      status.textContent = "The search cannot be loaded. Check your connection and try again, or reload the page."
+      retryButton.hidden = false
     }
   }
 
@@ -88,6 +101,10 @@ const createDialog = () => {
     if (target === dialog || (target instanceof Element && target.closest("a") !== null)) dialog.close()
   })
   closeButton.addEventListener("click", () => dialog.close())
+  retryButton.addEventListener("click", () => {
+    field.focus()
+    void update()
+  })
   form.addEventListener("submit", async (event) => {
     event.preventDefault()
     await update()

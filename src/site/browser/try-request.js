@@ -5,6 +5,7 @@ import { createErrorNotice } from "./error-notice.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 
 const form = requireElement("try", HTMLFormElement)
+const answer = requireElement("answer", HTMLElement)
 const state = requireElement("state", HTMLElement)
 const result = requireElement("response", HTMLElement)
 const command = requireElement("request", HTMLElement).querySelector("code")
@@ -26,10 +27,13 @@ const fields = Array.from(form.elements).filter((element) =>
  */
 const takesAnyParameter = (field) => field.dataset["parameters"] !== undefined
 
-/** Replaces the example with the request in the page's address, if there is one. */
+/** Replaces the example and its response with the request in the page's address, if there is one. */
 const fillFromAddress = () => {
   const query = new URLSearchParams(location.search)
   if (query.size === 0) return
+  result.replaceChildren(
+    createElement("p", { class: "quiet" }, "The link filled in this request. Select Send to see its response."),
+  )
   for (const field of fields) {
     if (takesAnyParameter(field)) continue
     field.value = query.get(field.name) ?? ""
@@ -102,6 +106,9 @@ const latestSignal = makeLatestRequestSignal()
 
 const send = async () => {
   const signal = latestSignal()
+  // The response may be far from the button. The style sheet decides whether scrolling is animated.
+  answer.focus({ preventScroll: true })
+  answer.scrollIntoView()
   result.setAttribute("aria-busy", "true")
   state.classList.remove("hidden")
   state.textContent = "Sending…"
@@ -121,6 +128,8 @@ const send = async () => {
 }
 
 form.hidden = false
+const sendBelow = document.getElementById("send-below")
+if (sendBelow !== null) sendBelow.hidden = false
 form.addEventListener("submit", (event) => {
   event.preventDefault()
   void send()

@@ -43,7 +43,7 @@ const marketCap = nullableColumn(priceTimesSharesColumn(
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
   ticker: tickerColumn(),
   filed_at: markAsRowDate(dateColumn("Date of the filing.")),
-  form_type: nullableColumn(textColumn("SEC form of the filing.")),
+  form_type: nullableColumn(textColumn("SEC form of the filing, such as `10-K`.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   reported_date: nullableColumn(dateColumn("Date of the share counts.")),
   outstanding_shares: nullableColumn(integerColumn("Shares outstanding.")),

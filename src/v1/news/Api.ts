@@ -32,7 +32,7 @@ const fields = {
   id: textColumn("Unique id of the item."),
   ticker: tickerColumn("Symbol of the item."),
   tickers: textArrayColumn("All symbols mentioned in the item."),
-  form_type: textColumn("`news`, or the SEC form of a filing."),
+  form_type: textColumn("`news`, or the SEC form of a filing, such as `10-K`."),
   title: nullableColumn(textColumn("Headline.")),
   summary: nullableColumn(textColumn("Summary.")),
   body: nullableColumn(textColumn("Full text.")),
@@ -114,8 +114,8 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   ])
     .annotateMerge(describeEndpoint(
       "News",
-      "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
-        "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
+      "News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only " +
+        "mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
     )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,

@@ -104,8 +104,8 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
-    "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +
-      "accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners " +
-      "within that filing.",
+    "The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or " +
+      "from the filing that accession_number names. A ticker without such a filing has no result. owner_name and " +
+      "owner_type select owners within that filing.",
   )),
 ).annotateMerge(describeEndpointGroup("Ownership", "Owners of a company, grouped by filing.")) {}

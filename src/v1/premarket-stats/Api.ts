@@ -28,7 +28,7 @@ export const extendedHoursFields = {
   ticker: tickerColumn(),
   date: markAsRowDate(dateColumn("Date of the session.")),
   reference_close: priceColumn(
-    "Close that changes refer to, USD: before the open the previous day's, after hours the same day's.",
+    "Closing price that changes refer to, USD: before the open the previous day's, after hours the same day's.",
   ),
   open_price: nullableColumn(priceColumn("First price of the session, USD.")),
   close_price: nullableColumn(priceColumn("Last price of the session, USD.")),
@@ -49,7 +49,7 @@ export const extendedHoursFields = {
   est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
   market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
-  filing_types: textArrayColumn("SEC forms filed around the session."),
+  filing_types: textArrayColumn("SEC forms filed around the session, such as `8-K` or `10-K`."),
   all_tags: textArrayColumn("Tags of the session."),
   last_updated: FixedOffsetTimeColumn,
 }

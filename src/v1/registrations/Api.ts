@@ -48,7 +48,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
   ticker: tickerColumn(),
   headline: textColumn("One-line summary of the registration."),
   type: literalColumn(types, "Type of registration."),
-  form_type: textColumn("SEC form of the filing."),
+  form_type: textColumn("SEC form of the filing, such as `S-3`."),
   file_no: textColumn("SEC file number."),
   filed_at: markAsRowDate(dateColumn("Date of the filing.")),
   effective_date: nullableColumn(dateColumn("Date on which the SEC declared it effective.")),

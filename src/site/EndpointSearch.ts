@@ -1,0 +1,41 @@
+/** Describes endpoints for the search of the site and for the MCP tool `find_endpoint`. */
+import type { CatalogueEndpoint } from "../catalogue/Endpoints.ts"
+import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
+import type { Entry } from "./browser/search-matching.js"
+import { getReferencePagePath } from "./Page.ts"
+import { describeResponseFields, resolveSchemaReference } from "./SchemaDescriptions.ts"
+
+export const getEndpointOperation = ({ row }: CatalogueEndpoint) =>
+  getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
+
+export const getEndpointTitle = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
+
+/** Describes the fields of the JSON response of an operation. */
+export const describeEndpointFields = (operation: unknown) => {
+  const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
+  return describeResponseFields(getValueAt(success, "content", "application/json", "schema"))
+}
+
+const plain = (text: string) => text.replaceAll("`", "")
+
+/** Makes the entry of an endpoint in the search index: its description, and its parameters and fields. */
+export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
+  const operation = getEndpointOperation(endpoint)
+  const parameters = getListAt(operation, "parameters").map((parameter) => ({
+    name: getTextAt(parameter, "name") ?? "",
+    description: getTextAt(parameter, "description") ?? "",
+  }))
+  const fields = describeEndpointFields(operation).map(({ description, path }) => ({
+    name: path.split(".").at(-1) ?? "",
+    description,
+  }))
+  return {
+    path: getReferencePagePath(endpoint.row.path),
+    page: `${getEndpointTitle(endpoint)}, ${endpoint.row.path}`,
+    heading: "",
+    text: plain(endpoint.row.description),
+    fields: plain([...parameters, ...fields].map(({ description, name }) => `${name}: ${description}`).join(" ")),
+    isChange: false,
+  }
+}
