@@ -294,7 +294,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         for (const summary of yield* runInBrowser(() => more.all())) yield* runInBrowser(() => summary.click())
         const cutLists = yield* runInBrowser(() =>
           page.evaluate<number>(
-            `[...document.querySelectorAll("#events ul")].filter((list) => list.scrollHeight > list.clientHeight).length`,
+            `[...document.querySelectorAll("#events ul")]
+              .filter((list) => list.scrollHeight > list.clientHeight).length`,
           )
         )
         assert.strictEqual(cutLists, 0)

@@ -128,7 +128,7 @@ describe("The search", () => {
     isChange: false,
   })
 
-  it("prefers entries with every word, and ranks page titles above headings, and headings above text (README, documentation)", () => {
+  it("prefers entries with every word, and titles to headings, and headings to text (README, documentation)", () => {
     const search = makeSearch([
       entry("/a", "Other", "", "about paging and limits"),
       entry("/b#x", "Other", "Paging far", "text"),

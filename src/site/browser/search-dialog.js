@@ -1,4 +1,4 @@
-/** The search dialog, opened by its button, by `/` or by Ctrl+K. It loads the index and the search when it first opens. */
+/** The search dialog, opened by its button, by `/` or by Ctrl+K. It loads the search when it first opens. */
 import { createElement } from "./dom.js"
 
 const maxResults = 12

@@ -117,7 +117,8 @@ export const makeSearch = (entries) => {
     const found = complete.length > 0 ? complete : index.search({ combineWith: "OR", queries })
     const matches = found.flatMap(({ id, terms }) => {
       const entry = entries[id]
-      return entry === undefined ? [] : [{ entry, terms }]
+      // Single letters, such as the second part of `10-K`, would be marked all over an excerpt.
+      return entry === undefined ? [] : [{ entry, terms: terms.filter((term) => term.length > 1) }]
     })
     return [...matches.filter(({ entry }) => !entry.isChange), ...matches.filter(({ entry }) => entry.isChange)]
   }
