@@ -58,7 +58,9 @@ const clientGuide = "docs/guides/client.md"
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
-const isOutput = ({ language }: CodeBlock) => language === "json" || language === "text"
+/** `json settings` is a file that readers write. */
+const isOutput = ({ argument, language }: CodeBlock) =>
+  (language === "json" && argument !== "settings") || language === "text"
 
 /** Documents with Python examples, except `python.md`, whose examples `clients/python/check` runs. */
 const filesWithPython = files.filter((file) =>
@@ -157,5 +159,8 @@ describe("The documents", () => {
       })
     )
     assert.deepStrictEqual(wrong.map(({ file, language, line }) => `${file}:${line} ${language}`), [])
+    const settings = files.flatMap(readCodeBlocks).filter(({ argument }) => argument === "settings")
+    assert.isAbove(settings.length, 0)
+    for (const { text } of settings) assert.doesNotThrow(() => JSON.parse(text))
   })
 })
