@@ -831,7 +831,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         }
         // A key that the service rejects must be replaced, so the field appears.
         yield* open(page, "/v1/docs/datasets")
-        yield* enterKey(page, "tl_live_wrong")
+        yield* runInBrowser(() => changeKeyButton(page).click())
+        yield* runInBrowser(() => field.fill("tl_live_wrong"))
+        yield* runInBrowser(() => field.press("Enter"))
         yield* waitFor(page, "tl_live_wron… is not a valid key.")
         assert.isTrue(yield* runInBrowser(() => field.isVisible()))
         yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
