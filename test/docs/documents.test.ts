@@ -103,4 +103,22 @@ describe("The documents", () => {
     )
     assert.deepStrictEqual(missing, [])
   })
+
+  it("name only existing identifiers in ARCHITECTURE.md and CONTRIBUTING.md (documents)", () => {
+    const sources = globSync(["{src,test,samples,bench,contract,client}/**/*.{ts,js}", "sql/**/*.sql"], {
+      cwd: projectRoot,
+      exclude: (name) => name === "node_modules",
+    }).filter((file) => file !== join("test", "docs", "documents.test.ts"))
+    const words = new Set(sources.flatMap((file) => readFileSync(join(projectRoot, file), "utf8").match(/\w+/g) ?? []))
+    const named = documents.filter(({ file }) => ["ARCHITECTURE.md", "CONTRIBUTING.md"].includes(file)).flatMap((
+      { text },
+    ) =>
+      Array.from(text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code)
+        // Names in camel case or Pascal case. Words in paths are checked above.
+        .flatMap((code) => code.match(/(?<![\w/.-])[A-Za-z]+[a-z][A-Z]\w*/g) ?? [])
+    )
+    assert.isAbove(named.length, 20)
+    // The recipe for a new endpoint names a group that its reader creates.
+    assert.deepStrictEqual(named.filter((name) => !words.has(name) && name !== "WidgetsApiGroup"), [])
+  })
 })
