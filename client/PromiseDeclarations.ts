@@ -7,14 +7,25 @@ import { HttpApi } from "effect/http-api"
 import { Api } from "../src/Api.ts"
 import { toEndpointName } from "../src/client/EndpointTypes.ts"
 
-/** Renders the description of a schema, or of its encoded side, as a comment. */
-const documentationComment = (ast: SchemaAST.AST) => {
-  const description = ast.annotations?.["description"] ?? SchemaAST.toEncoded(ast).annotations?.["description"]
-  return Predicate.isString(description) ? `/** ${description.replaceAll("*/", "* /")} */\n` : ""
+/** Returns the description of a schema, of its encoded form, or of an alternative: that of null has none. */
+const findDescription = (ast: SchemaAST.AST): string | undefined => {
+  const encoded = SchemaAST.toEncoded(ast)
+  const inner = [...(encoded === ast ? [] : [encoded]), ...(SchemaAST.isUnion(ast) ? ast.types : [])]
+  // The description of a schema that has checks is either that of its last check or its own.
+  const own = SchemaAST.resolveDescription(ast) ?? ast.annotations?.["description"]
+  return Predicate.isString(own) ? own : inner.map(findDescription).find((text) => text !== undefined)
 }
 
-const renderProperty = (name: PropertyKey, ast: SchemaAST.AST, type: string) =>
-  `${documentationComment(ast)}readonly ${String(name)}${SchemaAST.isOptional(ast) ? "?" : ""}: ${type}`
+/** Renders a property, with the first description that one of the schemas has as a comment. */
+const renderProperty = (
+  name: PropertyKey,
+  type: string,
+  schemas: readonly [SchemaAST.AST, ...Array<SchemaAST.AST>],
+) => {
+  const description = schemas.map(findDescription).find((text) => text !== undefined)
+  const comment = description === undefined ? "" : `/** ${description.replaceAll("*/", "* /")} */\n`
+  return `${comment}readonly ${String(name)}${SchemaAST.isOptional(schemas[0]) ? "?" : ""}: ${type}`
+}
 
 const renderObject = (properties: ReadonlyArray<string>) =>
   properties.length === 0 ? "{}" : `{\n${properties.join("\n").replaceAll(/^/gm, "  ")}\n}`
@@ -25,7 +36,8 @@ const responseType = (...types: ReadonlyArray<SchemaAST.AST>): string => {
   return [...new Set([...types.map(typeOf), ...(hasWord ? ["(string & {})"] : [])])].join(" | ")
 }
 
-const typeOf = (ast: SchemaAST.AST): string => {
+const typeOf = (declared: SchemaAST.AST): string => {
+  const ast = declared.encoding === undefined ? declared : SchemaAST.toType(declared)
   if (ast === Schema.Json.ast) return "Json"
   // The Promise client returns datetimes as text, as received.
   if (ast.annotations?.["expected"] === "DateTime.Utc") return "string"
@@ -51,7 +63,7 @@ const arrayType = ({ elements, rest: [rest] }: SchemaAST.Arrays) => {
 
 const objectType = ({ indexSignatures, propertySignatures }: SchemaAST.Objects): string =>
   renderObject([
-    ...propertySignatures.map(({ name, type }) => renderProperty(name, type, responseType(type))),
+    ...propertySignatures.map(({ name, type }) => renderProperty(name, responseType(type), [type])),
     ...indexSignatures.map(({ type }) => `readonly [name: string]: ${responseType(type)}`),
   ])
 
@@ -74,8 +86,12 @@ const queryType = (ast: SchemaAST.AST | undefined) => {
   if (!SchemaAST.isObjects(decoded) || !SchemaAST.isObjects(encoded)) return "{}"
   const decodedTypes = new Map(decoded.propertySignatures.map(({ name, type }) => [name, type]))
   return renderObject(encoded.propertySignatures.map(({ name, type }) => {
-    const parameter = parameterType(String(name), decodedTypes.get(name) ?? type)
-    return renderProperty(name, type, SchemaAST.isOptional(type) ? `${parameter} | undefined` : parameter)
+    const decodedType = decodedTypes.get(name) ?? type
+    const parameter = parameterType(String(name), decodedType)
+    return renderProperty(name, SchemaAST.isOptional(type) ? `${parameter} | undefined` : parameter, [
+      type,
+      decodedType,
+    ])
   }))
 }
 
@@ -108,7 +124,7 @@ export const renderPromiseContract = (): string => {
       if (success === undefined || SchemaAST.isString(success.ast)) return
       const name = toEndpointName(endpoint.path)
       const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
-      const body = SchemaAST.toType(success.ast)
+      const body = success.ast
       types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)
       types.push(`export type ${typePrefix}Body = ${responseType(body)}`)
       const resource = fieldOf(body, "page") !== undefined
@@ -130,6 +146,9 @@ export const renderPromiseContract = (): string => {
     ...types,
     "/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",
     `export interface TickerlineClient ${renderObject(endpoints)}`,
+    '/** The row of an endpoint: `Row<"news">` is the type of an element of `results` of `/v1/news`. */',
+    `export type Row<Name extends keyof TickerlineClient> = Awaited<ReturnType<TickerlineClient[Name]["get"]>> extends`,
+    "  { readonly results: ReadonlyArray<infer Element> } ? Element : never",
     `interface Details ${renderObject(detailsByCode)}`,
     "/** The error codes of the API, and three codes for errors that the client itself detects. */",
     `export type ErrorCode = ${allCodes.join(" | ")}`,

@@ -33,6 +33,7 @@ import {
   type ResultPage,
   toEndpointName,
 } from "./EndpointTypes.ts"
+import type { PageQuery } from "./PromiseResource.ts"
 import { type EndpointDecoder, jsonEndpointDecoders } from "./ResponseDecoder.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
@@ -64,14 +65,16 @@ export interface Resource<Query, Body, Error> {
 }
 
 /** An endpoint with paginated responses. The streams request each page only when its rows are needed. */
-export interface List<Query, Body extends ResultPage, Error> extends Resource<Query, Body, Error> {
+export interface List<Query, Body extends ResultPage, Error> extends Resource<PageQuery<Query>, Body, Error> {
   /** All pages from the query's `page` (default: 1) to the last. */
-  readonly pages: (...query: CallArguments<Query>) => Stream.Stream<Body, Error | CallFailure>
+  readonly pages: (...query: CallArguments<PageQuery<Query>>) => Stream.Stream<Body, Error | CallFailure>
   /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
-  readonly rows: (...query: CallArguments<Query>) => Stream.Stream<Body["results"][number], Error | CallFailure>
+  readonly rows: (
+    ...query: CallArguments<PageQuery<Query>>
+  ) => Stream.Stream<Body["results"][number], Error | CallFailure>
   /**
-   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The byte
-   * stream fails with `NoAnswer` if the response is cut off. `fetch` hides trailers, so digest and cost are unknown.
+   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The call fails with
+   * the service's error if the list cannot be sent. The byte stream fails with `NoAnswer` if the response is cut off. `fetch` hides trailers, so digest and cost are unknown.
    */
   readonly download: (
     ...query: CallArguments<Query>
@@ -103,6 +106,10 @@ export type Client = {
     ErrorOf<Endpoint>
   >
 }
+
+/** The row of an endpoint: `Row<"news">` is the type of an element of `results` of `/v1/news`. */
+export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Name]["get"]>> extends
+  { readonly results: ReadonlyArray<infer Element> } ? Element : never
 
 /** A resource without its endpoint's types. */
 interface UntypedResource {

@@ -28,7 +28,7 @@ import { type EndpointDecoder, jsonEndpointDecoders } from "./ResponseDecoder.ts
 import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 import { toTickerlineError } from "./TickerlineError.ts"
 
-export type { DetailsOf, ErrorCode, TickerlineClient } from "./PromiseContract.ts"
+export type { DetailsOf, ErrorCode, Row, TickerlineClient } from "./PromiseContract.ts"
 export type { CallOptions, ChangeFeed, DownloadedFile, FollowOptions, List, Resource } from "./PromiseResource.ts"
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"

@@ -28,6 +28,10 @@ export type TickerlineClient = {
   >
 }
 
+/** The row of an endpoint: `Row<"news">` is the type of an element of `results` of `/v1/news`. */
+export type Row<Name extends keyof TickerlineClient> = Awaited<ReturnType<TickerlineClient[Name]["get"]>> extends
+  { readonly results: ReadonlyArray<infer Element> } ? Element : never
+
 type ErrorBody = ErrorOf<JsonEndpoint | ChangeStreamEndpoint>["error"]
 
 /** The API's error codes (§7.2, D13: errors), and three codes for errors that the client itself detects. */

@@ -31,15 +31,31 @@ export interface DownloadedFile {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
+/** The query of a request for pages. Exports (`limit=all`, CSV, NDJSON, Parquet) are files: `download` returns them. */
+export type PageQuery<Query> = Omit<Query, "limit" | "format"> & {
+  /** Rows per page, at most 100; 10 by default. */
+  readonly limit?: number | undefined
+  /** Pages are always JSON. */
+  readonly format?: "json" | undefined
+}
+
 /** An endpoint with paginated responses. A loop requests each page only when it needs the rows. */
-export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }> extends Resource<Query, Body> {
+export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }>
+  extends Resource<PageQuery<Query>, Body> {
   /** All pages from the query's `page` (default: 1) to the last. */
-  readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Body>
+  readonly pages: (...query: CallArguments<PageQuery<Query>>) => AsyncIterable<Body>
   /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
-  readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Body["results"][number]>
+  readonly rows: (...query: CallArguments<PageQuery<Query>>) => AsyncIterable<Body["results"][number]>
   /**
-   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. `fetch` hides
-   * trailers, so digest and cost are unknown.
+   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`.
+   *
+   * ```ts
+   * const { bytes } = await tickerline.news.download({ ticker: "GAP7", format: "csv" })
+   * await writeFile("news.csv", bytes)
+   * ```
+   *
+   * The promise rejects with the service's error if the list cannot be sent, and `bytes` with `no_answer` if the
+   * connection breaks before the end. `fetch` hides trailers, so the cost and the digest of the file are unknown.
    */
   readonly download: (...query: CallArguments<Query>) => Promise<DownloadedFile>
 }

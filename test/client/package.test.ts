@@ -66,6 +66,9 @@ import type * as Contract from "./contract.ts"
 type ContractDetails = { readonly [Code in Contract.ErrorCode]: [Contract.DetailsOf<Code>] }
 type PublishedDetails = { readonly [Code in Contract.ErrorCode]: [Published.DetailsOf<Code>] }
 
+type ContractRows = { readonly [Name in keyof Contract.TickerlineClient]: Contract.Row<Name> }
+type PublishedRows = { readonly [Name in keyof Published.TickerlineClient]: Published.Row<Name> }
+
 export const same: ReadonlyArray<unknown> = [
   (code: Contract.ErrorCode): Published.ErrorCode => code,
   (code: Published.ErrorCode): Contract.ErrorCode => code,
@@ -73,6 +76,8 @@ export const same: ReadonlyArray<unknown> = [
   (details: PublishedDetails): ContractDetails => details,
   (client: Contract.TickerlineClient): Published.TickerlineClient => client,
   (client: Published.TickerlineClient): Contract.TickerlineClient => client,
+  (rows: ContractRows): PublishedRows => rows,
+  (rows: PublishedRows): ContractRows => rows,
 ]
 
 // @ts-expect-error The comparison must fail if the types differ.
@@ -251,6 +256,18 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const code = readFileSync(join(dist, "PromiseClient.js"), "utf8")
       assert.notMatch(code, /^import\b|^export\b.*\bfrom\b|\bimport\(|\brequire\(/m)
       assert.match(code, /^\/\*! @license\nContains parts of the npm package effect:\n\nMIT License\n/)
+    }))
+
+  it.effect("documents every column and parameter, so that editors show it (client guide)", () =>
+    Effect.gen(function* () {
+      const { plain } = yield* Project
+      const file = join(plain, "node_modules/tickerline/dist/client/PromiseContract.d.ts")
+      const [contract = ""] = readFileSync(file, "utf8").split("interface Details")
+      const lines = contract.split("\n")
+      const isProperty = (line: string) => /^ +readonly \w+\??:/.test(line)
+      assert.isAbove(lines.filter(isProperty).length, 1_000)
+      const undocumented = lines.filter((line, at) => isProperty(line) && !/^ *\/\*\* /.test(lines[at - 1] ?? ""))
+      assert.deepStrictEqual(undocumented, [])
     }))
 
   it.effect("has the version that the client sends, and the tested peer dependency (client guide)", () =>

@@ -1,5 +1,5 @@
 /** A program without Effect that uses names of release 0.2.0. The tests compile and run it outside the repository. */
-import { type Code, createClient, type Options, type TickerlineClient, TickerlineError } from "tickerline"
+import { type Code, createClient, type Options, type Row, type TickerlineClient, TickerlineError } from "tickerline"
 import * as Promises from "tickerline/promise"
 
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
@@ -23,10 +23,11 @@ const refused = await tickerline.tickerChanges.get({ ticker: "META" }).then(
 )
 
 const days: Array<string> = []
-for await (const { date, last_updated, market_open } of tickerline.gapStats.rows({ ticker: ["GAP7"], limit: 2 })) {
-  const price: string | null = market_open
-  const time: string = last_updated
-  days.push(`${date} ${price} ${time}`)
+const formatDay = ({ date, last_updated, market_open }: Row<"gapStats">) => `${date} ${market_open} ${last_updated}`
+for await (const row of tickerline.gapStats.rows({ ticker: ["GAP7"], limit: 2 })) {
+  const price: string | null = row.market_open
+  const time: string = row.last_updated
+  days.push(price === null || time === "" ? "" : formatDay(row))
   if (days.length === 3) break
 }
 
@@ -43,6 +44,11 @@ const isSame = Promises.TickerlineError === TickerlineError
 export const unknownParameter = () => tickerline.intradayRunners.get({ min_gap: 5 })
 // @ts-expect-error unknown parameter
 export const noLimit = () => tickerline.changes.follow({ limit: 5 })
+// @ts-expect-error a page is JSON; `download` returns files
+export const fileAsPage = () => tickerline.gapStats.get({ format: "csv" })
+// @ts-expect-error a page has at most 100 rows; `download` returns complete lists
+export const listAsPage = () => tickerline.gapStats.rows({ limit: "all" })
+export const file = () => tickerline.gapStats.download({ format: "csv", limit: "all" })
 // @ts-expect-error missing parameter
 export const missingParameter = () => tickerline.tickerChanges.get()
 // @ts-expect-error unknown field
