@@ -28,7 +28,11 @@ const annotations = new Set([
   "example",
   "examples",
   "title",
+  "x-enum-varnames",
 ])
+
+/** Bounds of the integers that JSON numbers represent exactly. A document may state or omit them. */
+const exactIntegerBounds: JsonObject = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
 
 /** Replaces `prefixItems` with `items` in an array of at most one element, for which both mean the same. */
 const normalizeSingleItem = (schema: JsonObject): JsonObject => {
@@ -43,7 +47,9 @@ const normalizeSingleItem = (schema: JsonObject): JsonObject => {
 const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => {
   const { allOf, ...rest } = normalizeSingleItem(resolve(schema))
   const merged: Record<string, unknown> = Object.fromEntries(
-    Object.entries(rest).filter(([keyword]) => !annotations.has(keyword)),
+    Object.entries(rest).filter(([keyword, value]) =>
+      !annotations.has(keyword) && value !== exactIntegerBounds[keyword]
+    ),
   )
   const conflicts: Array<unknown> = []
   for (const part of toArray(allOf)) {
@@ -56,11 +62,19 @@ const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => 
   return conflicts.length === 0 ? merged : { ...merged, also: conflicts }
 }
 
+/** Removes a default of another type: it belongs to another alternative. */
+const withoutForeignDefault = ({ default: initial, ...schema }: JsonObject): JsonObject =>
+  initial === undefined || (typeof initial === "number") !== (schema["type"] === "integer")
+    ? schema
+    : { ...schema, default: initial }
+
 const listAlternatives = (schema: unknown, resolve: ReferenceResolver): ReadonlyArray<JsonObject> => {
   const { anyOf, oneOf, ...rest } = mergeAllOf(schema, resolve)
   const inner = [...toArray(anyOf), ...toArray(oneOf)]
   if (inner.length > 0) {
-    return inner.flatMap((one) => listAlternatives(one, resolve)).map((one) => ({ ...one, ...rest }))
+    return inner.flatMap((one) => listAlternatives(one, resolve)).map((one) =>
+      withoutForeignDefault({ ...one, ...rest })
+    )
   }
   const { type } = rest
   return Array.isArray(type) ? type.map((each) => ({ ...rest, type: each })) : [rest]
@@ -140,6 +154,8 @@ const strictness: Readonly<Record<string, 1 | -1>> = {
 
 const compareKeyword = (location: ContractLocation, name: string, before: unknown, after: unknown): Differences => {
   if (canonicalJson(before) === canonicalJson(after)) return []
+  // It fits every integer that JSON numbers represent exactly, so stating it changes nothing.
+  if (name === "format" && before === undefined && after === "int64") return []
   const sign = strictness[name]
   const description = `${name} was ${canonicalJson(before)} and is ${canonicalJson(after)}`
   if (sign !== undefined) {

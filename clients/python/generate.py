@@ -143,7 +143,7 @@ class Types:
             ("string", None): ("str", "text"),
             ("string", "date"): ("dt.date", "date"),
             ("string", "date-time"): ("dt.datetime", "datetime"),
-            ("integer", None): ("int", "integer"),
+            ("integer", "int64"): ("int", "integer"),
             ("number", None): ("Decimal", "decimal"),
             ("boolean", None): ("bool", "boolean"),
             ("object", None): ("dict[str, JsonValue]", "json"),
@@ -191,11 +191,6 @@ class Types:
             type_, kind, nullable, is_list = self.field(property_, name, field)
             required = field in schema.get("required", ())
             declaration = f"    {field}: {type_ if required else f'NotRequired[{type_}]'}"
-            if len(declaration) > WIDTH:
-                values = next(choice for choice in property_.get("anyOf", [property_]) if "enum" in choice)["enum"]
-                alias = self.alias(f"{name}{pascal(field)}", values)
-                type_ = f"{alias} | str{' | None' if nullable else ''}"
-                declaration = f"    {field}: {type_ if required else f'NotRequired[{type_}]'}"
             lines.append(declaration)
             description = describe(property_)
             if description:
@@ -241,18 +236,21 @@ def parameter_type(endpoint: str, parameter: Schema, types: Types) -> str:
     name, schema = parameter["name"], parameter["schema"]
     if name == "limit" and "anyOf" in schema:
         return 'int | Literal["all"]'
+    reference = schema.get("$ref") or schema.get("items", {}).get("$ref")
+    if reference:
+        named = reference.rsplit("/", 1)[1]
+        alias = types.alias(named, SCHEMAS[named]["enum"])
+        return f"OneOrMore[types.{alias}]" if "items" in schema else f"types.{alias}"
     if schema["type"] == "object":
         return "Mapping[str, QueryValue]"
-    values = schema.get("enum") or schema.get("items", {}).get("enum")
-    if values:
-        alias = types.alias(f"{pascal(endpoint)}{pascal(name)}", values)
-        return f"OneOrMore[types.{alias}]" if schema["type"] == "array" else f"types.{alias}"
+    if "enum" in schema:
+        return f"types.{types.alias(f'{pascal(endpoint)}{pascal(name)}', schema['enum'])}"
     if schema["type"] == "string" and "comma-separated" in parameter.get("description", ""):
         return "OneOrMore[str]"
     kinds = {
         ("string", None): "str",
         ("string", "date"): "str | dt.date",
-        ("integer", None): "int",
+        ("integer", "int64"): "int",
         ("number", None): "Number",
         ("boolean", None): "bool",
     }

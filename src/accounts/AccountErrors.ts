@@ -2,6 +2,7 @@
 import { ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
+import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(makeErrorFields("missing_api_key"), {
   httpApiStatus: 401,
@@ -67,7 +68,7 @@ export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimi
 
 /** 429: the account has too many open streams. */
 export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams")(
-  makeErrorFieldsWithDetails("too_many_streams", Schema.Struct({ limit: Schema.Int })),
+  makeErrorFieldsWithDetails("too_many_streams", Schema.Struct({ limit: NonNegativeInt })),
   { httpApiStatus: 429, description: "The account has too many open streams; close one of them." },
 ) {
   readonly _tag = "TooManyStreams"

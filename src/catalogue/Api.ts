@@ -7,6 +7,7 @@ import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag, Tier } fr
 import { DatabasePoolTimeout, DataRefreshing, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
+import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
 export const CatalogueEndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "Path of the endpoint. It never changes." }),
@@ -25,18 +26,21 @@ export const CatalogueEndpointRow = Schema.Struct({
 /** The predicted size and cost of a request (D28, estimates). */
 export const CostEstimate = Schema.Struct({
   endpoint: Schema.String.annotate({ description: "The path of the estimated request." }),
-  unit: Schema.Literals(["row", "filing_group"]).annotate({ description: "The unit of a record." }),
-  ticker_count: Schema.Int.annotate({ description: "Number of symbols in the request. 0: all symbols." }),
-  records_returned: Schema.Int.annotate({ description: "Number of records on the page." }),
-  records_total: Schema.Int.annotate({ description: "Number of records on all pages." }),
-  rows_sampled: Schema.Int.annotate({
+  unit: Schema.Literals(["row", "filing_group"]).annotate({
+    identifier: "EstimateUnit",
+    description: "The unit of a record.",
+  }),
+  ticker_count: NonNegativeInt.annotate({ description: "Number of symbols in the request. 0: all symbols." }),
+  records_returned: NonNegativeInt.annotate({ description: "Number of records on the page." }),
+  records_total: NonNegativeInt.annotate({ description: "Number of records on all pages." }),
+  rows_sampled: NonNegativeInt.annotate({
     description: "Number of records measured to find the size: always the complete page.",
   }),
-  estimated_bytes: Schema.Int.annotate({ description: "Size of the response body." }),
-  estimated_cost_microdollars: Schema.Int.annotate({
+  estimated_bytes: NonNegativeInt.annotate({ description: "Size of the response body." }),
+  estimated_cost_microdollars: NonNegativeInt.annotate({
     description: "Cost of the request in millionths of a US dollar.",
   }),
-  price_per_gb_microdollars: Schema.Int.annotate({
+  price_per_gb_microdollars: NonNegativeInt.annotate({
     description: "Price of 1,000,000,000 bytes in millionths of a US dollar.",
   }),
 }).annotate({ identifier: "Estimate" })
@@ -53,21 +57,30 @@ export const CostEstimateQuery = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],
 )
 
-const Health = Schema.Struct({ status: Schema.Literal("ok") })
+const Health = Schema.Struct({
+  status: Schema.Literal("ok").annotate({ description: "The service can do what the check asks." }),
+})
 
 const ReadinessParts = Schema.Struct({
   service: Schema.Literals(["ok", "ending"]).annotate({
+    identifier: "ServiceState",
     description: "ending: the service is shutting down and still answers for `SHUTDOWN_DELAY`.",
   }),
-  database: Schema.Literals(["ok", "away"]).annotate({ description: "away: the database does not answer in time." }),
+  database: Schema.Literals(["ok", "away"]).annotate({
+    identifier: "DatabaseState",
+    description: "away: the database does not answer in time.",
+  }),
   usage: Schema.Literals(["ok", "full"]).annotate({
+    identifier: "UsageState",
     description: "full: too many requests are waiting to be recorded, so requests for data are refused.",
   }),
   limits: Schema.Literals(["ok", "alone"]).annotate({
+    identifier: "LimitsState",
     description: "alone: the shared request counts are unavailable, so the instance counts requests by itself. It " +
       "still answers.",
   }),
   cache: Schema.Literals(["ok", "idle"]).annotate({
+    identifier: "CacheState",
     description:
       "idle: changes to the data cannot be followed at the moment, so every response is read from the database.",
   }),

@@ -14,6 +14,7 @@ import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
 import { type Deprecation, documentationPath, getEndpointDeprecation } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
 import { catalogueEndpoints } from "./Endpoints.ts"
+import { enumerations } from "./Enumerations.ts"
 
 type JsonObject = Record<string, unknown>
 
@@ -107,12 +108,27 @@ const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
 }
 
+/**
+ * Moves the default of a schema with alternatives into the alternative that allows it. Generators for typed languages
+ * cannot assign a number to the type that they make for the alternatives.
+ */
+const withDefaultInAlternative = ({ anyOf, default: initial, ...schema }: JsonObject): JsonObject => {
+  const isNumeric = (alternative: unknown) => getIn(alternative, "type") === "integer"
+  return Array.isArray(anyOf) && typeof initial === "number"
+    ? { ...schema, anyOf: anyOf.map((one) => isNumeric(one) ? { ...Object(one), default: initial } : one) }
+    : { ...schema, ...(anyOf === undefined ? {} : { anyOf }), ...(initial === undefined ? {} : { default: initial }) }
+}
+
 /** Documents a parameter with the type and limits of its decoded value, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
   const description = getIn(schema, "description")
   if (description === undefined || getIn(schema, "anyOf") !== undefined) {
-    return { ...parameter, description: getIn(decoded, "description"), schema: decoded }
+    return {
+      ...parameter,
+      description: getIn(decoded, "description"),
+      schema: withDefaultInAlternative(Object(decoded)),
+    }
   }
   const values = getIn(decoded, "type") === "array" ? getIn(decoded, "items", "enum") : undefined
   if (values !== undefined) {
@@ -149,14 +165,17 @@ const describeEstimateParameters = (spec: JsonObject) => {
   const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
   Object.assign(operation, {
     parameters: [
-      ...parameters.map((parameter) => ({ ...Object(parameter), schema: { type: "string", enum: paths } })),
+      ...parameters.map((parameter) => ({
+        ...Object(parameter),
+        schema: { type: "string", enum: paths, examples: ["/v1/ticker-changes"] },
+      })),
       {
         name: "parameters",
         in: "query",
         style: "form",
         explode: true,
         description: "The request's own parameters, each under its own name.",
-        schema: { type: "object", additionalProperties: { type: "string" } },
+        schema: { type: "object", additionalProperties: { type: "string" }, examples: [{ ticker: "BYON" }] },
       },
     ],
   })
@@ -493,6 +512,52 @@ const withAnnotatedReference = (object: JsonObject): JsonObject => {
   return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
 }
 
+const enumerationNames = new Map(Object.entries(enumerations).map(([name, values]) => [values.join(), name]))
+
+/** Replaces an enumeration that has a name with a reference to it. */
+const withNamedEnumeration = (object: JsonObject): JsonObject => {
+  const { enum: values, type, ...rest } = object
+  const name = Array.isArray(values) ? enumerationNames.get(values.join()) : undefined
+  return name === undefined ? object : { ...rest, $ref: `#/components/schemas/${name}` }
+}
+
+/**
+ * States the size of integers, because generators otherwise choose 32 bits. Removes the bounds of exact integers in
+ * JSON, which say nothing about the values of a field.
+ */
+const withIntegerFormat = (object: JsonObject): JsonObject => {
+  const { maximum, minimum, ...rest } = object
+  if (rest["type"] !== "integer") return object
+  return {
+    ...rest,
+    format: "int64",
+    ...(minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? {} : { minimum }),
+    ...(maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum }),
+  }
+}
+
+/** Returns the name of a value in generated code, such as `ChangeKindAdded`, or `ScreenerSortPriceDescending`. */
+const nameEnumerationValue = (enumeration: string, value: string) =>
+  enumeration +
+  value.split(/[^A-Za-z0-9]+/).map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") +
+  (value.startsWith("-") ? "Descending" : "")
+
+/** Adds the enumerations. Their values have names, because Go declares the values of all enumerations in one scope. */
+const addEnumerations = (spec: JsonObject) => {
+  const components = Object(spec["components"])
+  const named = Object.entries(enumerations).map(([name, values]) => [name, { type: "string", enum: values }] as const)
+  const schemas = Object.entries({ ...components["schemas"], ...Object.fromEntries(named) }).map(([name, schema]) => {
+    const values = getIn(schema, "enum")
+    return [
+      name,
+      Array.isArray(values)
+        ? { ...Object(schema), "x-enum-varnames": values.map((value) => nameEnumerationValue(name, String(value))) }
+        : schema,
+    ]
+  })
+  return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
+}
+
 const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
   const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) =>
@@ -505,14 +570,15 @@ const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
 }
 
 const simplifySchemas = (spec: JsonObject): JsonObject =>
-  withPublicSchemaNames(
+  addEnumerations(withPublicSchemaNames(
     Object(
       mapObjects(
         JSON.parse(JSON.stringify(spec)),
-        (object) => withAnnotatedReference(withItems(withPublicReference(object))),
+        (object) =>
+          withAnnotatedReference(withNamedEnumeration(withIntegerFormat(withItems(withPublicReference(object))))),
       ),
     ),
-  )
+  ))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Document

@@ -4,6 +4,7 @@
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
+import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /** The encoder sets the id from the request context, so that handlers need not pass it. */
 const request_id = Schema.String.pipe(
@@ -115,18 +116,18 @@ const ambiguousSymbolFields = {
   tickers: Schema.Array(Schema.String).annotate({
     description: "The symbols involved, sorted; the first 100 if the request has several symbols.",
   }),
-  ticker_count: Schema.Int.annotate({ description: "The number of symbols, including those that are not listed." }),
+  ticker_count: NonNegativeInt.annotate({ description: "The number of symbols, including those that are not listed." }),
   candidates: Schema.Array(LineageCandidate).annotate({
     description: "One chain per issuer, at most 100, sorted by first date. Empty unless the chain of every issuer is " +
       "unambiguous.",
   }),
-  candidate_count: Schema.Int.annotate({
+  candidate_count: NonNegativeInt.annotate({
     description: "The number of candidates, including those that are not listed.",
   }),
   events: Schema.Array(LineageEvent).annotate({
     description: "The first 100 events, by date.",
   }),
-  event_count: Schema.Int.annotate({
+  event_count: NonNegativeInt.annotate({
     description: "The number of events. The search stops at 25,000.",
   }),
 }

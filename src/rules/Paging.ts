@@ -11,6 +11,7 @@ import {
 } from "../rows/ResultWriter.ts"
 import type { BinaryRecord } from "../rows/BinaryRecord.ts"
 import { redactApiKeys } from "./Errors.ts"
+import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /**
  * Makes a schema for a number in decimal digits: no sign, exponent, fraction or white space. Leading zeros are allowed
@@ -36,12 +37,14 @@ export const PagingParameters = {
   ).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(1))),
   limit: Schema.Union([decodeDigits(integerUpTo(100, limitMessage), limitMessage), Schema.Literal("all")]).annotate({
     default: 10,
+    examples: [100],
     message: limitMessage,
     description: "Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
   format: Schema.optionalKey(
     Schema.Literals(listFormats).annotate({
       message: `must be one of: ${listFormats.join(", ")}`,
+      examples: ["csv"],
       description:
         "The format of the response. By default the header `Accept` decides; without it, `json`. `parquet` " +
         "needs `limit=all`.",
@@ -64,7 +67,7 @@ export interface PagingQuery {
 }
 
 /** The property `count` of a list. */
-export const ResultCount = Schema.Int.annotate({ description: "The length of `results`." })
+export const ResultCount = NonNegativeInt.annotate({ description: "The length of `results`." })
 
 /** Makes the schema of a list: `{ count, results, message?, page, limit, has_more }`. */
 export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
@@ -72,8 +75,8 @@ export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
     count: ResultCount,
     results: Schema.Array(row).annotate({ description: "The rows of the page." }),
     message: Schema.optionalKey(Schema.String.annotate({ description: "A data-quality disclaimer." })),
-    page: Schema.Int.annotate({ description: "The page of this response." }),
-    limit: Schema.Int.annotate({ description: "The maximum number of rows on a page." }),
+    page: NonNegativeInt.annotate({ description: "The page of this response." }),
+    limit: NonNegativeInt.annotate({ description: "The maximum number of rows on a page." }),
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 

@@ -67,7 +67,7 @@ export const TickerListParameter = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
     "when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an " +
     "ambiguous symbol stands for.",
-  examples: ["META,BYON"],
+  examples: ["BYON,AAPL"],
 }).pipe(Schema.decodeTo(
   Schema.NonEmptyArray(Schema.String),
   SchemaTransformation.transformEffect({
@@ -79,7 +79,7 @@ export const TickerListParameter = Schema.String.annotate({
 const makeTickerSchema = (maxLength: number) =>
   Schema.String.annotate({
     description: `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive.`,
-    examples: ["META"],
+    examples: ["BYON"],
   }).check(Schema.isPattern(new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u"), {
     message: `Invalid ticker: expected one symbol of 1 to ${maxLength} characters. ${characterRule}.`,
   })).pipe(Schema.decodeTo(
@@ -104,7 +104,6 @@ export const CikParameter = Schema.String.annotate({
   description:
     "The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the candidates in " +
     "the 409 response.",
-  examples: ["0001326801"],
 }).check(Schema.isPattern(/^[0-9]{1,10}$/u, { message: "must be a CIK of one to ten digits" })).pipe(Schema.decodeTo(
   Schema.String,
   SchemaTransformation.transform({ decode: padCik, encode: (text) => text }),
@@ -115,7 +114,6 @@ export const CikListParameter = Schema.String.annotate({
   description:
     "With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has " +
     "several symbols: `SYMBOL:CIK`, comma-separated.",
-  examples: ["0001326801"],
 }).pipe(Schema.decodeTo(
   Schema.Array(
     Schema.String.check(Schema.isPattern(/^(?:[A-Z0-9.^-]{1,16}:)?\d{10}$/, {

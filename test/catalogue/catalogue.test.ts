@@ -196,14 +196,67 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       assert.deepStrictEqual(unnamed, [])
     }))
 
+  it.effect("every enumeration of several values is a named schema, and every integer has 64 bits (§9.3)", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const unnamed: Array<string> = []
+      const small: Array<string> = []
+      const walk = (value: unknown, path: string): void => {
+        const isNamed = /^\/components\/schemas\/\w+$/.test(path) || path.startsWith("/paths//estimate/")
+        if (listOf(valueAt(value, "enum")).length > 1 && !isNamed) unnamed.push(path)
+        if (valueAt(value, "type") === "integer" && valueAt(value, "format") !== "int64") small.push(path)
+        entriesOf(value).filter(([name]) => !/^(?:examples|const)$/.test(name)).forEach(([name, item]) =>
+          walk(item, `${path}/${name}`)
+        )
+        listOf(value).forEach((item, index) => walk(item, `${path}/${index}`))
+      }
+      walk(spec, "")
+      assert.deepStrictEqual({ unnamed, small }, { unnamed: [], small: [] })
+    }))
+
+  it.effect("no parameter with alternatives has a default of its own, which Go cannot assign (§4.5)", () =>
+    Effect.gen(function* () {
+      const parameters = (yield* operations).flatMap(({ operation }) => listOf(valueAt(operation, "parameters")))
+      const withAlternatives = parameters.filter((one) => valueAt(one, "schema", "anyOf") !== undefined)
+      assert.isAbove(withAlternatives.length, 20)
+      assert.deepStrictEqual(withAlternatives.filter((one) => valueAt(one, "schema", "default") !== undefined), [])
+    }))
+
+  it.effect("each example of a parameter is accepted, together with those of the required parameters (§4.5)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      const refused: Array<string> = []
+      for (const { operation, path } of (yield* operations).filter(({ path }) => !endlessPaths.has(path))) {
+        const parameters = listOf(valueAt(operation, "parameters"))
+        const toText = (name: unknown, value: unknown) =>
+          Predicate.isObject(value)
+            ? new URLSearchParams(entriesOf(value).map(([key, text]) => [key, String(text)])).toString()
+            : new URLSearchParams({ [String(name)]: String(value) }).toString()
+        const examples = (parameter: unknown) =>
+          listOf(valueAt(parameter, "schema", "examples")).map((value) => toText(valueAt(parameter, "name"), value))
+        const required = parameters.filter((one) => valueAt(one, "required") === true || path === "/estimate")
+        for (const one of required) assert.isNotEmpty(examples(one), `${path} ${String(valueAt(one, "name"))}`)
+        for (const one of [undefined, ...parameters]) {
+          const others = required.filter((other) => other !== one).flatMap((other) => examples(other).slice(0, 1))
+          for (const example of one === undefined ? [[]] : examples(one).map((text) => [text])) {
+            const request = `${path}?${[...others, ...example].join("&")}`
+            const { body, status } = yield* requestJson(request, { key: ultimate })
+            if (status === 422 || status === 409) refused.push(`${request}: ${JSON.stringify(body)}`)
+          }
+        }
+      }
+      assert.deepStrictEqual(refused, [])
+    }))
+
   it.effect("a list of fixed values is documented as a comma-separated array (§4.5)", () =>
     Effect.gen(function* () {
+      const spec = yield* document
       for (const { operation, path } of yield* operations) {
         for (const parameter of listOf(valueAt(operation, "parameters"))) {
           if (!/^One of .*; several comma-separated\.$/.test(String(valueAt(parameter, "description")))) continue
           const what = `${path} ${String(valueAt(parameter, "name"))}`
           assert.deepInclude(parameter, { style: "form", explode: false }, what)
-          const words = listOf(valueAt(parameter, "schema", "items", "enum"))
+          const words = listOf(valueAt(resolved(spec, valueAt(parameter, "schema", "items")), "enum"))
           assert.isAbove(words.length, 1, what)
           assert.include(String(valueAt(parameter, "description")), `One of ${words.join(", ")};`)
         }

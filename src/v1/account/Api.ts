@@ -18,11 +18,13 @@ export class AccountRow extends Model.Class<AccountRow>("Account")({
   created_at: InstantColumn,
 }) {}
 
+export const apiKeyStatuses = ["active", "disabled", "expired"] as const
+
 export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   key_id: integerColumn("Key id."),
   name: textColumn("The name given to the key when it was created."),
   key_hint: textColumn("The first characters of the key. The rest is not stored."),
-  status: literalColumn(["active", "disabled", "expired"], "Only active keys are accepted."),
+  status: literalColumn(apiKeyStatuses, "Only active keys are accepted."),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)).annotate({
     description: "The only paths the key may call. Null: all paths.",
   }),

@@ -120,6 +120,7 @@ const CursorText = Schema.String.check(
     (text: string) => cursorPattern.test(text) || text === "now" || normalizeTimestamp(text) !== undefined,
     {
       message: "must be a cursor from a response, a time with its zone such as 2026-06-01T13:30:00Z, or now",
+      toJsonSchema: () => [{ minLength: 1 }, true],
     },
   ),
 )
@@ -132,6 +133,7 @@ const changeFilters = {
     Schema.String.annotate({
       description: "Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`. " +
         "Without it, the response has the earliest known changes.",
+      examples: ["now"],
     }).pipe(Schema.decodeTo(CursorText)).annotate({ filter: { operator: "statement" } }),
   ),
 }

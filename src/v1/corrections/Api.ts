@@ -7,9 +7,10 @@ import { NoParameters } from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { changeFeedDatasets } from "../changes/Api.ts"
+import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 const describeDelay = (description: string) =>
-  Schema.Int.annotate({ description: `Rows that were corrected ${description} after they had been recorded.` })
+  NonNegativeInt.annotate({ description: `Rows that were corrected ${description} after they had been recorded.` })
 
 const CorrectionDelays = Schema.Struct({
   within_hour: describeDelay("at most an hour"),
@@ -17,7 +18,7 @@ const CorrectionDelays = Schema.Struct({
   within_week: describeDelay("more than 24 hours, but at most 7 days"),
   within_30_days: describeDelay("more than 7 days, but at most 30 days"),
   later: describeDelay("more than 30 days"),
-  unknown: Schema.Int.annotate({
+  unknown: NonNegativeInt.annotate({
     description: "Corrected rows that are older than the history, so that the time of their recording is not known.",
   }),
 }).annotate({ identifier: "CorrectionDelays", description: "How late the corrections were. The sum is `corrected`." })
@@ -43,9 +44,11 @@ export const classifyCorrectionDelay = (seconds: number | null): CorrectionDelay
   seconds === null ? "unknown" : delayLimits.find(([, limit]) => seconds <= limit)?.[0] ?? "later"
 
 const ChangeCounts = Schema.Struct({
-  added: Schema.Int.annotate({ description: "Rows that were added." }),
-  corrected: Schema.Int.annotate({ description: "Corrections of rows. A row that was corrected twice counts twice." }),
-  removed: Schema.Int.annotate({ description: "Rows that were removed." }),
+  added: NonNegativeInt.annotate({ description: "Rows that were added." }),
+  corrected: NonNegativeInt.annotate({
+    description: "Corrections of rows. A row that was corrected twice counts twice.",
+  }),
+  removed: NonNegativeInt.annotate({ description: "Rows that were removed." }),
   delays: CorrectionDelays,
 }).annotate({ identifier: "ChangeCounts", description: "The changes of a period." })
 
@@ -56,7 +59,7 @@ const DatasetCorrections = Schema.Struct({
   fields: Schema.Array(
     Schema.Struct({
       field: Schema.String.annotate({ description: "The name of the column." }),
-      corrections: Schema.Int.annotate({ description: "Number of corrections that changed it." }),
+      corrections: NonNegativeInt.annotate({ description: "Number of corrections that changed it." }),
     }).annotate({ identifier: "CorrectedField" }),
   ).annotate({ description: "The fields that corrections after `since` changed, the most corrected first." }),
 }).annotate({ identifier: "DatasetCorrections" })

@@ -41,9 +41,10 @@ import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-const warrantTypes = ["warrant", "prefunded_warrant"] as const
-const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
-const securityTypes = [...warrantTypes, ...convertibleTypes] as const
+export const warrantTypes = ["warrant", "prefunded_warrant"] as const
+export const conversionPriceTypes = ["fixed", "variable"] as const
+export const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
+export const securityTypes = [...warrantTypes, ...convertibleTypes] as const
 
 const typeDescription = "Type of the security."
 
@@ -74,7 +75,7 @@ const warrantFields = {
 const convertibleFields = {
   conversion_price: nullableColumn(priceColumn("Conversion price, USD per share.")),
   conversion_price_type: nullableColumn(
-    literalColumn(["fixed", "variable"], "Whether the conversion price is fixed or follows the market."),
+    literalColumn(conversionPriceTypes, "Whether the conversion price is fixed or follows the market."),
   ),
   offering_amount: nullableColumn(moneyColumn("Amount offered, USD.")),
   convertible_debt_remaining: nullableColumn(moneyColumn("Amount not yet converted, USD.")),

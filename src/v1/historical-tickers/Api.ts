@@ -8,6 +8,7 @@ import { dateColumn, nullableColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
 import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
 import { LongTickerParameter } from "../../rules/Tickers.ts"
+import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 /** A row of `historical_tickers`: a former symbol for which no change is recorded in `ticker_changes`. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
@@ -24,7 +25,7 @@ export const FormerTicker = Schema.Struct({
 }).annotate({ identifier: "HistoricalTicker" })
 
 export const HistoricalTickersResponse = Schema.Struct({
-  count: Schema.Int.annotate({ description: "The length of `historical_tickers`." }),
+  count: NonNegativeInt.annotate({ description: "The length of `historical_tickers`." }),
   historical_tickers: Schema.Array(FormerTicker).annotate({
     description: "Ordered by date, undated entries last, then by symbol.",
   }),

@@ -28,10 +28,11 @@ import {
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { riskLevels } from "../pump-and-dump-tracker/Api.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-const deficiencies = [
+export const deficiencyTypes = [
   "bid_price",
   "market_value_listed_securities",
   "market_value_public_shares",
@@ -43,7 +44,7 @@ const deficiencies = [
   "other",
 ] as const
 
-const notices = [
+export const noticeTypes = [
   "deficiency",
   "plan_required",
   "staff_determination",
@@ -51,9 +52,7 @@ const notices = [
   "compliance_regained",
 ] as const
 
-const risks = ["high", "medium", "low"] as const
-
-const statuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
+export const complianceStatuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
 
 export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceNotice")({
   id: textColumn("Unique id of the notice."),
@@ -63,14 +62,14 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
   date: markAsRowDate(dateColumn("Date of the notice.")),
   added_date: nullableColumn(dateColumn("Date on which the company was added to the exchange's list.")),
   deficiency: textColumn("The deficiency as described by the exchange."),
-  deficiency_type: literalColumn(deficiencies, "Listing requirement that is not met."),
+  deficiency_type: literalColumn(deficiencyTypes, "Listing requirement that is not met."),
   rule: nullableColumn(textColumn("Listing rule.")),
-  notice_type: literalColumn(notices, "Type of the notice."),
+  notice_type: literalColumn(noticeTypes, "Type of the notice."),
   compliance_deadline: nullableColumn(dateColumn("Date by which compliance must be regained.")),
   hearing_date: nullableColumn(dateColumn("Date of the hearing.")),
   regained_date: nullableColumn(dateColumn("Date on which compliance was regained.")),
-  risk: nullableColumn(literalColumn(risks, "Risk of a delisting.")),
-  status: literalColumn(statuses, "Status of the case."),
+  risk: nullableColumn(literalColumn(riskLevels, "Risk of a delisting.")),
+  status: literalColumn(complianceStatuses, "Status of the case."),
   notes: nullableColumn(textColumn("Notes on the case.")),
   notes_updated: nullableColumn(NewYorkTimeColumn),
   document_url: nullableColumn(textColumn("URL of the filing that discloses the notice.")),
@@ -80,10 +79,10 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
 export const NasdaqComplianceQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
-  deficiency_type: makeEnumFilter(deficiencies),
-  notice_type: makeEnumFilter(notices),
-  risk: makeEnumFilter(risks),
-  status: makeEnumFilter(statuses),
+  deficiency_type: makeEnumFilter(deficiencyTypes),
+  notice_type: makeEnumFilter(noticeTypes),
+  risk: makeEnumFilter(riskLevels),
+  status: makeEnumFilter(complianceStatuses),
   ...makePastDateRangeFilters("added_date"),
   ...makeDateRangeFilters("compliance_deadline"),
   ...LineageParameters,

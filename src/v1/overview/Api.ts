@@ -8,13 +8,14 @@ import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
+import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   account_id: integerColumn("Account id."),
   name: textColumn("Account name."),
   tier: literalColumn(tiers, "Determines the endpoints and the rate limit of the account."),
   rate_limit_per_minute: Model.Field({
-    json: Schema.Int.annotate({ description: "Requests per minute that the account may send." }),
+    json: NonNegativeInt.annotate({ description: "Requests per minute that the account may send." }),
   }),
   requests_today: integerColumn(
     "Requests since midnight in New York. A request is recorded within about a second.",

@@ -25,8 +25,9 @@ import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Pagi
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
+import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
-const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
+export const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
 
 const filing = {
   ticker: tickerColumn(),
@@ -74,7 +75,7 @@ export class OwnershipFilingHeader extends Model.Class<OwnershipFilingHeader>("O
 
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,
-  owner_count: Schema.Int.annotate({ description: "Number of owners." }),
+  owner_count: NonNegativeInt.annotate({ description: "Number of owners." }),
   owners: Schema.Array(getRowJsonSchemaWithSource(Owner)).annotate({
     description: "Owners in the filing, largest holder first.",
   }),

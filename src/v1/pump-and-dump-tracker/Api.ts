@@ -38,7 +38,7 @@ import { textFieldEncoder } from "../../rows/FieldEncoders.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-const levels = ["high", "medium", "low"] as const
+export const riskLevels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
   select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
@@ -58,7 +58,7 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
   known_underwriter: booleanColumn("Whether an underwriter has brought similar companies to market before."),
   number_liquidations: integerColumn("Number of price collapses."),
   last_liquidation_date: nullableColumn(dateColumn("Date of the latest collapse.")),
-  liquidation_history: nullableColumn(literalColumn(levels, "Risk level based on past collapses.")),
+  liquidation_history: nullableColumn(literalColumn(riskLevels, "Risk level based on past collapses.")),
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   outstanding_shares: nullableColumn(integerColumn("Shares outstanding.")),
   market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
@@ -73,10 +73,10 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
   gain_30_day: nullableColumn(ratioColumn("Price change over 30 days, %.")),
   num_splits: integerColumn("Number of share splits."),
   last_split_date: nullableColumn(dateColumn("Date of the latest split.")),
-  underwriter_risk: nullableColumn(literalColumn(levels, "Risk level based on the underwriters' record.")),
-  country_risk: nullableColumn(literalColumn(levels, "Risk level based on the company's country.")),
-  float_risk: nullableColumn(literalColumn(levels, "Risk level based on the size of the float.")),
-  scam_risk: nullableColumn(literalColumn(levels, "Risk that the stock is promoted fraudulently.")),
+  underwriter_risk: nullableColumn(literalColumn(riskLevels, "Risk level based on the underwriters' record.")),
+  country_risk: nullableColumn(literalColumn(riskLevels, "Risk level based on the company's country.")),
+  float_risk: nullableColumn(literalColumn(riskLevels, "Risk level based on the size of the float.")),
+  scam_risk: nullableColumn(literalColumn(riskLevels, "Risk that the stock is promoted fraudulently.")),
   scam_description: nullableColumn(textColumn("Description of the suspected promotion.")),
   last_post_date: nullableColumn(dateColumn("Date of the latest promotional post.")),
   document_url: nullableColumn(textColumn("URL of the prospectus.")),
@@ -88,10 +88,10 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
 export const PumpAndDumpTrackerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   country: countryFilter,
-  underwriter_risk: makeEnumFilter(levels),
-  country_risk: makeEnumFilter(levels),
-  float_risk: makeEnumFilter(levels),
-  scam_risk: makeEnumFilter(levels),
+  underwriter_risk: makeEnumFilter(riskLevels),
+  country_risk: makeEnumFilter(riskLevels),
+  float_risk: makeEnumFilter(riskLevels),
+  scam_risk: makeEnumFilter(riskLevels),
   underwriters: makeSubstringFilter("underwriters"),
   ...makeBooleanFilters("known_underwriter", "is_adr"),
   ...makeNumberRangeFilters("number_liquidations", "tradable_float", "outstanding_shares", "market_cap"),

@@ -41,13 +41,13 @@ import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-const types = ["shelf", "equity_line", "offering", "resale"] as const
+export const registrationTypes = ["shelf", "equity_line", "offering", "resale"] as const
 
 export class Registration extends Model.Class<Registration>("Registration")({
   id: textColumn("Unique id of the row."),
   ticker: tickerColumn(),
   headline: textColumn("One-line summary of the registration."),
-  type: literalColumn(types, "Type of registration."),
+  type: literalColumn(registrationTypes, "Type of registration."),
   form_type: textColumn("SEC form of the filing, such as `S-3`."),
   file_no: textColumn("SEC file number."),
   filed_at: markAsRowDate(dateColumn("Date of the filing.")),
@@ -81,7 +81,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
 
 export const RegistrationsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  type: makeEnumFilter(types),
+  type: makeEnumFilter(registrationTypes),
   ...makeTextFilters("form_type"),
   ...makeCodeFilters("file_no"),
   bank: makeSubstringFilter("bank"),

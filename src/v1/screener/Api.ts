@@ -120,8 +120,10 @@ const filtered = [
 /** Fields that support sorting but not filtering (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
-const sorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((field) => [field, `-${field}` as const])
-export type ScreenerSortOrder = typeof sorts[number]
+export const screenerSorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((
+  field,
+) => [field, `-${field}` as const])
+export type ScreenerSortOrder = typeof screenerSorts[number]
 
 export const ScreenerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
@@ -129,7 +131,7 @@ export const ScreenerQuery = Schema.Struct({
   ...makeBooleanFilters("is_adr", "pending_s1"),
   ...makePastDateRangeFilters("ipo_date"),
   ...makeNumberRangeFilters(...filtered),
-  sort: Schema.Literals(sorts).annotate({
+  sort: Schema.Literals(screenerSorts).annotate({
     default: "ticker",
     filter: { operator: "statement" },
     description: "A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.",

@@ -33,12 +33,18 @@ import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-const actions = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"] as const
+export const splitActions = [
+  "pending_vote",
+  "vote_approved",
+  "split_announced",
+  "split_effective",
+  "withdrawn",
+] as const
 
 export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   id: textColumn("Unique id of the row."),
   ticker: tickerColumn(),
-  action_type: literalColumn(actions, "Stage of the split."),
+  action_type: literalColumn(splitActions, "Stage of the split."),
   split_from: nullableColumn(ratioColumn("Shares before the split: 100 in a 1-for-100 split.")),
   split_to: nullableColumn(ratioColumn("Shares after the split: 1 in a 1-for-100 split.")),
   split_ratio_min: nullableColumn(ratioColumn("Lowest proposed ratio, old shares per new share.")),
@@ -57,7 +63,7 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
 
 export const SplitStatusQuery = Schema.Struct({
   ticker: TickerListParameter,
-  action_type: makeEnumFilter(actions),
+  action_type: makeEnumFilter(splitActions),
   ...makeBooleanFilters("executed"),
   ...makePastDateRangeFilters("filed_at"),
   ...makeDateRangeFilters("vote_date", "effective_date"),

@@ -21,6 +21,7 @@ import {
 } from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
+import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
 
@@ -61,7 +62,7 @@ export const TickerChangesQuery = Schema.Struct({
 })
 
 export const TickerChangesResponse = Schema.Struct({
-  count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
+  count: NonNegativeInt.annotate({ description: "The number of events in history, not the length of results." }),
   results: Schema.Tuple([TickerChangesResult]).annotate({ description: "Exactly one object." }),
 })
 

@@ -21,6 +21,7 @@ import {
 } from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
+import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 const endpoint = textColumn("Path of the requested endpoint.")
 const bytes = integerColumn("Size of the response body before compression.")
@@ -30,13 +31,13 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   request_id: textColumn("`X-Request-Id` of the response."),
   requested_at: InstantColumn,
   endpoint,
-  status_code: Schema.Int.annotate({
+  status_code: NonNegativeInt.annotate({
     description: "HTTP status of the response. 499: the client disconnected before the response.",
   }),
-  records_returned: Schema.Int.annotate({ description: "Number of results in the response." }),
+  records_returned: NonNegativeInt.annotate({ description: "Number of results in the response." }),
   bytes,
   cost_microdollars,
-  duration_ms: Schema.Int.annotate({ description: "Time to answer, milliseconds." }),
+  duration_ms: NonNegativeInt.annotate({ description: "Time to answer, milliseconds." }),
   cached: booleanColumn("Whether the response came from the cache or was a 304."),
   deprecated: booleanColumn("Whether the endpoint was deprecated."),
   key_hint: nullableColumn(textColumn("First characters of the key that was used. Null: the key no longer exists.")),
