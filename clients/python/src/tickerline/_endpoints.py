@@ -37,7 +37,8 @@ class Endpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
         """
         return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik, "as_of": as_of})
 
@@ -49,7 +50,8 @@ class Endpoints(ABC):
         Args:
             ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
         """
         return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker, "as_of": as_of})
 
@@ -79,7 +81,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -90,7 +93,7 @@ class Endpoints(ABC):
         })
 
     def dilution_data(
-        self, ticker: OneOrMore[str], *, security_type: OneOrMore[types.DilutionDataSecurityType] | None = None,
+        self, ticker: OneOrMore[str], *, security_type: OneOrMore[types.SecurityType] | None = None,
         registered: bool | None = None, min_floor_price: Number | None = None,
         min_underlying_shares_remaining: Number | None = None, max_floor_price: Number | None = None,
         max_underlying_shares_remaining: Number | None = None, filed_at_from: str | dt.date | None = None,
@@ -127,7 +130,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -142,16 +146,15 @@ class Endpoints(ABC):
         })
 
     def dilution_data_advanced(
-        self, *, ticker: OneOrMore[str] | None = None,
-        security_type: OneOrMore[types.DilutionDataAdvancedSecurityType] | None = None, registered: bool | None = None,
-        min_floor_price: Number | None = None, min_underlying_shares_remaining: Number | None = None,
-        max_floor_price: Number | None = None, max_underlying_shares_remaining: Number | None = None,
-        filed_at_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
-        expiration_date_from: str | dt.date | None = None, maturity_date_from: str | dt.date | None = None,
-        expiration_date_to: str | dt.date | None = None, maturity_date_to: str | dt.date | None = None,
-        owner: str | None = None, bank: str | None = None, price_protection: str | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, *, ticker: OneOrMore[str] | None = None, security_type: OneOrMore[types.SecurityType] | None = None,
+        registered: bool | None = None, min_floor_price: Number | None = None,
+        min_underlying_shares_remaining: Number | None = None, max_floor_price: Number | None = None,
+        max_underlying_shares_remaining: Number | None = None, filed_at_from: str | dt.date | None = None,
+        filed_at_to: str | dt.date | None = None, expiration_date_from: str | dt.date | None = None,
+        maturity_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
+        maturity_date_to: str | dt.date | None = None, owner: str | None = None, bank: str | None = None,
+        price_protection: str | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.DilutionDataAdvancedPage, types.DilutionDataAdvancedRow]:
         """Dilution data with owners, banks and price protection, also across all tickers.
 
@@ -182,7 +185,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -197,7 +201,7 @@ class Endpoints(ABC):
         })
 
     def registrations(
-        self, *, ticker: OneOrMore[str] | None = None, type: OneOrMore[types.RegistrationsType] | None = None,
+        self, *, ticker: OneOrMore[str] | None = None, type: OneOrMore[types.RegistrationType] | None = None,
         form_type: OneOrMore[str] | None = None, file_no: OneOrMore[str] | None = None, bank: str | None = None,
         effective_status: bool | None = None, is_atm: bool | None = None, over_baby_shelf: bool | None = None,
         min_offering_amount: Number | None = None, min_total_raised: Number | None = None,
@@ -220,8 +224,10 @@ class Endpoints(ABC):
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
             type: One of shelf, equity_line, offering, resale; several comma-separated.
-            form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
-            file_no: Rows whose file_no is one of these comma-separated values.
+            form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
+                a comma is written in double quotes.
+            file_no: Rows whose file_no is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             bank: Part of bank, 3 to 100 characters, ignoring case.
             effective_status: Rows whose effective_status has this value.
             is_atm: Rows whose is_atm has this value.
@@ -245,7 +251,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -268,10 +275,9 @@ class Endpoints(ABC):
 
     def pump_and_dump_tracker(
         self, *, ticker: OneOrMore[str] | None = None, country: OneOrMore[str] | None = None,
-        underwriter_risk: OneOrMore[types.PumpAndDumpTrackerUnderwriterRisk] | None = None,
-        country_risk: OneOrMore[types.PumpAndDumpTrackerCountryRisk] | None = None,
-        float_risk: OneOrMore[types.PumpAndDumpTrackerFloatRisk] | None = None,
-        scam_risk: OneOrMore[types.PumpAndDumpTrackerScamRisk] | None = None, underwriters: str | None = None,
+        underwriter_risk: OneOrMore[types.RiskLevel] | None = None,
+        country_risk: OneOrMore[types.RiskLevel] | None = None, float_risk: OneOrMore[types.RiskLevel] | None = None,
+        scam_risk: OneOrMore[types.RiskLevel] | None = None, underwriters: str | None = None,
         known_underwriter: bool | None = None, is_adr: bool | None = None,
         min_number_liquidations: Number | None = None, min_tradable_float: Number | None = None,
         min_outstanding_shares: Number | None = None, min_market_cap: Number | None = None,
@@ -298,7 +304,8 @@ class Endpoints(ABC):
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
-            country: Rows whose country is one of these comma-separated values, ignoring case.
+            country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             underwriter_risk: One of high, medium, low; several comma-separated.
             country_risk: One of high, medium, low; several comma-separated.
             float_risk: One of high, medium, low; several comma-separated.
@@ -337,7 +344,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -361,7 +369,7 @@ class Endpoints(ABC):
         })
 
     def split_status(
-        self, ticker: OneOrMore[str], *, action_type: OneOrMore[types.SplitStatusActionType] | None = None,
+        self, ticker: OneOrMore[str], *, action_type: OneOrMore[types.SplitAction] | None = None,
         executed: bool | None = None, filed_at_from: str | dt.date | None = None,
         filed_at_to: str | dt.date | None = None, vote_date_from: str | dt.date | None = None,
         effective_date_from: str | dt.date | None = None, vote_date_to: str | dt.date | None = None,
@@ -391,7 +399,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -405,10 +414,9 @@ class Endpoints(ABC):
     def nasdaq_compliance(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        deficiency_type: OneOrMore[types.NasdaqComplianceDeficiencyType] | None = None,
-        notice_type: OneOrMore[types.NasdaqComplianceNoticeType] | None = None,
-        risk: OneOrMore[types.NasdaqComplianceRisk] | None = None,
-        status: OneOrMore[types.NasdaqComplianceStatus] | None = None, added_date_from: str | dt.date | None = None,
+        deficiency_type: OneOrMore[types.DeficiencyType] | None = None,
+        notice_type: OneOrMore[types.NoticeType] | None = None, risk: OneOrMore[types.RiskLevel] | None = None,
+        status: OneOrMore[types.ComplianceStatus] | None = None, added_date_from: str | dt.date | None = None,
         added_date_to: str | dt.date | None = None, compliance_deadline_from: str | dt.date | None = None,
         compliance_deadline_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
@@ -441,7 +449,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -456,13 +465,13 @@ class Endpoints(ABC):
     def news(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
+        form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
         page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.NewsPage, types.NewsItem]:
-        """News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in
-        `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
+        """News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only
+        mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
 
         ``GET /v1/news``
 
@@ -473,8 +482,10 @@ class Endpoints(ABC):
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
-            form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
-            tag: Items with this tag, ignoring case.
+            form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
+                a comma is written in double quotes.
+            tag: Items with one of these comma-separated values in tags, ignoring case. A value that contains a comma is
+                written in double quotes.
             query: Words in title and summary, in any inflection. All words must occur; put `or` between alternatives,
                 quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.
             hide_news: `true` excludes news, so only filings remain.
@@ -484,7 +495,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -500,7 +512,7 @@ class Endpoints(ABC):
     def news_basic(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
+        form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
         page: int | None = None, limit: int | Literal["all"] | None = None,
@@ -516,8 +528,10 @@ class Endpoints(ABC):
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
-            form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
-            tag: Items with this tag, ignoring case.
+            form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
+                a comma is written in double quotes.
+            tag: Items with one of these comma-separated values in tags, ignoring case. A value that contains a comma is
+                written in double quotes.
             query: Words in title and summary, in any inflection. All words must occur; put `or` between alternatives,
                 quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.
             hide_news: `true` excludes news, so only filings remain.
@@ -527,7 +541,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -546,10 +561,10 @@ class Endpoints(ABC):
         min_gap_percentage: Number | None = None, min_volume: Number | None = None,
         min_dollar_volume: Number | None = None, min_market_cap: Number | None = None,
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
-        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
-        filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
+        tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
+        closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.GapStatsPage, types.GapStat]:
         """Sessions that opened with a gap to the previous close, newest first.
 
@@ -570,15 +585,18 @@ class Endpoints(ABC):
             max_volume: volume of at most this.
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
-            filing_type: Sessions with this form in filing_types, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
+            filing_type: Sessions with one of these comma-separated values in filing_types, ignoring case. A value that
+                contains a comma is written in double quotes.
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -597,10 +615,10 @@ class Endpoints(ABC):
         min_gap_percentage: Number | None = None, min_volume: Number | None = None,
         min_dollar_volume: Number | None = None, min_market_cap: Number | None = None,
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
-        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
-        filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
+        tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
+        closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.GapStatsAdvancedPage, types.GapStatAdvanced]:
         """The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and
         after-hours trading.
@@ -622,15 +640,18 @@ class Endpoints(ABC):
             max_volume: volume of at most this.
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
-            filing_type: Sessions with this form in filing_types, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
+            filing_type: Sessions with one of these comma-separated values in filing_types, ignoring case. A value that
+                contains a comma is written in double quotes.
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -651,7 +672,7 @@ class Endpoints(ABC):
         min_tradable_float: Number | None = None, max_percentage_gain: Number | None = None,
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
-        max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
+        max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
         limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.PremarketStatsPage, types.PremarketStat]:
@@ -678,13 +699,15 @@ class Endpoints(ABC):
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
             max_tradable_float: tradable_float of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -707,7 +730,7 @@ class Endpoints(ABC):
         min_tradable_float: Number | None = None, max_percentage_gain: Number | None = None,
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
-        max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
+        max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
         limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.AfterhoursStatsPage, types.AfterhoursStat]:
@@ -734,13 +757,15 @@ class Endpoints(ABC):
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
             max_tradable_float: tradable_float of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -780,7 +805,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -814,7 +840,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -843,10 +870,14 @@ class Endpoints(ABC):
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
-            country: Rows whose country is one of these comma-separated values, ignoring case.
-            sector: Rows whose sector is one of these comma-separated values, ignoring case.
-            industry: Rows whose industry is one of these comma-separated values, ignoring case.
-            exchange: Rows whose exchange is one of these comma-separated values, ignoring case.
+            country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            industry: Rows whose industry is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            exchange: Rows whose exchange is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             is_adr: Rows whose is_adr has this value.
             min_float: float of at least this.
             min_outstanding: outstanding of at least this.
@@ -861,7 +892,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -915,7 +947,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -933,13 +966,13 @@ class Endpoints(ABC):
 
     def ownership(
         self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
-        owner_type: OneOrMore[types.OwnershipOwnerType] | None = None, follow_lineage: bool | None = None,
+        owner_type: OneOrMore[types.OwnerType] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
         page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.OwnershipPage, types.Ownership]:
-        """The owners of each ticker from its newest filing with a table of holders, or from the filing that
-        accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners
-        within that filing.
+        """The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or
+        from the filing that accession_number names. A ticker without such a filing has no result. owner_name and
+        owner_type select owners within that filing.
 
         ``GET /v1/ownership``
 
@@ -955,7 +988,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1011,11 +1045,16 @@ class Endpoints(ABC):
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
-            exchange: Rows whose exchange is one of these comma-separated values, ignoring case.
-            sector: Rows whose sector is one of these comma-separated values, ignoring case.
-            industry: Rows whose industry is one of these comma-separated values, ignoring case.
-            country: Rows whose country is one of these comma-separated values, ignoring case.
-            state: Rows whose state is one of these comma-separated values, ignoring case.
+            exchange: Rows whose exchange is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            industry: Rows whose industry is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            state: Rows whose state is one of these comma-separated values, ignoring case. A value that contains a comma
+                is written in double quotes.
             is_adr: Rows whose is_adr has this value.
             pending_s1: Rows whose pending_s1 has this value.
             ipo_date_from: ipo_date on this day or later; not in the future.
@@ -1082,7 +1121,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1120,8 +1160,9 @@ class Endpoints(ABC):
 
     def timeline(
         self, ticker: str, *, date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        types: OneOrMore[types.TimelineTypes] | None = None, follow_lineage: bool | None = None, cik: str | None = None,
-        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        types: OneOrMore[types.TimelineEventType] | None = None, follow_lineage: bool | None = None,
+        cik: str | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.TimelinePage, types.TimelineEvent]:
         """Everything that happened to one company, newest first: one short row per event, with the request that returns
         the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account or
@@ -1140,7 +1181,8 @@ class Endpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1150,8 +1192,8 @@ class Endpoints(ABC):
         })
 
     def changes(
-        self, *, dataset: OneOrMore[types.ChangesDataset] | None = None, ticker: OneOrMore[str] | None = None,
-        kind: OneOrMore[types.ChangesKind] | None = None, after: str | None = None, limit: int | None = None,
+        self, *, dataset: OneOrMore[types.ChangeDataset] | None = None, ticker: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.ChangeKind] | None = None, after: str | None = None, limit: int | None = None,
     ) -> Call[types.ChangesBody]:
         """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
         which the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds
@@ -1217,7 +1259,8 @@ class Endpoints(ABC):
         ``GET /v1/usage``
 
         Args:
-            endpoint: Rows whose endpoint is one of these comma-separated values.
+            endpoint: Rows whose endpoint is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             status_code: Rows whose status_code is one of these comma-separated values.
             requested_at_from: requested_at on this day or later; not in the future.
             requested_at_to: requested_at on this day or earlier; not in the future.
@@ -1238,7 +1281,8 @@ class Endpoints(ABC):
         ``GET /v1/usage/daily``
 
         Args:
-            endpoint: Rows whose endpoint is one of these comma-separated values.
+            endpoint: Rows whose endpoint is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             usage_date_from: usage_date on this day or later; not in the future.
             usage_date_to: usage_date on this day or earlier; not in the future.
             page: The page, from 1.
@@ -1307,7 +1351,7 @@ class Endpoints(ABC):
         return self._call(_contract.HEALTH_READY_ENDPOINT, {})
 
     def changelog(
-        self, *, type: OneOrMore[types.ChangelogType] | None = None, breaking: bool | None = None,
+        self, *, type: OneOrMore[types.ChangelogEntryType] | None = None, breaking: bool | None = None,
         since: str | dt.date | None = None, path: str | None = None,
     ) -> Call[types.ChangelogBody]:
         """Every addition, change, deprecation, removal and fix, including planned ones, newest first, on one page.
@@ -1358,7 +1402,8 @@ class AsyncEndpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
         """
         return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik, "as_of": as_of})
 
@@ -1370,7 +1415,8 @@ class AsyncEndpoints(ABC):
         Args:
             ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
         """
         return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker, "as_of": as_of})
 
@@ -1400,7 +1446,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1411,7 +1458,7 @@ class AsyncEndpoints(ABC):
         })
 
     def dilution_data(
-        self, ticker: OneOrMore[str], *, security_type: OneOrMore[types.DilutionDataSecurityType] | None = None,
+        self, ticker: OneOrMore[str], *, security_type: OneOrMore[types.SecurityType] | None = None,
         registered: bool | None = None, min_floor_price: Number | None = None,
         min_underlying_shares_remaining: Number | None = None, max_floor_price: Number | None = None,
         max_underlying_shares_remaining: Number | None = None, filed_at_from: str | dt.date | None = None,
@@ -1448,7 +1495,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1463,16 +1511,15 @@ class AsyncEndpoints(ABC):
         })
 
     def dilution_data_advanced(
-        self, *, ticker: OneOrMore[str] | None = None,
-        security_type: OneOrMore[types.DilutionDataAdvancedSecurityType] | None = None, registered: bool | None = None,
-        min_floor_price: Number | None = None, min_underlying_shares_remaining: Number | None = None,
-        max_floor_price: Number | None = None, max_underlying_shares_remaining: Number | None = None,
-        filed_at_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
-        expiration_date_from: str | dt.date | None = None, maturity_date_from: str | dt.date | None = None,
-        expiration_date_to: str | dt.date | None = None, maturity_date_to: str | dt.date | None = None,
-        owner: str | None = None, bank: str | None = None, price_protection: str | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, *, ticker: OneOrMore[str] | None = None, security_type: OneOrMore[types.SecurityType] | None = None,
+        registered: bool | None = None, min_floor_price: Number | None = None,
+        min_underlying_shares_remaining: Number | None = None, max_floor_price: Number | None = None,
+        max_underlying_shares_remaining: Number | None = None, filed_at_from: str | dt.date | None = None,
+        filed_at_to: str | dt.date | None = None, expiration_date_from: str | dt.date | None = None,
+        maturity_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
+        maturity_date_to: str | dt.date | None = None, owner: str | None = None, bank: str | None = None,
+        price_protection: str | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.DilutionDataAdvancedPage, types.DilutionDataAdvancedRow]:
         """Dilution data with owners, banks and price protection, also across all tickers.
 
@@ -1503,7 +1550,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1518,7 +1566,7 @@ class AsyncEndpoints(ABC):
         })
 
     def registrations(
-        self, *, ticker: OneOrMore[str] | None = None, type: OneOrMore[types.RegistrationsType] | None = None,
+        self, *, ticker: OneOrMore[str] | None = None, type: OneOrMore[types.RegistrationType] | None = None,
         form_type: OneOrMore[str] | None = None, file_no: OneOrMore[str] | None = None, bank: str | None = None,
         effective_status: bool | None = None, is_atm: bool | None = None, over_baby_shelf: bool | None = None,
         min_offering_amount: Number | None = None, min_total_raised: Number | None = None,
@@ -1541,8 +1589,10 @@ class AsyncEndpoints(ABC):
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
             type: One of shelf, equity_line, offering, resale; several comma-separated.
-            form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
-            file_no: Rows whose file_no is one of these comma-separated values.
+            form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
+                a comma is written in double quotes.
+            file_no: Rows whose file_no is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             bank: Part of bank, 3 to 100 characters, ignoring case.
             effective_status: Rows whose effective_status has this value.
             is_atm: Rows whose is_atm has this value.
@@ -1566,7 +1616,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1589,10 +1640,9 @@ class AsyncEndpoints(ABC):
 
     def pump_and_dump_tracker(
         self, *, ticker: OneOrMore[str] | None = None, country: OneOrMore[str] | None = None,
-        underwriter_risk: OneOrMore[types.PumpAndDumpTrackerUnderwriterRisk] | None = None,
-        country_risk: OneOrMore[types.PumpAndDumpTrackerCountryRisk] | None = None,
-        float_risk: OneOrMore[types.PumpAndDumpTrackerFloatRisk] | None = None,
-        scam_risk: OneOrMore[types.PumpAndDumpTrackerScamRisk] | None = None, underwriters: str | None = None,
+        underwriter_risk: OneOrMore[types.RiskLevel] | None = None,
+        country_risk: OneOrMore[types.RiskLevel] | None = None, float_risk: OneOrMore[types.RiskLevel] | None = None,
+        scam_risk: OneOrMore[types.RiskLevel] | None = None, underwriters: str | None = None,
         known_underwriter: bool | None = None, is_adr: bool | None = None,
         min_number_liquidations: Number | None = None, min_tradable_float: Number | None = None,
         min_outstanding_shares: Number | None = None, min_market_cap: Number | None = None,
@@ -1619,7 +1669,8 @@ class AsyncEndpoints(ABC):
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
-            country: Rows whose country is one of these comma-separated values, ignoring case.
+            country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             underwriter_risk: One of high, medium, low; several comma-separated.
             country_risk: One of high, medium, low; several comma-separated.
             float_risk: One of high, medium, low; several comma-separated.
@@ -1658,7 +1709,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1682,7 +1734,7 @@ class AsyncEndpoints(ABC):
         })
 
     def split_status(
-        self, ticker: OneOrMore[str], *, action_type: OneOrMore[types.SplitStatusActionType] | None = None,
+        self, ticker: OneOrMore[str], *, action_type: OneOrMore[types.SplitAction] | None = None,
         executed: bool | None = None, filed_at_from: str | dt.date | None = None,
         filed_at_to: str | dt.date | None = None, vote_date_from: str | dt.date | None = None,
         effective_date_from: str | dt.date | None = None, vote_date_to: str | dt.date | None = None,
@@ -1712,7 +1764,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1726,10 +1779,9 @@ class AsyncEndpoints(ABC):
     def nasdaq_compliance(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        deficiency_type: OneOrMore[types.NasdaqComplianceDeficiencyType] | None = None,
-        notice_type: OneOrMore[types.NasdaqComplianceNoticeType] | None = None,
-        risk: OneOrMore[types.NasdaqComplianceRisk] | None = None,
-        status: OneOrMore[types.NasdaqComplianceStatus] | None = None, added_date_from: str | dt.date | None = None,
+        deficiency_type: OneOrMore[types.DeficiencyType] | None = None,
+        notice_type: OneOrMore[types.NoticeType] | None = None, risk: OneOrMore[types.RiskLevel] | None = None,
+        status: OneOrMore[types.ComplianceStatus] | None = None, added_date_from: str | dt.date | None = None,
         added_date_to: str | dt.date | None = None, compliance_deadline_from: str | dt.date | None = None,
         compliance_deadline_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
@@ -1762,7 +1814,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1777,13 +1830,13 @@ class AsyncEndpoints(ABC):
     def news(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
+        form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
         page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.NewsPage, types.NewsItem]:
-        """News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in
-        `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
+        """News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only
+        mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
 
         ``GET /v1/news``
 
@@ -1794,8 +1847,10 @@ class AsyncEndpoints(ABC):
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
-            form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
-            tag: Items with this tag, ignoring case.
+            form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
+                a comma is written in double quotes.
+            tag: Items with one of these comma-separated values in tags, ignoring case. A value that contains a comma is
+                written in double quotes.
             query: Words in title and summary, in any inflection. All words must occur; put `or` between alternatives,
                 quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.
             hide_news: `true` excludes news, so only filings remain.
@@ -1805,7 +1860,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1821,7 +1877,7 @@ class AsyncEndpoints(ABC):
     def news_basic(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
+        form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
         page: int | None = None, limit: int | Literal["all"] | None = None,
@@ -1837,8 +1893,10 @@ class AsyncEndpoints(ABC):
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
-            form_type: Rows whose form_type is one of these comma-separated values, ignoring case.
-            tag: Items with this tag, ignoring case.
+            form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
+                a comma is written in double quotes.
+            tag: Items with one of these comma-separated values in tags, ignoring case. A value that contains a comma is
+                written in double quotes.
             query: Words in title and summary, in any inflection. All words must occur; put `or` between alternatives,
                 quotes around a phrase, and `-` before a word to exclude. Stop words (`the`) find nothing.
             hide_news: `true` excludes news, so only filings remain.
@@ -1848,7 +1906,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1867,10 +1926,10 @@ class AsyncEndpoints(ABC):
         min_gap_percentage: Number | None = None, min_volume: Number | None = None,
         min_dollar_volume: Number | None = None, min_market_cap: Number | None = None,
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
-        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
-        filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
+        tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
+        closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.GapStatsPage, types.GapStat]:
         """Sessions that opened with a gap to the previous close, newest first.
 
@@ -1891,15 +1950,18 @@ class AsyncEndpoints(ABC):
             max_volume: volume of at most this.
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
-            filing_type: Sessions with this form in filing_types, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
+            filing_type: Sessions with one of these comma-separated values in filing_types, ignoring case. A value that
+                contains a comma is written in double quotes.
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1918,10 +1980,10 @@ class AsyncEndpoints(ABC):
         min_gap_percentage: Number | None = None, min_volume: Number | None = None,
         min_dollar_volume: Number | None = None, min_market_cap: Number | None = None,
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
-        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
-        filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
+        tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
+        closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.GapStatsAdvancedPage, types.GapStatAdvanced]:
         """The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and
         after-hours trading.
@@ -1943,15 +2005,18 @@ class AsyncEndpoints(ABC):
             max_volume: volume of at most this.
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
-            filing_type: Sessions with this form in filing_types, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
+            filing_type: Sessions with one of these comma-separated values in filing_types, ignoring case. A value that
+                contains a comma is written in double quotes.
             closed_over_vwap: Rows whose closed_over_vwap has this value.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1972,7 +2037,7 @@ class AsyncEndpoints(ABC):
         min_tradable_float: Number | None = None, max_percentage_gain: Number | None = None,
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
-        max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
+        max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
         limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.PremarketStatsPage, types.PremarketStat]:
@@ -1999,13 +2064,15 @@ class AsyncEndpoints(ABC):
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
             max_tradable_float: tradable_float of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -2028,7 +2095,7 @@ class AsyncEndpoints(ABC):
         min_tradable_float: Number | None = None, max_percentage_gain: Number | None = None,
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
-        max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
+        max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
         limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.AfterhoursStatsPage, types.AfterhoursStat]:
@@ -2055,13 +2122,15 @@ class AsyncEndpoints(ABC):
             max_dollar_volume: dollar_volume of at most this.
             max_market_cap: market_cap of at most this.
             max_tradable_float: tradable_float of at most this.
-            tag: Sessions with this tag in all_tags, ignoring case.
+            tag: Sessions with one of these comma-separated values in all_tags, ignoring case. A value that contains a
+                comma is written in double quotes.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -2101,7 +2170,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -2135,7 +2205,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -2164,10 +2235,14 @@ class AsyncEndpoints(ABC):
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
-            country: Rows whose country is one of these comma-separated values, ignoring case.
-            sector: Rows whose sector is one of these comma-separated values, ignoring case.
-            industry: Rows whose industry is one of these comma-separated values, ignoring case.
-            exchange: Rows whose exchange is one of these comma-separated values, ignoring case.
+            country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            industry: Rows whose industry is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            exchange: Rows whose exchange is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             is_adr: Rows whose is_adr has this value.
             min_float: float of at least this.
             min_outstanding: outstanding of at least this.
@@ -2182,7 +2257,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2236,7 +2312,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2254,13 +2331,13 @@ class AsyncEndpoints(ABC):
 
     def ownership(
         self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
-        owner_type: OneOrMore[types.OwnershipOwnerType] | None = None, follow_lineage: bool | None = None,
+        owner_type: OneOrMore[types.OwnerType] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
         page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.OwnershipPage, types.Ownership]:
-        """The owners of each ticker from its newest filing with a table of holders, or from the filing that
-        accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners
-        within that filing.
+        """The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or
+        from the filing that accession_number names. A ticker without such a filing has no result. owner_name and
+        owner_type select owners within that filing.
 
         ``GET /v1/ownership``
 
@@ -2276,7 +2353,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2332,11 +2410,16 @@ class AsyncEndpoints(ABC):
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
-            exchange: Rows whose exchange is one of these comma-separated values, ignoring case.
-            sector: Rows whose sector is one of these comma-separated values, ignoring case.
-            industry: Rows whose industry is one of these comma-separated values, ignoring case.
-            country: Rows whose country is one of these comma-separated values, ignoring case.
-            state: Rows whose state is one of these comma-separated values, ignoring case.
+            exchange: Rows whose exchange is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            industry: Rows whose industry is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            state: Rows whose state is one of these comma-separated values, ignoring case. A value that contains a comma
+                is written in double quotes.
             is_adr: Rows whose is_adr has this value.
             pending_s1: Rows whose pending_s1 has this value.
             ipo_date_from: ipo_date on this day or later; not in the future.
@@ -2403,7 +2486,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2441,8 +2525,9 @@ class AsyncEndpoints(ABC):
 
     def timeline(
         self, ticker: str, *, date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
-        types: OneOrMore[types.TimelineTypes] | None = None, follow_lineage: bool | None = None, cik: str | None = None,
-        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        types: OneOrMore[types.TimelineEventType] | None = None, follow_lineage: bool | None = None,
+        cik: str | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.TimelinePage, types.TimelineEvent]:
         """Everything that happened to one company, newest first: one short row per event, with the request that returns
         the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account or
@@ -2461,7 +2546,8 @@ class AsyncEndpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
+                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
+                `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -2471,8 +2557,8 @@ class AsyncEndpoints(ABC):
         })
 
     def changes(
-        self, *, dataset: OneOrMore[types.ChangesDataset] | None = None, ticker: OneOrMore[str] | None = None,
-        kind: OneOrMore[types.ChangesKind] | None = None, after: str | None = None, limit: int | None = None,
+        self, *, dataset: OneOrMore[types.ChangeDataset] | None = None, ticker: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.ChangeKind] | None = None, after: str | None = None, limit: int | None = None,
     ) -> AsyncCall[types.ChangesBody]:
         """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
         which the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds
@@ -2538,7 +2624,8 @@ class AsyncEndpoints(ABC):
         ``GET /v1/usage``
 
         Args:
-            endpoint: Rows whose endpoint is one of these comma-separated values.
+            endpoint: Rows whose endpoint is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             status_code: Rows whose status_code is one of these comma-separated values.
             requested_at_from: requested_at on this day or later; not in the future.
             requested_at_to: requested_at on this day or earlier; not in the future.
@@ -2559,7 +2646,8 @@ class AsyncEndpoints(ABC):
         ``GET /v1/usage/daily``
 
         Args:
-            endpoint: Rows whose endpoint is one of these comma-separated values.
+            endpoint: Rows whose endpoint is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
             usage_date_from: usage_date on this day or later; not in the future.
             usage_date_to: usage_date on this day or earlier; not in the future.
             page: The page, from 1.
@@ -2628,7 +2716,7 @@ class AsyncEndpoints(ABC):
         return self._call(_contract.HEALTH_READY_ENDPOINT, {})
 
     def changelog(
-        self, *, type: OneOrMore[types.ChangelogType] | None = None, breaking: bool | None = None,
+        self, *, type: OneOrMore[types.ChangelogEntryType] | None = None, breaking: bool | None = None,
         since: str | dt.date | None = None, path: str | None = None,
     ) -> AsyncCall[types.ChangelogBody]:
         """Every addition, change, deprecation, removal and fix, including planned ones, newest first, on one page.

@@ -16,31 +16,20 @@ else:
 JsonValue: TypeAlias = "bool | int | Decimal | str | list[JsonValue] | dict[str, JsonValue] | None"
 """Any JSON, with decimals as ``Decimal``."""
 
-DilutionDataSecurityType = Literal["warrant", "prefunded_warrant", "convertible_note", "convertible_preferred"]
-DilutionDataAdvancedSecurityType = Literal["warrant", "prefunded_warrant", "convertible_note", "convertible_preferred"]
-RegistrationsType = Literal["shelf", "equity_line", "offering", "resale"]
-PumpAndDumpTrackerUnderwriterRisk = Literal["high", "medium", "low"]
-PumpAndDumpTrackerCountryRisk = Literal["high", "medium", "low"]
-PumpAndDumpTrackerFloatRisk = Literal["high", "medium", "low"]
-PumpAndDumpTrackerScamRisk = Literal["high", "medium", "low"]
-SplitStatusActionType = Literal["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
-ComplianceNoticeDeficiencyType = Literal[
+WarrantType = Literal["warrant", "prefunded_warrant"]
+ConvertibleType = Literal["convertible_note", "convertible_preferred"]
+ConversionPriceType = Literal["fixed", "variable"]
+SecurityType = Literal["warrant", "prefunded_warrant", "convertible_note", "convertible_preferred"]
+RegistrationType = Literal["shelf", "equity_line", "offering", "resale"]
+RiskLevel = Literal["high", "medium", "low"]
+SplitAction = Literal["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"]
+DeficiencyType = Literal[
     "bid_price", "market_value_listed_securities", "market_value_public_shares", "stockholders_equity",
     "public_holders", "late_filing", "audit_committee", "annual_meeting", "other",
 ]
-ComplianceNoticeNoticeType = Literal[
-    "deficiency", "plan_required", "staff_determination", "public_reprimand", "compliance_regained",
-]
-NasdaqComplianceDeficiencyType = Literal[
-    "bid_price", "market_value_listed_securities", "market_value_public_shares", "stockholders_equity",
-    "public_holders", "late_filing", "audit_committee", "annual_meeting", "other",
-]
-NasdaqComplianceNoticeType = Literal[
-    "deficiency", "plan_required", "staff_determination", "public_reprimand", "compliance_regained",
-]
-NasdaqComplianceRisk = Literal["high", "medium", "low"]
-NasdaqComplianceStatus = Literal["active", "extended", "appealed", "resolved", "delisted"]
-OwnershipOwnerType = Literal["executive", "director", "ten_percent_owner", "five_percent_owner"]
+NoticeType = Literal["deficiency", "plan_required", "staff_determination", "public_reprimand", "compliance_regained"]
+ComplianceStatus = Literal["active", "extended", "appealed", "resolved", "delisted"]
+OwnerType = Literal["executive", "director", "ten_percent_owner", "five_percent_owner"]
 ScreenerSort = Literal[
     "ticker", "-ticker", "price", "-price", "market_cap", "-market_cap", "outstanding", "-outstanding", "float",
     "-float", "tradable_float", "-tradable_float", "average_volume", "-average_volume", "median_volume_60",
@@ -58,24 +47,16 @@ TimelineEventType = Literal[
     "filing", "news", "registration", "dilution", "split", "compliance_notice", "gap", "runner", "float_change",
     "ownership_filing", "ticker_change",
 ]
-TimelineTypes = Literal[
-    "filing", "news", "registration", "dilution", "split", "compliance_notice", "gap", "runner", "float_change",
-    "ownership_filing", "ticker_change",
-]
+Tier = Literal["basic", "pro", "ultimate"]
 ChangeDataset = Literal[
     "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
     "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
     "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
     "screener",
 ]
-ChangesDataset = Literal[
-    "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
-    "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
-    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
-    "screener",
-]
-ChangesKind = Literal["added", "corrected", "removed"]
-Tier = Literal["basic", "pro", "ultimate"]
+ChangeKind = Literal["added", "corrected", "removed"]
+ApiKeyStatus = Literal["active", "disabled", "expired"]
+EstimateUnit = Literal["row", "filing_group"]
 EstimateEndpoint = Literal[
     "/v1/ticker-changes", "/v1/historical-tickers", "/v1/intraday-runners", "/v1/dilution-data",
     "/v1/dilution-data-advanced", "/v1/registrations", "/v1/pump-and-dump-tracker", "/v1/split-status",
@@ -86,13 +67,12 @@ EstimateEndpoint = Literal[
     "/estimate", "/v1/openapi.json", "/health/live", "/health/ready", "/v1/changelog", "/v1/changelog.atom",
     "/v1/corrections", "/v1/docs",
 ]
-ChangelogType = Literal["added", "changed", "deprecated", "removed", "fixed"]
-DatasetCorrectionsDataset = Literal[
-    "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
-    "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
-    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
-    "screener",
-]
+ServiceState = Literal["ok", "ending"]
+DatabaseState = Literal["ok", "away"]
+UsageState = Literal["ok", "full"]
+LimitsState = Literal["ok", "alone"]
+CacheState = Literal["ok", "idle"]
+ChangelogEntryType = Literal["added", "changed", "deprecated", "removed", "fixed"]
 LineageReason = Literal[
     "multiple_cik_lineages", "same_date_events", "competing_destinations", "broken_chain", "max_hops_exceeded",
 ]
@@ -151,7 +131,7 @@ class IntradayRunner(TypedDict):
     market_open: Decimal
     """First price in regular hours, USD."""
     previous_day_close: Decimal
-    """Close of the previous day, USD."""
+    """Closing price of the previous day, USD."""
     percentage_gain: Decimal
     """Change from the previous close to the high, %."""
     open_to_high_pct: Decimal
@@ -183,7 +163,7 @@ class IntradayRunner(TypedDict):
     rth_dollar_volume: Decimal | None
     """Value traded in regular hours, USD."""
     market_close: Decimal
-    """Last price in regular hours, USD."""
+    """Closing price: the last price in regular hours, USD."""
     close_under_50pct_of_range: bool
     """Whether the close is in the lower half of the day's range."""
     afterhours_close: Decimal | None
@@ -209,7 +189,7 @@ class IntradayRunner(TypedDict):
     market_cap: Decimal | None
     """Market capitalization, USD."""
     filing_types: list[str]
-    """SEC forms filed around the session."""
+    """SEC forms filed around the session, such as `8-K` or `10-K`."""
     all_tags: list[str]
     """Tags of the session."""
     last_updated: dt.datetime
@@ -238,7 +218,7 @@ class Warrant(TypedDict):
     """Unique id of the row."""
     ticker: str
     """The symbol."""
-    security_type: Literal["warrant", "prefunded_warrant"] | str
+    security_type: WarrantType | str
     """Type of the security."""
     details: str
     """Description of the security in the filing."""
@@ -279,7 +259,7 @@ class Convertible(TypedDict):
     """Unique id of the row."""
     ticker: str
     """The symbol."""
-    security_type: Literal["convertible_note", "convertible_preferred"] | str
+    security_type: ConvertibleType | str
     """Type of the security."""
     details: str
     """Description of the security in the filing."""
@@ -299,7 +279,7 @@ class Convertible(TypedDict):
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
     conversion_price: Decimal | None
     """Conversion price, USD per share."""
-    conversion_price_type: Literal["fixed", "variable"] | str | None
+    conversion_price_type: ConversionPriceType | str | None
     """Whether the conversion price is fixed or follows the market."""
     offering_amount: Decimal | None
     """Amount offered, USD."""
@@ -337,7 +317,7 @@ class AdvancedWarrant(TypedDict):
     """Unique id of the row."""
     ticker: str
     """The symbol."""
-    security_type: Literal["warrant", "prefunded_warrant"] | str
+    security_type: WarrantType | str
     """Type of the security."""
     details: str
     """Description of the security in the filing."""
@@ -392,7 +372,7 @@ class AdvancedConvertible(TypedDict):
     """Unique id of the row."""
     ticker: str
     """The symbol."""
-    security_type: Literal["convertible_note", "convertible_preferred"] | str
+    security_type: ConvertibleType | str
     """Type of the security."""
     details: str
     """Description of the security in the filing."""
@@ -412,7 +392,7 @@ class AdvancedConvertible(TypedDict):
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
     conversion_price: Decimal | None
     """Conversion price, USD per share."""
-    conversion_price_type: Literal["fixed", "variable"] | str | None
+    conversion_price_type: ConversionPriceType | str | None
     """Whether the conversion price is fixed or follows the market."""
     offering_amount: Decimal | None
     """Amount offered, USD."""
@@ -466,10 +446,10 @@ class Registration(TypedDict):
     """The symbol."""
     headline: str
     """One-line summary of the registration."""
-    type: Literal["shelf", "equity_line", "offering", "resale"] | str
+    type: RegistrationType | str
     """Type of registration."""
     form_type: str
-    """SEC form of the filing."""
+    """SEC form of the filing, such as `S-3`."""
     file_no: str
     """SEC file number."""
     filed_at: dt.date
@@ -554,7 +534,7 @@ class PumpAndDumpSuspect(TypedDict):
     """Number of price collapses."""
     last_liquidation_date: dt.date | None
     """Date of the latest collapse."""
-    liquidation_history: Literal["high", "medium", "low"] | str | None
+    liquidation_history: RiskLevel | str | None
     """Risk level based on past collapses."""
     tradable_float: int | None
     """Freely tradable shares."""
@@ -584,13 +564,13 @@ class PumpAndDumpSuspect(TypedDict):
     """Number of share splits."""
     last_split_date: dt.date | None
     """Date of the latest split."""
-    underwriter_risk: Literal["high", "medium", "low"] | str | None
+    underwriter_risk: RiskLevel | str | None
     """Risk level based on the underwriters' record."""
-    country_risk: Literal["high", "medium", "low"] | str | None
+    country_risk: RiskLevel | str | None
     """Risk level based on the company's country."""
-    float_risk: Literal["high", "medium", "low"] | str | None
+    float_risk: RiskLevel | str | None
     """Risk level based on the size of the float."""
-    scam_risk: Literal["high", "medium", "low"] | str | None
+    scam_risk: RiskLevel | str | None
     """Risk that the stock is promoted fraudulently."""
     scam_description: str | None
     """Description of the suspected promotion."""
@@ -628,7 +608,7 @@ class SplitStatus(TypedDict):
     """Unique id of the row."""
     ticker: str
     """The symbol."""
-    action_type: Literal["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"] | str
+    action_type: SplitAction | str
     """Stage of the split."""
     split_from: Decimal | None
     """Shares before the split: 100 in a 1-for-100 split."""
@@ -692,11 +672,11 @@ class ComplianceNotice(TypedDict):
     """Date on which the company was added to the exchange's list."""
     deficiency: str
     """The deficiency as described by the exchange."""
-    deficiency_type: ComplianceNoticeDeficiencyType | str
+    deficiency_type: DeficiencyType | str
     """Listing requirement that is not met."""
     rule: str | None
     """Listing rule."""
-    notice_type: ComplianceNoticeNoticeType | str
+    notice_type: NoticeType | str
     """Type of the notice."""
     compliance_deadline: dt.date | None
     """Date by which compliance must be regained."""
@@ -704,9 +684,9 @@ class ComplianceNotice(TypedDict):
     """Date of the hearing."""
     regained_date: dt.date | None
     """Date on which compliance was regained."""
-    risk: Literal["high", "medium", "low"] | str | None
+    risk: RiskLevel | str | None
     """Risk of a delisting."""
-    status: Literal["active", "extended", "appealed", "resolved", "delisted"] | str
+    status: ComplianceStatus | str
     """Status of the case."""
     notes: str | None
     """Notes on the case."""
@@ -743,7 +723,7 @@ class NewsItem(TypedDict):
     tickers: list[str]
     """All symbols mentioned in the item."""
     form_type: str
-    """`news`, or the SEC form of a filing."""
+    """`news`, or the SEC form of a filing, such as `10-K`."""
     title: str | None
     """Headline."""
     summary: str | None
@@ -799,7 +779,7 @@ class NewsBasicItem(TypedDict):
     tickers: list[str]
     """All symbols mentioned in the item."""
     form_type: str
-    """`news`, or the SEC form of a filing."""
+    """`news`, or the SEC form of a filing, such as `10-K`."""
     title: str | None
     """Headline."""
     tags: list[str]
@@ -843,7 +823,7 @@ class GapStat(TypedDict):
     date: dt.date
     """Date of the session."""
     previous_day_close: Decimal
-    """Close of the previous day, USD."""
+    """Closing price of the previous day, USD."""
     market_open: Decimal
     """First price in regular hours, USD."""
     gap_percentage: Decimal
@@ -857,7 +837,7 @@ class GapStat(TypedDict):
     low_time: dt.datetime | None
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
     market_close: Decimal
-    """Last price in regular hours, USD."""
+    """Closing price: the last price in regular hours, USD."""
     closed_over_vwap: bool | None
     """Whether the close is above the day's volume-weighted average price."""
     volume: int
@@ -875,7 +855,7 @@ class GapStat(TypedDict):
     market_cap: Decimal | None
     """Market capitalization, USD."""
     filing_types: list[str]
-    """SEC forms filed around the session."""
+    """SEC forms filed around the session, such as `8-K` or `10-K`."""
     all_tags: list[str]
     """Tags of the session."""
     spike_start_time: dt.datetime | None
@@ -907,7 +887,7 @@ class GapStatAdvanced(TypedDict):
     date: dt.date
     """Date of the session."""
     previous_day_close: Decimal
-    """Close of the previous day, USD."""
+    """Closing price of the previous day, USD."""
     market_open: Decimal
     """First price in regular hours, USD."""
     gap_percentage: Decimal
@@ -921,7 +901,7 @@ class GapStatAdvanced(TypedDict):
     low_time: dt.datetime | None
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
     market_close: Decimal
-    """Last price in regular hours, USD."""
+    """Closing price: the last price in regular hours, USD."""
     closed_over_vwap: bool | None
     """Whether the close is above the day's volume-weighted average price."""
     volume: int
@@ -939,7 +919,7 @@ class GapStatAdvanced(TypedDict):
     market_cap: Decimal | None
     """Market capitalization, USD."""
     filing_types: list[str]
-    """SEC forms filed around the session."""
+    """SEC forms filed around the session, such as `8-K` or `10-K`."""
     all_tags: list[str]
     """Tags of the session."""
     spike_start_time: dt.datetime | None
@@ -1005,7 +985,7 @@ class PremarketStat(TypedDict):
     date: dt.date
     """Date of the session."""
     reference_close: Decimal
-    """Close that changes refer to, USD: before the open the previous day's, after hours the same day's."""
+    """Closing price that changes refer to, USD: before the open the previous day's, after hours the same day's."""
     open_price: Decimal | None
     """First price of the session, USD."""
     close_price: Decimal | None
@@ -1045,7 +1025,7 @@ class PremarketStat(TypedDict):
     tradable_float: int | None
     """Freely tradable shares."""
     filing_types: list[str]
-    """SEC forms filed around the session."""
+    """SEC forms filed around the session, such as `8-K` or `10-K`."""
     all_tags: list[str]
     """Tags of the session."""
     last_updated: dt.datetime
@@ -1075,7 +1055,7 @@ class AfterhoursStat(TypedDict):
     date: dt.date
     """Date of the session."""
     reference_close: Decimal
-    """Close that changes refer to, USD: before the open the previous day's, after hours the same day's."""
+    """Closing price that changes refer to, USD: before the open the previous day's, after hours the same day's."""
     open_price: Decimal | None
     """First price of the session, USD."""
     close_price: Decimal | None
@@ -1115,7 +1095,7 @@ class AfterhoursStat(TypedDict):
     tradable_float: int | None
     """Freely tradable shares."""
     filing_types: list[str]
-    """SEC forms filed around the session."""
+    """SEC forms filed around the session, such as `8-K` or `10-K`."""
     all_tags: list[str]
     """Tags of the session."""
     last_updated: dt.datetime
@@ -1301,7 +1281,7 @@ class HistoricalFloat(TypedDict):
     filed_at: dt.date
     """Date of the filing."""
     form_type: str | None
-    """SEC form of the filing."""
+    """SEC form of the filing, such as `10-K`."""
     document_url: str | None
     """URL of the filing."""
     reported_date: dt.date | None
@@ -1366,7 +1346,7 @@ class Owner(TypedDict):
     """Name of the owner."""
     owner_cik: str | None
     """CIK of the owner."""
-    owner_type: Literal["executive", "director", "ten_percent_owner", "five_percent_owner"] | str | None
+    owner_type: OwnerType | str | None
     """Relationship of the owner to the company."""
     title: str | None
     """Position of the owner in the company."""
@@ -1565,7 +1545,7 @@ class TimelineEvent(TypedDict):
     """Path of the endpoint that returns the full row."""
     key: str
     """Query string that finds the full row at `endpoint`, possibly among other rows of the same day."""
-    tier: Literal["basic", "pro", "ultimate"] | str
+    tier: Tier | str
     """Tier that `endpoint` requires."""
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
@@ -1593,14 +1573,16 @@ class Change(TypedDict):
     """An instant, printed with the fixed offset -05:00."""
     dataset: ChangeDataset | str
     """The dataset that the row belongs to."""
-    kind: Literal["added", "corrected", "removed"] | str
+    kind: ChangeKind | str
     """Whether the row is new, has other values than before, or no longer exists."""
     key: dict[str, JsonValue]
     """The columns that identify the row in its dataset."""
     row: dict[str, JsonValue] | None
-    """The row after the change, with every column that `tickerline load` accepts. Null if removed."""
+    """The row after the change, with every column that `tickerline load` accepts. Null if removed, or if the service
+    has lost the row; then `kind` is not `removed`.
+    """
     before: dict[str, JsonValue] | None
-    """The row before the change. Null if added."""
+    """The row before the change. Null if added, or if the service has lost the row."""
     changed: list[str]
     """The names of the columns that differ between `before` and `row`; empty unless corrected."""
 
@@ -1621,7 +1603,7 @@ class Overview(TypedDict):
     """Account id."""
     name: str
     """Account name."""
-    tier: Literal["basic", "pro", "ultimate"] | str
+    tier: Tier | str
     """Determines the endpoints and the rate limit of the account."""
     rate_limit_per_minute: int
     """Requests per minute that the account may send."""
@@ -1651,7 +1633,7 @@ class Account(TypedDict):
     """Account name."""
     contact_email: str | None
     """Email address for notices."""
-    tier: Literal["basic", "pro", "ultimate"] | str
+    tier: Tier | str
     """Determines the endpoints and the rate limit of the account."""
     created_at: dt.datetime
     """An instant, printed with the fixed offset -05:00."""
@@ -1671,7 +1653,7 @@ class ApiKey(TypedDict):
     """The name given to the key when it was created."""
     key_hint: str
     """The first characters of the key. The rest is not stored."""
-    status: Literal["active", "disabled", "expired"] | str
+    status: ApiKeyStatus | str
     """Only active keys are accepted."""
     endpoints: list[str] | None
     """The only paths the key may call. Null: all paths."""
@@ -1823,8 +1805,7 @@ class EndpointsBody(TypedDict):
 class Estimate(TypedDict):
     endpoint: str
     """The path of the estimated request."""
-    unit: Literal["row", "filing_group"] | str
-    """The unit of a record."""
+    unit: EstimateUnit | str
     ticker_count: int
     """Number of symbols in the request. 0: all symbols."""
     records_returned: int
@@ -1852,32 +1833,29 @@ class EstimateBody(TypedDict):
 
 class HealthLiveBody(TypedDict):
     status: Literal["ok"] | str
+    """The service can do what the check asks."""
 
 
 class Parts(TypedDict):
     """The parts of the service."""
 
-    service: Literal["ok", "ending"] | str
-    """ending: the service is shutting down and still answers for `SHUTDOWN_DELAY`."""
-    database: Literal["ok", "away"] | str
-    """away: the database does not answer in time."""
-    usage: Literal["ok", "full"] | str
-    """full: too many requests are waiting to be recorded, so requests for data are refused."""
-    limits: Literal["ok", "alone"] | str
-    """alone: the shared request counts are unavailable, so the instance counts requests by itself. It still answers."""
-    cache: Literal["ok", "idle"] | str
-    """idle: changes to the data cannot be followed at the moment, so every response is read from the database."""
+    service: ServiceState | str
+    database: DatabaseState | str
+    usage: UsageState | str
+    limits: LimitsState | str
+    cache: CacheState | str
 
 
 class HealthReadyBody(TypedDict):
     status: Literal["ok"] | str
+    """The service can do what the check asks."""
     parts: Parts
 
 
 class ChangelogEntry(TypedDict):
     id: str
     """Stable id, never reused."""
-    type: Literal["added", "changed", "deprecated", "removed", "fixed"] | str
+    type: ChangelogEntryType | str
     """Type of change."""
     breaking: bool
     """Whether clients may have to change."""
@@ -1947,7 +1925,7 @@ class CorrectedField(TypedDict):
 
 
 class DatasetCorrections(TypedDict):
-    dataset: DatasetCorrectionsDataset | str
+    dataset: ChangeDataset | str
     """The name of the dataset."""
     last_30_days: ChangeCounts
     total: ChangeCounts
