@@ -188,10 +188,10 @@ export const authorizationLayer = Layer.effect(
   ),
 )
 
-const makeUsedUpError = (balance_microdollars: number) =>
+const makeNoCreditError = (balance_microdollars: number, isReserved: boolean) =>
   new InsufficientCredits({
     error: {
-      message: balance_microdollars > 0
+      message: isReserved
         ? "The account's prepaid balance is reserved by exports in progress. Wait until they end, or add credit."
         : "The account's prepaid balance is used up. Add credit, and try again.",
       details: { balance_microdollars },
@@ -225,7 +225,7 @@ const makeBudget = (reservation: BalanceReservation, price: number): ExportBudge
 /** Makes the checks for priced endpoints. */
 export const makeBillingChecks = Effect.gen(function* () {
   const prices = yield* PriceLookup
-  const { getRemaining, open, spend } = yield* PrepaidBalances
+  const { getRemaining, isReserved, open, spend } = yield* PrepaidBalances
 
   /** Sets the price, and fails with 402 if the account has no credit left. */
   const requireCredit = (account: typeof CurrentAccount.Service, endpoint: HttpApiEndpoint.Top) =>
@@ -235,7 +235,7 @@ export const makeBillingChecks = Effect.gen(function* () {
       context.response.endpoint = getRoutedAccess(endpoint)
       return context.purpose === "estimate" || balance_microdollars === null || getRemaining(account) > 0
         ? Effect.void
-        : Effect.fail(makeUsedUpError(balance_microdollars))
+        : Effect.fail(makeNoCreditError(balance_microdollars, isReserved(account)))
     })
 
   /**
@@ -271,7 +271,7 @@ export const makeBillingChecks = Effect.gen(function* () {
         response.bytes = undefined
         response.cached = false
         response.links.splice(0, Infinity, ...response.links.filter(({ attributes }) => attributes !== `rel="next"`))
-        return yield* makeUsedUpError(balance_microdollars)
+        return yield* makeNoCreditError(balance_microdollars, isReserved(account))
       }
       response.heldCost = computeDataCost(bytes, response.price)
       spend(account.account_id, response.heldCost)

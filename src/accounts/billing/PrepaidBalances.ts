@@ -29,13 +29,17 @@ const maxAccounts = 10_000
 const poolPartition = "reservations"
 
 interface Balance {
-  /** The balance minus all reservations, as last read, minus what this process has charged or reserved since. */
-  available: number
+  /** The balance as last read, minus what this process has charged since. */
+  balance: number
+  /** What exports in any process have reserved, as last read, changed by what this process has reserved since. */
+  reserved: number
   /** The cost of responses that is not written yet. */
   unrecorded: number
   /** When this process last charged or reserved (monotonic clock, ms). An earlier read may lack that. */
   changedAt: number
 }
+
+type AccountBalance = { readonly account_id: number; readonly balance_microdollars: number | null }
 
 interface Holding {
   readonly account_id: number
@@ -80,12 +84,16 @@ const decodeGrants = decodeRows(Schema.Struct({
 const decodeIds = decodeRows(Schema.Struct({ reservation_id: Schema.String }))
 
 export class PrepaidBalances extends Context.Service<PrepaidBalances, {
-  /** Stores what a read that began at `asOf` (monotonic clock, ms) found available. */
-  readonly update: (account_id: number, available: number, asOf: number) => void
+  /** Stores what a read that began at `asOf` (monotonic clock, ms) has found. */
+  readonly update: (
+    account_id: number,
+    found: { readonly balance: number; readonly reserved: number },
+    asOf: number,
+  ) => void
   /** Returns what the account can still spend: at most 0 if requests for data must be refused. */
-  readonly getRemaining: (
-    account: { readonly account_id: number; readonly balance_microdollars: number | null },
-  ) => number
+  readonly getRemaining: (account: AccountBalance) => number
+  /** Whether the account could spend more if its exports had reserved nothing. */
+  readonly isReserved: (account: AccountBalance) => boolean
   /** Subtracts a cost that will be written later. A negative cost takes back an earlier one. */
   readonly spend: (account_id: number, microdollars: number) => void
   /** Keeps the reservation of an unwritten row, or subtracts the row's cost if nothing is reserved for it. */
@@ -107,22 +115,27 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
       const holdings = new Map<string, Holding>()
       const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
 
-      const update = (account_id: number, available: number, asOf: number) => {
+      const update: PrepaidBalances["Service"]["update"] = (account_id, { balance, reserved }, asOf) => {
         const known = balances.get(account_id)
         if (known !== undefined) {
-          if (asOf > known.changedAt) known.available = available
+          if (asOf > known.changedAt) Object.assign(known, { balance, reserved })
           return
         }
         if (balances.size >= maxAccounts) {
           for (const [id, { unrecorded }] of balances) if (unrecorded === 0) balances.delete(id)
         }
-        balances.set(account_id, { available, unrecorded: 0, changedAt: -Infinity })
+        balances.set(account_id, { balance, reserved, unrecorded: 0, changedAt: -Infinity })
       }
 
-      const getRemaining: PrepaidBalances["Service"]["getRemaining"] = ({ account_id, balance_microdollars }) => {
+      const getRemaining = ({ account_id, balance_microdollars }: AccountBalance) => {
         if (balance_microdollars === null) return Infinity
         const known = balances.get(account_id)
-        return known === undefined ? balance_microdollars : known.available - known.unrecorded
+        return known === undefined ? balance_microdollars : known.balance - known.reserved - known.unrecorded
+      }
+
+      const isReserved = ({ account_id }: AccountBalance) => {
+        const known = balances.get(account_id)
+        return known !== undefined && known.reserved > 0 && known.balance > known.unrecorded
       }
 
       const spend = (account_id: number, microdollars: number) => {
@@ -130,11 +143,12 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
         if (known !== undefined) known.unrecorded = Math.max(0, known.unrecorded + microdollars)
       }
 
-      /** Changes the available amount by what this process has just changed in the database. */
-      const adjust = (account_id: number, difference: number) => {
+      /** Subtracts a charge, and adds a change of the reservations, that this process has just made in the database. */
+      const adjust = (account_id: number, charged: number, reserved: number) => {
         const known = balances.get(account_id)
         if (known === undefined) return
-        known.available += difference
+        known.balance -= charged
+        known.reserved += reserved
         known.changedAt = now()
       }
 
@@ -154,9 +168,9 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
           if (holding === undefined || reservation_id === null) {
             if (cost_microdollars === 0) continue
             spend(account_id, -cost_microdollars)
-            adjust(account_id, -cost_microdollars)
+            adjust(account_id, cost_microdollars, 0)
           } else {
-            adjust(account_id, holding.amount - cost_microdollars)
+            adjust(account_id, cost_microdollars, -holding.amount)
             holding.amount = 0
             holding.users -= 1
             if (holding.users === 0) holdings.delete(reservation_id)
@@ -178,7 +192,7 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
         )
         const granted = found?.granted ?? null
         if (granted !== null) {
-          adjust(account_id, holding.amount - granted)
+          adjust(account_id, 0, granted - holding.amount)
           holding.amount = granted
           holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
         }
@@ -233,7 +247,7 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
         renewalInterval,
       )
 
-      return PrepaidBalances.of({ update, getRemaining, spend, addCharge, completeCharges, open })
+      return PrepaidBalances.of({ update, getRemaining, isReserved, spend, addCharge, completeCharges, open })
     }),
   )
 }

@@ -63,7 +63,8 @@ const makeKeyReader = Effect.gen(function* () {
 
   const updateBalance = (row: typeof KeyRow.Type, asOf: number) => {
     if (row.balance_microdollars === null) return
-    balances.update(Number(row.account_id), Number(row.balance_microdollars - row.reserved_microdollars), asOf)
+    const [balance, reserved] = [Number(row.balance_microdollars), Number(row.reserved_microdollars)]
+    balances.update(Number(row.account_id), { balance, reserved }, asOf)
   }
 
   /** Reads the keys that meet the condition. Updates balances, and `last_used_at` of the usable keys if it is due. */

