@@ -2,7 +2,7 @@
 -- immediate (decision 0113). It was found by a setting that every client can change.
 --
 -- The session value of `history.transaction_ids` identifies the record: it needs no lookup, and only a role that may
--- use the sequence can change it. Every writer reads it in the default of `recorded_in`.
+-- use the sequence can change it. The trigger `history_insert` reads it with the rights of the writer.
 grant select on sequence history.transaction_ids to public;
 
 alter table history.transactions
@@ -48,7 +48,7 @@ begin
     insert into history.transactions (month, xact, written, is_pending)
     select month, pg_current_xact_id(), array[tg_table_name], true from history.current_month
     returning id into current;
-    -- For the tables that the next migration has not changed yet.
+    -- The default of `recorded_in`. If a client changes the setting, `history_insert` corrects the rows.
     perform set_config('tickerline.transaction', current::text, true);
   elsif tg_table_name <> all (known) then
     update history.transactions set written = known || tg_table_name::text where id = current;
@@ -76,7 +76,7 @@ begin
   return null;
 end $$;
 
--- Stamps a row that an update has changed, or an inserted row with a value of its own in `recorded_in`.
+-- Stamps a row that an update has changed, or an inserted row that has another value in `recorded_in`.
 create or replace function history.stamp_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -155,7 +155,7 @@ declare
 begin
   execute format('alter table public.%I add column if not exists recorded_in bigint', dataset);
   execute format($sql$alter table public.%I alter recorded_in
-    set default currval('history.transaction_ids')$sql$, dataset);
+    set default nullif(current_setting('tickerline.transaction', true), '')::bigint$sql$, dataset);
   columns := array(
     select attname from pg_attribute
     where attrelid = live and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'recorded_in'

@@ -8,6 +8,7 @@ import { countNextFeedChanges } from "../../src/history/CorrectionCounts.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { changeFeedDatasets, changeKinds } from "../../src/v1/changes/Api.ts"
 import { classifyCorrectionDelay, CorrectionsResponse } from "../../src/v1/corrections/Api.ts"
+import { skipHistory } from "../support/GeneratedRows.ts"
 import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
@@ -206,14 +207,8 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* sql`update daily_prices set close = 4 where ticker = 'T0'`
       yield* sql`delete from daily_prices where ticker = 'T3'`
       // Simulates a row that is older than the history.
-      yield* sql`alter table float_outstanding disable trigger history_begin`
-      yield* Service.insertRows("float_outstanding", {
-        ticker: "OLD",
-        float: "7",
-        is_adr: false,
-        last_updated: "2026-01-01 00:00:00",
-      })
-      yield* sql`alter table float_outstanding enable always trigger history_begin`
+      const old = { ticker: "OLD", float: "7", is_adr: false, last_updated: "2026-01-01 00:00:00" }
+      yield* skipHistory("float_outstanding", Service.insertRows("float_outstanding", old))
       yield* sql`update float_outstanding set "float" = 8`
       yield* sql`update float_outstanding set "float" = 9, is_adr = true`
       yield* countAll

@@ -70,9 +70,13 @@ const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
 export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
-    yield* sql.unsafe(`alter table ${table} disable trigger history_begin`)
+    for (const name of ["begin", "insert", "written"]) {
+      yield* sql.unsafe(`alter table ${table} disable trigger history_${name}`)
+    }
     yield* insert
-    yield* sql.unsafe(`alter table ${table} enable always trigger history_begin`)
+    for (const name of ["begin", "insert", "written"]) {
+      yield* sql.unsafe(`alter table ${table} enable always trigger history_${name}`)
+    }
   }))
 })
 
