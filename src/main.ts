@@ -7,7 +7,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
 import { runCommandLine } from "./cli/CommandLine.ts"
-import { toExitCode } from "./cli/ErrorReport.ts"
+import { describeOutputError, toExitCode } from "./cli/ErrorReport.ts"
 
 let isServing = false
 const onServe = Effect.sync(() => {
@@ -18,17 +18,33 @@ const onServe = Effect.sync(() => {
 let signalExitCode: number | undefined
 process.once("SIGINT", () => signalExitCode ??= 130)
 process.once("SIGTERM", () => signalExitCode ??= 143)
+// The terminal was closed. Ends like SIGTERM, so that the embedded PostgreSQL stops too.
+process.once("SIGHUP", () => {
+  signalExitCode ??= 129
+  process.emit("SIGTERM")
+})
+
+/** The exit code after a failed write to standard output. */
+let outputExitCode: number | undefined
 
 // EPIPE: the reader of the output, such as `head`, has exited. The service continues; any other command stops.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error
+  if (outputExitCode !== undefined) return
+  const isReaderGone = error.code === "EPIPE"
+  if (!isReaderGone) console.error(`tickerline: ${describeOutputError(error, isServing)}`)
+  outputExitCode = isReaderGone ? 141 : 1
   if (isServing) return
-  signalExitCode ??= 141
-  process.kill(process.pid, "SIGTERM")
+  // For a command whose last write failed, which has already succeeded.
+  process.exitCode = outputExitCode
+  process.emit("SIGTERM")
 })
+
+// Nobody can read why standard error fails. Without a listener, the failure would end the process.
+process.stderr.on("error", () => undefined)
 
 /** A signal is the normal way to stop the service, but an error for any other command. */
 const getExitCode = (exit: Exit.Exit<unknown, unknown>) => {
+  if (!isServing && outputExitCode !== undefined) return outputExitCode
   if (Exit.isSuccess(exit)) return 0
   if (!Cause.hasInterruptsOnly(exit.cause)) return toExitCode(exit.cause)
   return isServing ? 0 : signalExitCode ?? toExitCode(exit.cause)

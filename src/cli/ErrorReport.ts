@@ -1,9 +1,11 @@
 /** Reports errors on standard error: one sentence if the user can correct the error, the full cause for a defect. */
-import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from "effect"
-import { CliError, CliOutput } from "effect/cli"
+import { Cause, Config, Console, Effect, FileSystem, Layer, Option, PlatformError, Predicate, Stdio } from "effect"
+import { CliError, CliOutput, type HelpDoc } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
-import { isConnectionLost } from "../db/SqlState.ts"
+import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
+import { diskFullAdvice } from "../db/embedded/ChildProcess.ts"
+import { isConnectionLost, isDiskFull } from "../db/SqlState.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
 import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
@@ -68,21 +70,74 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
     `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
+/** Finds the database error that caused the error; undefined if there is none. */
+const findSqlError = (error: unknown) => {
+  if (SqlError.isSqlError(error)) return error
+  const cause = Predicate.hasProperty(error, "cause") ? error.cause : undefined
+  return SqlError.isSqlError(cause) ? cause : undefined
+}
+
+/** Number of lines at the end of PostgreSQL's log that may give the reason for a lost connection. */
+const logLines = 50
+
+const readEmbeddedLog = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* TickerlineHomeConfig}/postgres/postgres.log`
+  return { file, tail: (yield* fs.readFileString(file)).split("\n").slice(-logLines).join("\n") }
+})
+
+/** Explains why the embedded PostgreSQL closed the connection. An external server's log cannot be read. */
+const describeLostConnection = Effect.fnUntraced(function* (summary: string | undefined) {
+  const isExternal = Option.isSome(yield* readSettingText("DATABASE_URL"))
+  const log = isExternal ? Option.none() : yield* Effect.option(readEmbeddedLog)
+  if (Option.isNone(log)) return summary
+  return /No space left/.test(log.value.tail)
+    ? `The embedded PostgreSQL stopped, because ${diskFullAdvice}.`
+    : `${summary}. The log of the embedded PostgreSQL gives the reason: ${log.value.file}`
+})
+
 /** Describes an error, and names the settings that caused it, if any. Undefined for a value without a message. */
-const describeError = (error: unknown): Effect.Effect<string | undefined> => {
+const describeError = (error: unknown): Effect.Effect<string | undefined, never, FileSystem.FileSystem> => {
   if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
   if (error instanceof HttpServerError.ServeError) return describeListenError(error)
-  return Effect.succeed(summarizeError(error))
+  const sqlError = findSqlError(error)
+  const summary = summarizeError(error)
+  if (isConnectionLost(sqlError) && sqlError?.reason.operation !== "connect") return describeLostConnection(summary)
+  return Effect.succeed(isDiskFull(sqlError) ? `${summary}. Free some disk space and try again.` : summary)
 }
+
+/** Explains why standard output cannot be written, and what to do. */
+export const describeOutputError = ({ code, message }: NodeJS.ErrnoException, isServing: boolean) => {
+  const reason = code === "ENOSPC" ? "the disk is full" : code ?? message
+  return `Standard output cannot be written: ${reason}. ${
+    isServing
+      ? "The service continues without it."
+      : code === "ENOSPC"
+      ? "The output is not complete. Free some space, or redirect the output to another place, and try again."
+      : "The output is not complete. Redirect it to another place, and try again."
+  }`
+}
+
+/** Whether standard output cannot be written, which `main.ts` reports. */
+const isReportedOutputError = (error: unknown) =>
+  error instanceof PlatformError.PlatformError && error.reason.module === "Stdio" && error.reason.method === "stdout"
+
+/** Whether `console.log` failed, which it does only in Deno. The errors of files name their system call. */
+const isConsoleError = (error: unknown): error is NodeJS.ErrnoException =>
+  Predicate.isError(error) && getText(error, "code")?.startsWith("E") === true &&
+  !Predicate.hasProperty(error, "syscall")
 
 /** Reports the failure of a command on standard error. */
 export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
   // Effect's command line reports usage errors itself.
-  if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
-  // If the connection is lost, the rollback fails with a defect. Only the lost connection is reported.
-  const isDefect = Cause.hasDies(cause) && !isConnectionLost(error)
-  const description = isDefect ? undefined : yield* describeError(error)
+  if (CliError.isCliError(error) || isReportedOutputError(error) || Cause.hasInterruptsOnly(cause)) return
+  // If PostgreSQL stops, the rollback fails with a defect too. Only the first error is reported.
+  const sqlError = findSqlError(error)
+  const isDefect = Cause.hasDies(cause) && !isConnectionLost(sqlError) && !isDiskFull(sqlError)
+  const description = isDefect
+    ? isConsoleError(error) ? describeOutputError(error, false) : undefined
+    : yield* describeError(error)
   const { paint } = yield* stderrCapabilities
   yield* Console.error(
     description === undefined
@@ -96,14 +151,23 @@ export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(C
 
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
+/** Words that Effect puts before the reason why a value is invalid, although its message begins with "Expected". */
+const repeatedWords = /^Schema validation failed: (?:Expected )?/
+
 /**
- * Adds a suggestion to an error if Effect has none. Effect tolerates only two wrong letters and ignores common
- * prefixes.
+ * Adds a suggestion to an error if Effect has none, because Effect tolerates only two wrong letters and ignores common
+ * prefixes. Also removes words that Effect repeats.
  */
-const addSuggestions = ({ helpDoc }: InvalidInvocation) =>
+const improveError = ({ helpDoc }: InvalidInvocation) =>
 (
   error: CliError.NonShowHelpErrors,
 ): CliError.NonShowHelpErrors => {
+  if (error._tag === "InvalidValue" && repeatedWords.test(error.expected)) {
+    const rule = error.expected.replace(repeatedWords, "")
+    const name = error.kind === "flag" ? `flag --${error.option}` : `argument <${error.option}>`
+    const sentence = rule.startsWith("must ") ? `It ${rule}` : `Expected ${rule}`
+    return new CliError.ValidationError({ message: `Invalid value for ${name}: "${error.value}". ${sentence}` })
+  }
   if (error._tag === "UnknownSubcommand" && error.suggestions.length === 0) {
     const names = (helpDoc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
     const { parent, subcommand } = error
@@ -133,6 +197,12 @@ const shortenHelp = ({ commandPath, errors, helpDoc }: InvalidInvocation) => {
   }
 }
 
+/** Removes the flags of every command, unless the help describes `tickerline` itself. */
+const omitGlobalFlags = (helpDoc: HelpDoc.HelpDoc): HelpDoc.HelpDoc => {
+  const { commandPath = [], globalFlags: _, ...rest } = helpDoc
+  return commandPath.length < 2 ? helpDoc : { ...rest, commandPath }
+}
+
 /** Prints requested help on standard output, and help that accompanies an error on standard error. */
 export const helpPresenterLayer = Layer.unwrap(Effect.map(
   Stdio.Stdio,
@@ -140,14 +210,16 @@ export const helpPresenterLayer = Layer.unwrap(Effect.map(
     CliOutput.layerPresenter({
       present: (event) => {
         if (event._tag === "Version" || (event._tag === "Help" && event.reason === "Requested")) {
-          return CliOutput.defaultPresenter.present(event)
+          return CliOutput.defaultPresenter.present(
+            event._tag === "Help" ? { ...event, helpDoc: omitGlobalFlags(event.helpDoc) } : event,
+          )
         }
         return Effect.gen(function* () {
           const { hasColors: colors } = yield* stderrCapabilities
           const { formatErrors, formatHelpDoc } = CliOutput.defaultFormatter({ colors })
           if (event._tag === "Help") return yield* Console.error(formatHelpDoc(event.helpDoc))
           yield* Console.error(formatHelpDoc(shortenHelp(event)).trim())
-          yield* Console.error(formatErrors(event.errors.map(addSuggestions(event))))
+          yield* Console.error(formatErrors(event.errors.map(improveError(event))))
           yield* Console.error(`\nFor details, run: ${event.commandPath.join(" ")} --help`)
         }).pipe(Effect.provideService(Stdio.Stdio, stdio))
       },

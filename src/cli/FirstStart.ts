@@ -108,6 +108,7 @@ const lockLoads = Effect.gen(function* () {
 const loadSamplesIfUnused = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   if (!(yield* isUnused)) return
+  yield* Effect.logInfo("Loading sample data. Only the first start does this.")
   Object.assign(yield* OperationProgress, { label: "sample data" })
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* lockLoads

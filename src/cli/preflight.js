@@ -39,7 +39,7 @@ const require = createRequire(import.meta.url)
 const isInstalled = (name) =>
   (require.resolve.paths(name) ?? []).some((folder) => existsSync(join(folder, name, "package.json")))
 
-const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+const { dependencies, version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const { deno, node } = process.versions
 
 const problem = findStartupProblem({
@@ -53,6 +53,11 @@ const problem = findStartupProblem({
 if (problem !== undefined) {
   console.error(`tickerline: ${problem}`)
   process.exit(1)
+}
+
+// The modules of the service take a second to load. With LOG_FORMAT=json, standard error contains only logs.
+if (process.argv[2] === "serve" && process.env.LOG_FORMAT !== "json") {
+  console.error(`Starting Tickerline ${version}.`)
 }
 
 // Caches compiled code, which saves later starts about 0.7 s and 25 MiB of memory. If Node cannot write to the folder,

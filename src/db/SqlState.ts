@@ -31,6 +31,9 @@ export const isConnectionLost = (error: unknown) => {
 /** The server lacks disk space, memory or another resource, but still accepts connections. */
 export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
 
+/** The server's disk is full. */
+export const isDiskFull = (error: unknown) => hasSqlState(error, /^53100$/)
+
 /** A row violates a check constraint, or belongs to no partition of its table. */
 export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/)
 

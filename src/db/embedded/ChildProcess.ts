@@ -10,10 +10,12 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
 
 export const databaseUrlHint = "or set DATABASE_URL to your own PostgreSQL server"
 
+export const diskFullAdvice = "the disk is full; free some space and start again"
+
 /** Returns the last ten lines of a PostgreSQL log or command output, without SQL. If the disk is full, adds a hint. */
 export const summarizeProcessOutput = (output: string): string => {
   const lines = output.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
-  const diskFull = /No space left/.test(output) ? ": the disk is full; free some space and start again" : ""
+  const diskFull = /No space left/.test(output) ? `: ${diskFullAdvice}` : ""
   return `${diskFull}.\n${lines.slice(-10).join("\n")}`
 }
 

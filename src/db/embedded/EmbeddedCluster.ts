@@ -148,9 +148,11 @@ const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string
   const source = yield* findPostgresPackage(folder)
   const location = yield* locateEmbeddedServer(home)
   yield* removeLeftovers(location.baseDirectory)
+  const isNew = !(yield* fs.exists(`${location.baseDirectory}/cluster`))
+  if (isNew) yield* Effect.logInfo(`Creating a PostgreSQL database in ${home}. Only the first start does this.`)
   const programs = yield* installPostgresPrograms(location, source)
   const data = `${location.baseDirectory}/cluster/data`
-  if (!(yield* fs.exists(`${location.baseDirectory}/cluster`))) yield* createCluster(location, programs)
+  if (isNew) yield* createCluster(location, programs)
   yield* checkVersion(data, source.version)
   const { password } = yield* readServerCredentials(location.baseDirectory)
   const cluster: EmbeddedCluster = {

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto"
 import process from "node:process"
 import { DatabaseSync } from "node:sqlite"
 import { canEnterDirectory, chooseSystemUser, failWithOwnerMismatch, readFileOwner } from "./SystemUser.ts"
-import { databaseUrlHint, EmbeddedPostgresError, type SystemUser } from "./ChildProcess.ts"
+import { databaseUrlHint, diskFullAdvice, EmbeddedPostgresError, type SystemUser } from "./ChildProcess.ts"
 
 export interface ServerLocation {
   readonly home: string
@@ -21,7 +21,7 @@ const systemDirectory = getFallbackDataDirectory(process.platform)
 
 const advice: Record<string, string> = {
   ENOENT: "it does not exist and cannot be created; set TICKERLINE_HOME to a writable folder",
-  ENOSPC: "the disk is full; free some space and start again",
+  ENOSPC: diskFullAdvice,
   EDQUOT: "the disk quota is used up; free some space and start again",
   EACCES: "permission denied; set TICKERLINE_HOME to a folder of your own",
   EPERM: "permission denied; set TICKERLINE_HOME to a folder of your own",

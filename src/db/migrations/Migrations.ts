@@ -193,6 +193,7 @@ export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied
   yield* requireCreatePermission
+  yield* Effect.logInfo("Applying migrations to the database.")
   for (let next = yield* applyNextWithRetry; next !== undefined; next = yield* applyNextWithRetry) applied.push(next)
   return applied
 })

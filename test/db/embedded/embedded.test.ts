@@ -28,13 +28,13 @@ const isRoot = process.getuid?.() === 0
 const holder = `
   import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
   import * as NodeServices from "@effect/platform-node/NodeServices"
-  import { Effect, Redacted } from "effect"
+  import { Effect, Logger, Redacted } from "effect"
   import { startEmbeddedPostgres } from "./src/db/embedded/EmbeddedPostgres.ts"
   NodeRuntime.runMain(Effect.gen(function*() {
     const server = yield* startEmbeddedPostgres(process.env.TICKERLINE_HOME)
     console.log(JSON.stringify({ url: Redacted.value(server.url), port: server.port }))
     yield* Effect.never
-  }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+  }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, Logger.layer([])])))
 `
 
 const Line = Schema.fromJsonString(Schema.Struct({ url: Schema.String, port: Schema.Int }))
