@@ -1,24 +1,25 @@
 /** The commands `load` and `datasets`: load files into datasets, and describe the columns of a dataset. */
-import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
-import { Argument, CliError, Command, Flag } from "effect/cli"
+import { Console, Duration, Effect, Option, Ref, Schema, Stdio } from "effect"
+import { Argument, CliError, Command, Flag, Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { describeDatasetFormat } from "../load/DatasetDescription.ts"
 import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
-import { loadDatasetFile, type LoadResult, type LoadTask } from "../load/Load.ts"
-import type { MergedRowCounts } from "../load/LoadingTable.ts"
+import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../load/Load.ts"
+import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
-import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { whileProgressHidden, withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
-const formatMerge = ({ added, unchanged, updated }: MergedRowCounts, isCheck: boolean) =>
-  isCheck
-    ? `would be merged (${added} added, ${updated} updated, ${unchanged} unchanged); nothing was loaded`
-    : `merged: ${added} added, ${updated} updated, ${unchanged} unchanged`
-
-const formatOutcome = (merged: MergedRowCounts | undefined, isCheck: boolean) => {
-  if (merged !== undefined) return formatMerge(merged, isCheck)
-  return isCheck ? "valid; nothing was loaded" : "loaded"
+const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boolean) => {
+  const counts = [
+    `${merged.added} added`,
+    `${merged.updated} updated`,
+    `${merged.unchanged} unchanged`,
+    ...("removed" in merged ? [`${merged.removed} removed`] : []),
+  ].join(", ")
+  const verb = "removed" in merged ? "loaded" : "merged"
+  return isCheck ? `would be ${verb} (${counts}); nothing was loaded` : `${verb}: ${counts}`
 }
 
 const formatResult = ({ dropped, merged, rows, superseded, table }: LoadResult, isCheck: boolean, seconds: number) =>
@@ -37,6 +38,11 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
   const [duration, result] = yield* Effect.timed(withProgressDisplay(loadDatasetFile(task, insertedRows)))
   if (result.warning !== undefined) yield* Console.error(result.warning)
+  if (result.ignored.length > 0) {
+    yield* Console.error(
+      `Columns of ${task.file} that load does not use, because the service fills them: ${result.ignored.join(", ")}`,
+    )
+  }
   yield* Console.log(formatResult(result, task.check === true, Duration.toSeconds(duration)))
 })
 
@@ -48,7 +54,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
     runTask(task).pipe(
       Effect.as(false),
       Effect.catchTag(
-        ["InvalidRows", "EmptyLoadFile", "UnreadableLoadFile", "RowNotMerged"],
+        ["InvalidRows", "EmptyLoadFile", "RemovalRefused", "UnreadableLoadFile", "RowNotMerged"],
         ({ message }) => Effect.as(Console.error(message), true),
       ),
     ))
@@ -57,7 +63,22 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   }
 })
 
-type LoadFlags = Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted">>
+interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted">> {
+  /** Replacements may remove any number of rows. */
+  readonly isRemovalConfirmed: boolean
+}
+
+/** Asks on a terminal whether the rows may be removed. Elsewhere, nobody can answer, so they may not. */
+const askToRemove = Effect.fnUntraced(function* (removal: Removal) {
+  const { stdinIsTerminal, stdoutIsTerminal } = yield* Stdio.Stdio
+  if (!(yield* stdinIsTerminal) || !(yield* stdoutIsTerminal)) return false
+  return yield* whileProgressHidden(Prompt.run(
+    Prompt.Confirm({
+      message: `Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`,
+      initial: false,
+    }),
+  ))
+}, Effect.catchTag("QuitError", () => Effect.interrupt))
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 
@@ -65,7 +86,7 @@ const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? datas
 const formatInterruption = (
   tasks: ReadonlyArray<LoadTask>,
   committed: ReadonlySet<LoadTask>,
-  { append, check }: LoadFlags,
+  { append, check }: Pick<LoadFlags, "append" | "check">,
 ) => {
   if (check) return "Interrupted. Nothing was loaded."
   const formatTables = (label: string, tasks: ReadonlyArray<LoadTask>) =>
@@ -80,16 +101,23 @@ const formatInterruption = (
 /** Connects to the database and runs the tasks. If interrupted, reports which datasets were loaded. */
 const withInterruptionReport = <A, E, R>(
   files: ReadonlyArray<Pick<LoadTask, "dataset" | "file">>,
-  flags: LoadFlags,
+  { isRemovalConfirmed, ...flags }: LoadFlags,
   run: (tasks: ReadonlyArray<LoadTask>) => Effect.Effect<A, E, R>,
 ) =>
-  Effect.suspend(() => {
+  Effect.gen(function* () {
     const committed = new Set<LoadTask>()
+    const terminal = yield* Effect.context<Prompt.Environment | Stdio.Stdio>()
+    const confirmRemoval = (removal: Removal) => Effect.provideContext(askToRemove(removal), terminal)
     const tasks = files.map((file) => {
-      const task: LoadTask = { ...file, ...flags, onCommit: Effect.sync(() => committed.add(task)) }
+      const task: LoadTask = {
+        ...file,
+        ...flags,
+        ...(!isRemovalConfirmed && { confirmRemoval }),
+        onCommit: Effect.sync(() => committed.add(task)),
+      }
       return task
     })
-    return run(tasks).pipe(
+    return yield* run(tasks).pipe(
       Effect.provide(migratedDatabaseClientLayer),
       Effect.onInterrupt(() => Console.error(formatInterruption(tasks, committed, flags))),
     )
@@ -128,9 +156,10 @@ export const loadCommand = Command.make(
     ),
     check: makeBooleanFlag("check", "Only check whether the file can be loaded, and change nothing"),
     allowEmpty: makeBooleanFlag("allow-empty", "Accept a file without rows, which empties the table"),
+    yes: makeBooleanFlag("yes", "Remove more than a tenth of a table's rows without asking; needed in scripts"),
   },
-  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file, keepOmitted }) {
-    const flags = { allowEmpty, append, check, keepOmitted }
+  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file, keepOmitted, yes }) {
+    const flags = { allowEmpty, append, check, keepOmitted, isRemovalConfirmed: yes }
     if (keepOmitted && !append) return yield* makeUsageError("load", "--keep-omitted needs --append.")
     if (Option.isSome(all) && Option.isNone(dataset)) {
       const { others, tasks } = yield* findDatasetFiles(all.value)

@@ -34,6 +34,8 @@ export interface LoadableDataset {
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
   /** Columns that `validateRow` reads in addition to the key. Even with `keepOmitted`, an omitted one becomes null. */
   readonly combinedColumns?: ReadonlyArray<string>
+  /** Columns that responses contain and the table does not, in addition to those of `model`. */
+  readonly computedColumns?: ReadonlyArray<string>
   /** SQL condition under which an append leaves the row `existing` as it is, although `given` has the same key. */
   readonly keepsExisting?: string
   /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
@@ -92,6 +94,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     model: OwnershipRow,
     row: OwnershipRow.insert,
     key: ["ticker", "accession_number", ...ownershipHoldingColumns],
+    computedColumns: ["owner_count"],
   },
   { table: "screener", model: ScreenerRow, row: ScreenerRow.insert, key: ["ticker"] },
 ]

@@ -3,6 +3,7 @@ import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, Path, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createGunzip } from "node:zlib"
+import { byteOrderMark, removeFormulaApostrophe } from "../rows/CsvCells.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 
 /** A row before validation. Each cell is text, a list of strings, or null. */
@@ -22,6 +23,13 @@ export interface ParsedFileRow {
   readonly problem?: CellProblem
 }
 
+/** Ends the reason why a value was refused: `, but is "12,000"`. */
+export const formatRefusedValue = (value: RowCells[string]) => {
+  if (value === null || value === undefined || value === "") return ""
+  const text = JSON.stringify(value)
+  return `, but is ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`
+}
+
 /** Validates the column names in a CSV header. */
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
@@ -30,8 +38,29 @@ export class UnreadableLoadFile
 
 export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 
-/** Parses the JSON array in a CSV cell of a list column. */
+/** One item of PostgreSQL's array format: in quotes, or without. */
+const arrayItem = /"((?:[^"\\]|\\.)*)"|([^{}",\\\s](?:[^{}",\\]|\\.)*)/y
+
+/** Parses a list in PostgreSQL's format, such as `{8-K,"a, b"}`. Undefined if it is invalid or contains null. */
+const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => {
+  if (text === "{}") return []
+  const items: Array<string> = []
+  for (let at = 1; at < text.length;) {
+    arrayItem.lastIndex = at
+    const [found, quoted, bare = ""] = arrayItem.exec(text) ?? []
+    if (found === undefined || (quoted === undefined && bare.toLowerCase() === "null")) return undefined
+    items.push((quoted ?? bare).replaceAll(/\\(.)/gs, "$1"))
+    at += found.length + 1
+    const separator = text[at - 1]
+    if (separator === "}") return at === text.length ? items : undefined
+    if (separator !== ",") return undefined
+  }
+  return undefined
+}
+
+/** Parses the list in a CSV cell: a JSON array, or an array as PostgreSQL writes it. */
 const parseList = (text: string): ReadonlyArray<string> | undefined => {
+  if (text.startsWith("{")) return parsePostgresArray(text)
   try {
     const value: unknown = JSON.parse(text)
     return Array.isArray(value) && value.every(Predicate.isString) ? value : undefined
@@ -45,6 +74,7 @@ const parseCsvRow = (
   listColumns: ReadonlySet<string>,
   line: number,
   record: ReadonlyArray<string>,
+  isExport: boolean,
 ): ParsedFileRow => {
   if (record.length !== header.length) {
     const reason = `has ${record.length} cells; the header has ${header.length}`
@@ -54,11 +84,13 @@ const parseCsvRow = (
   for (const [index, column] of header.entries()) {
     const text = record[index] ?? ""
     if (listColumns.has(column)) {
-      if (text === "") continue
-      const list = parseList(text)
-      if (list === undefined) return { line, cells, problem: { column, reason: invalidListCellReason } }
+      if (text.trim() === "") continue
+      const list = parseList(text.trim())
+      if (list === undefined) {
+        return { line, cells, problem: { column, reason: `${invalidListCellReason}${formatRefusedValue(text)}` } }
+      }
       cells[column] = list
-    } else cells[column] = text === "" ? null : text
+    } else cells[column] = text === "" ? null : isExport ? removeFormulaApostrophe(text) : text
   }
   return { line, cells }
 }
@@ -94,6 +126,8 @@ const readCsv = <R>(
   Stream.suspend(() => {
     let header: ReadonlyArray<string> | undefined
     let isHeaderWrong = false
+    /** Whether the file begins like the service's own CSV, in which text like a formula has an apostrophe. */
+    let isExport = false
     // Lines are counted here, because the decoder does not report them.
     // docs/decisions/0041-load-decodes-csv-with-effect.md
     let nextLine = 1
@@ -101,7 +135,7 @@ const readCsv = <R>(
       const line = nextLine
       nextLine += 1 + countLineBreaks(record)
       if (record.length === 1 && record[0] === "") return []
-      if (header !== undefined) return [parseCsvRow(header, listColumns, line, record)]
+      if (header !== undefined) return [parseCsvRow(header, listColumns, line, record, isExport)]
       const names = record.map((name) => name.trim())
       header = names
       const repeated = names.filter((name, index) => names.indexOf(name) < index)
@@ -114,6 +148,12 @@ const readCsv = <R>(
     }
     const missingHeader = new UnreadableLoadFile({ message: `${path} has no header.` })
     return text.pipe(
+      Stream.onFirst((chunk) =>
+        Effect.sync(() => {
+          isExport = chunk.startsWith(byteOrderMark)
+        })
+      ),
+      Stream.map((chunk) => header === undefined && chunk.startsWith(byteOrderMark) ? chunk.slice(1) : chunk),
       Stream.pipeThroughChannel(Csv.decodeString({ maxRecordSize })),
       Stream.mapError((error) =>
         Csv.isCsvError(error)
@@ -137,29 +177,43 @@ function keepSourceText(this: unknown, _key: string, value: unknown, context?: {
 const isCell = (value: unknown): value is RowCells[string] =>
   value === null || typeof value === "string" || (Array.isArray(value) && value.every(Predicate.isString))
 
-const parseJsonRow = (line: number, text: string): ParsedFileRow => {
+const isObjectList = (value: unknown): value is ReadonlyArray<object> =>
+  Array.isArray(value) && value.length > 0 &&
+  value.every((item) => Predicate.isObject(item) && !Array.isArray(item))
+
+/** Returns one object per row: `/v1/ownership` prints a filing with the list of its owners, which are rows. */
+const splitNestedRows = (value: object): ReadonlyArray<object> => {
+  const [nested, ...others] = Object.entries(value).filter(([, cell]) => isObjectList(cell))
+  if (nested === undefined || others.length > 0 || !isObjectList(nested[1])) return [value]
+  const { [nested[0]]: _, ...outer } = Object.fromEntries(Object.entries(value))
+  return nested[1].map((inner) => ({ ...outer, ...inner }))
+}
+
+const parseJsonLine = (line: number, text: string): ReadonlyArray<ParsedFileRow> => {
   const reject = (column: string, reason: string): ParsedFileRow => ({ line, cells: {}, problem: { column, reason } })
-  try {
-    const value: unknown = JSON.parse(text, keepSourceText)
-    if (!Predicate.isObject(value)) return reject("", "must be a JSON object")
+  const toRow = (value: object) => {
     const cells: Record<string, RowCells[string]> = {}
     for (const [column, cell] of Object.entries(value)) {
       if (!isCell(cell)) return reject(column, "must be text, a number, true, false, null or an array of strings")
       cells[column] = cell
     }
     return { line, cells }
+  }
+  try {
+    const value: unknown = JSON.parse(text, keepSourceText)
+    return Predicate.isObject(value) ? splitNestedRows(value).map(toRow) : [reject("", "must be a JSON object")]
   } catch {
-    return reject("", "is not JSON")
+    return [reject("", "is not JSON")]
   }
 }
 
-/** Reads NDJSON: one JSON object per line. Blank lines are skipped. */
+/** Reads NDJSON: one JSON object per line, which is usually one row. Blank lines are skipped. */
 const readNdjson = <E, R>(text: Stream.Stream<string, E, R>): Stream.Stream<ParsedFileRow, E, R> =>
   text.pipe(
     Stream.splitLines,
     Stream.mapAccum(() => 1, (line, text): readonly [number, ReadonlyArray<ParsedFileRow>] => [
       line + 1,
-      text.trim() === "" ? [] : [parseJsonRow(line, text)],
+      text.trim() === "" ? [] : parseJsonLine(line, text),
     ]),
   )
 
@@ -197,9 +251,9 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
         : Effect.void)
 
 /** Fails if the bytes are not UTF-8. A lenient decoder would silently replace invalid characters. */
-const decodeUtf8 = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
+const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
   Stream.suspend(() => {
-    const decoder = new TextDecoder("utf-8", { fatal: true })
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: keepsMark })
     const decode = (chunk?: Uint8Array) =>
       Effect.try({
         try: () => decoder.decode(chunk, { stream: chunk !== undefined }),
@@ -209,7 +263,7 @@ const decodeUtf8 = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
   })
 
 /** Reads a file as text and reports the bytes read so far as progress. */
-const readText = Effect.fnUntraced(function* (path: string, size: number) {
+const readText = Effect.fnUntraced(function* (path: string, size: number, keepsMark: boolean) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
   Object.assign(progress, { done: 0, total: size > 0 ? size : undefined })
@@ -221,7 +275,7 @@ const readText = Effect.fnUntraced(function* (path: string, size: number) {
       })
     ),
     decompress(path),
-    decodeUtf8(path),
+    decodeUtf8(path, keepsMark),
   )
 }, Stream.unwrap)
 
@@ -233,8 +287,9 @@ export const readFileRows = (
 ): Stream.Stream<ParsedFileRow, UnreadableLoadFile, FileSystem.FileSystem | Path.Path> => {
   const name = path.replace(/\.gz$/, "")
   return Stream.unwrap(Effect.map(readSize(path), (size) => {
-    const text = readText(path, size)
-    if (name.endsWith(".csv")) return readCsv(path, refuseOtherSeparators(path)(text), listColumns, checkHeader)
+    const isCsv = name.endsWith(".csv")
+    const text = readText(path, size, isCsv)
+    if (isCsv) return readCsv(path, refuseOtherSeparators(path)(text), listColumns, checkHeader)
     if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(text)
     return Stream.fail(
       new UnreadableLoadFile({

@@ -12,10 +12,14 @@ import {
   acquireTableLoadLock,
   addUniqueKey,
   analyzeTable,
+  countReplacement,
+  countRows,
+  countUnstagedRows,
   createNullableStagingTable,
   createStagingTable,
   deleteUnstagedRows,
   dropStagingTable,
+  explainMergeViolations,
   findLinesWithNewKeys,
   lineNumberColumn,
   type LoadableColumn,
@@ -24,7 +28,11 @@ import {
   type MergedRowCounts,
   mergeStagedRows,
   readLoadableColumns,
+  readUnloadableColumns,
+  type ReplacedRowCounts,
   validateConstraints,
+  type ViolatedRule,
+  type ViolatedRules,
 } from "./LoadingTable.ts"
 import {
   type LoadCellError,
@@ -50,8 +58,20 @@ export interface LoadTask {
   readonly check?: boolean
   /** Accepts a file without rows, which empties the table. */
   readonly allowEmpty?: boolean
+  /**
+   * Decides whether a replacement may remove more than a tenth of the table's rows. If absent, it may. A file
+   * without rows needs `allowEmpty` instead.
+   */
+  readonly confirmRemoval?: (removal: Removal) => Effect.Effect<boolean>
   /** Runs as soon as the rows are committed, even if the load is interrupted at that moment. */
   readonly onCommit?: Effect.Effect<void>
+}
+
+/** Rows of a table that a replacement would remove. */
+export interface Removal {
+  readonly table: string
+  readonly removed: number
+  readonly existing: number
 }
 
 interface RowCounts {
@@ -65,8 +85,10 @@ interface RowCounts {
 
 export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
-  /** Present after an append. */
-  readonly merged?: MergedRowCounts
+  /** What the load did, or would do. */
+  readonly merged: MergedRowCounts | ReplacedRowCounts
+  /** Columns of the file that were not loaded, because the service fills or computes them. */
+  readonly ignored: ReadonlyArray<string>
   /** Describes loaded rows that `/v1/ticker-changes` cannot reach. */
   readonly warning: string | undefined
 }
@@ -89,13 +111,42 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Loadable
 /** The file has no rows. It is refused, because loading it by mistake would empty the table. */
 export class EmptyLoadFile extends Schema.TaggedError<EmptyLoadFile>()("EmptyLoadFile", { message: Schema.String }) {}
 
+/** Describes the rows that a replacement would remove, such as `12 of the 13 rows`. */
+export const formatRemoval = ({ existing, removed }: Removal) => {
+  if (existing === 1) return "the only row"
+  const rows = `${existing.toLocaleString("en")} rows`
+  return removed === existing ? `all ${rows}` : `${removed.toLocaleString("en")} of the ${rows}`
+}
+
+/** The replacement would remove many rows, which nobody has confirmed. */
+export class RemovalRefused extends Schema.TaggedError<RemovalRefused>()("RemovalRefused", {
+  message: Schema.String,
+}) {}
+
+/** Share of a table's rows that a replacement may remove without a confirmation. */
+const maxUnconfirmedRemoval = 0.1
+
+/** Fails if the replacement removes more than a tenth of the rows, unless the user confirms it. */
+const confirmRemoval = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
+  const { existing, removed, table } = removal
+  if (confirmRemoval === undefined || removed <= existing * maxUnconfirmedRemoval) return
+  if (yield* confirmRemoval(removal)) return
+  return yield* new RemovalRefused({
+    message:
+      `${file} was refused and ${table} is unchanged: it would remove ${
+        formatRemoval(removal)
+      }. If that is intended, add --yes. To only add and ` +
+      "update rows, add --append.",
+  })
+})
+
 const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, { append, file }: LoadTask) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number }>`
     select count(*)::int as count from ${sql("public")}.${sql(table)}
   `
   const count = found?.count ?? 0
-  const rows = count === 1 ? "the only row" : `all ${count.toLocaleString("en")} rows`
+  const rows = formatRemoval({ table, removed: count, existing: count })
   const consequence = append ? "It would have added nothing." : `It would have removed ${rows} from the table.`
   return yield* new EmptyLoadFile({
     message: `${file} has no rows, so it was refused and ${table} is unchanged. ${consequence} ` +
@@ -113,9 +164,10 @@ const fillTable = Effect.fnUntraced(
     insertedRows: Ref.Ref<number>,
   ) {
     const progress = yield* OperationProgress
-    const insert = yield* makeRowInserter(target, columns, dataset)
-    const { checkHeader, getOmitted, validateRow } = makeRowValidator(dataset, {
+    const insert = yield* makeRowInserter(target, columns, dataset, maxReportedBadRows + 1)
+    const { checkHeader, getIgnored, getOmitted, getUnseenHiddenColumns, validateRow } = makeRowValidator(dataset, {
       mayOmitColumns: task.append && task.keepOmitted === true,
+      ignoredColumns: yield* readUnloadableColumns(`public.${dataset.table}`),
     })
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }
@@ -154,9 +206,13 @@ const fillTable = Effect.fnUntraced(
       Stream.takeWhile(() => badRows.length <= maxReportedBadRows),
       Stream.runForEach(insertBatch),
     )
-    if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows)
+    if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows, dataset.key)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
-    return { counts: { ...counts, warning: formatWarning(unreachable, dataset) }, omitted: getOmitted() }
+    return {
+      counts: { ...counts, ignored: getIgnored(), warning: formatWarning(unreachable, dataset) },
+      omitted: getOmitted(),
+      hidden: getUnseenHiddenColumns(),
+    }
   },
 )
 
@@ -165,6 +221,26 @@ class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: Loa
 
 /** Fails the transaction of a merge that changed no row, so that the dataset keeps its version (D17, caching). */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergedRowCounts }> {}
+
+/** Describes a violated rule of the table, such as `high, low violate the rule high >= low: high "1", low "2"`. */
+const toCellError = ({ columns, expression, line, values }: ViolatedRule): LoadCellError => {
+  const [column = "", ...others] = columns
+  if (others.length === 0) {
+    return { line, column, reason: `violates the rule ${expression}: ${JSON.stringify(values[0])}` }
+  }
+  const cells = columns.map((name, index) => `${name} ${JSON.stringify(values[index])}`).join(", ")
+  return { line, column: columns.join(", "), reason: `violate the rule ${expression}: ${cells}` }
+}
+
+/** Reports violated rules of the table like invalid cells. */
+const reportViolations = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: ViolatedRules) => {
+  const lines = new Set(violations.map(({ line }) => line))
+  return makeInvalidRowsError(
+    file,
+    dataset.table,
+    Array.fromIterable(lines).map((line) => violations.filter((violation) => violation.line === line).map(toCellError)),
+  )
+}
 
 const startNextStep = (name: string) =>
   Effect.map(OperationProgress, (progress) => {
@@ -219,27 +295,41 @@ const loadRows = Effect.fnUntraced(
       ...columns.map((column) => toStagedColumn(column, task)),
       ...(keepOmitted ? [lineNumberColumn] : []),
     ]
-    const { counts, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
-    if (!task.append && task.check === true) return counts
+    const { counts, hidden, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
     yield* refuseIncompleteRows(columns, omitted, dataset, task)
     yield* startNextStep("merging")
     yield* analyzeTable(source)
+    if (!task.append && task.check === true) {
+      return { ...counts, merged: yield* countReplacement(source, target, columns, dataset, hidden) }
+    }
+    if (!task.append && counts.rows > 0 && task.confirmRemoval !== undefined) {
+      const removed = yield* countUnstagedRows(source, target, columns, dataset)
+      yield* confirmRemoval({ table, removed, existing: yield* countRows(target) }, task)
+    }
     const merge = Effect.gen(function* () {
       if (!task.append) yield* lockTableAgainstWriters(table)
       const removed = task.append ? 0 : yield* deleteUnstagedRows(source, target, columns, dataset)
-      const merged = yield* mergeStagedRows(source, target, columns, dataset, { omitted, isAppend: task.append })
+      const merged = yield* mergeStagedRows(source, target, columns, dataset, {
+        hidden,
+        omitted,
+        isAppend: task.append,
+      })
       const changes = merged.added + merged.updated + removed
-      return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
+      const counted = task.append ? merged : { ...merged, removed }
+      return changes > 0 ? { merged: counted, changes } : yield* new MergeUnneeded({ merged: counted })
     })
-    const { changes, merged } = yield* merge.pipe(
-      sql.withTransaction,
-      Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
-    )
+    const { changes, merged } =
+      yield* (keepOmitted
+        ? explainMergeViolations(merge, columns, dataset, omitted, maxReportedBadRows + 1)
+        : sql.withTransaction(merge)).pipe(
+          Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
+        )
     if (!task.append) yield* validateConstraints(target)
     if (changes > counts.rows / 10) yield* analyzeTable(target)
     yield* dropStagingTable(table)
-    return task.append ? { ...counts, merged } : counts
+    return { ...counts, merged }
   },
+  (effect, dataset, task) => Effect.catchTag(effect, "ViolatedRules", reportViolations(dataset, task)),
 )
 
 /** Loads a file into a dataset, and updates `insertedRows` while the load runs. */

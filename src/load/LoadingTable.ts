@@ -2,9 +2,10 @@
  * A load first fills a table in the schema `loading`. Then it merges these rows into the dataset's table, and a
  * replacement also deletes the other rows (D31, load).
  */
-import { Array, Console, Effect, Schema } from "effect"
+import { Array, Console, Data, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
+import { isCheckViolation } from "../db/SqlState.ts"
 import type { LoadableDataset } from "./Datasets.ts"
 import type { RowCells } from "./FileReader.ts"
 import type { ValidRow } from "./RowValidation.ts"
@@ -32,6 +33,17 @@ export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   `
 })
 
+/** Reads the names of a table's columns that accept no values from a file: generated ones, and the ledger's. */
+export const readUnloadableColumns = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly name: string }>`
+    select attname as name from pg_attribute
+    where attrelid = ${table}::regclass and attnum > 0 and not attisdropped
+      and (attgenerated <> '' or attidentity = 'a' or attname = 'recorded_in')
+  `
+  return rows.map(({ name }) => name)
+})
+
 /** Returns the name of the advisory lock that a load of the table holds, so that a second load waits. */
 export const formatLoadLockName = (table: string) => `load ${table}`
 
@@ -40,6 +52,8 @@ export const acquireTableLoadLock = Effect.fnUntraced(function* (table: string) 
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
+  // A person may take a while to answer a question.
+  yield* sql`set local idle_in_transaction_session_timeout = 0`
   const [attempt] = yield* sql<
     { readonly acquired: boolean }
   >`select pg_try_advisory_xact_lock(hashtext(${formatLoadLockName(table)})) as acquired`
@@ -137,12 +151,82 @@ const convertCell = ({ default_value, is_list, name, type }: LoadableColumn) => 
   return default_value === null ? value : `coalesce(${value}, ${default_value})`
 }
 
+/** A CHECK constraint of a dataset's table. */
+interface TableRule {
+  readonly name: string
+  /** The condition as an SQL expression. */
+  readonly expression: string
+  readonly columns: ReadonlyArray<string>
+}
+
+const readTableRules = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<TableRule>`
+    select conname as name, pg_get_expr(conbin, conrelid, true) as expression,
+      (select array_agg(attname::text order by attnum) from pg_attribute
+        where attrelid = conrelid and attnum = any (conkey)) as columns
+    from pg_constraint where conrelid = ${`public.${table}`}::regclass and contype = 'c' order by conname
+  `
+})
+
+export interface ViolatedRule extends Omit<TableRule, "name"> {
+  readonly line: number
+  /** The values of `columns`, as text. */
+  readonly values: ReadonlyArray<string | null>
+}
+
+/**
+ * Evaluates the table's CHECK constraints on the rows of an SQL query, which has the column `line`. Returns the first
+ * `limit` violations.
+ */
+const findViolations = Effect.fnUntraced(
+  function* (table: string, rows: string, parameters: ReadonlyArray<unknown>, limit: number) {
+    const sql = yield* SqlClient.SqlClient
+    const rules = yield* readTableRules(table)
+    const checks = rules.map(({ columns, expression }, index) =>
+      `(${index}, (${expression}) is false, array[${columns.map((name) => `"${name}"::text`).join(", ")}])`
+    )
+    if (checks.length === 0) return []
+    const found = yield* sql.unsafe<{
+      readonly line: bigint
+      readonly rule: number
+      readonly cells: ReadonlyArray<string | null>
+    }>(
+      `select line, rule, cells from (${rows}) as given, lateral (values ${checks.join(", ")}) as c(rule, broken, cells)
+      where broken order by line, rule limit ${limit}`,
+      parameters,
+    )
+    return found.flatMap(({ cells, line, rule }): ReadonlyArray<ViolatedRule> => {
+      const violated = rules[rule]
+      return violated === undefined ? [] : [{ ...violated, line: Number(line), values: cells }]
+    })
+  },
+)
+
+/** Rows violate CHECK constraints that the validation of cells does not know. Nothing was inserted. */
+export class ViolatedRules extends Data.TaggedError("ViolatedRules")<{
+  readonly violations: ReadonlyArray<ViolatedRule>
+}> {}
+
+/** Runs statements in a savepoint. If they violate a CHECK constraint, `find` finds the rows after the rollback. */
+const explainViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
+  statements: Effect.Effect<A, E, R>,
+  find: Effect.Effect<ReadonlyArray<ViolatedRule>, E2, R2>,
+) {
+  const sql = yield* SqlClient.SqlClient
+  const explain = Effect.fnUntraced(function* (error: E | SqlError.SqlError) {
+    const violations = isCheckViolation(error) ? yield* find : []
+    return yield* violations.length > 0 ? new ViolatedRules({ violations }) : Effect.fail(error)
+  })
+  return yield* Effect.catch(sql.withTransaction(statements), explain)
+})
+
 /**
  * Returns a function that inserts a batch of rows; of rows with the same key, the last one wins (D22, corrections). The
  * function returns the numbers of added keys, of rows superseded by a later row, and of dropped identical rows.
  */
 export const makeRowInserter = Effect.fnUntraced(
-  function* (target: string, columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) {
+  function* (target: string, columns: ReadonlyArray<LoadableColumn>, { key, table }: LoadableDataset, limit: number) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherNames = names.filter((name) => !key.includes(name))
@@ -177,9 +261,12 @@ export const makeRowInserter = Effect.fnUntraced(
           OID.text,
         )
       )
-      const [counts] = yield* sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(
-        insert,
-        parameters,
+      const [counts] = yield* explainViolations(
+        sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(insert, parameters),
+        Effect.map(
+          findViolations(table, given, parameters, limit),
+          (violations) => violations.map((violation) => ({ ...violation, line: batch[violation.line - 1]?.line ?? 0 })),
+        ),
       )
       const { added, keys, updated } = counts ?? { added: 0, keys: 0, updated: 0 }
       if (keys === batch.length) return { added, superseded: updated, dropped: keys - added - updated }
@@ -190,11 +277,16 @@ export const makeRowInserter = Effect.fnUntraced(
   },
 )
 
-/** Numbers of rows that `load --append` added, updated and left unchanged. */
+/** Numbers of rows that a load added, updated and left unchanged. */
 export interface MergedRowCounts {
   readonly added: number
   readonly updated: number
   readonly unchanged: number
+}
+
+/** The effects of a replacement. */
+export interface ReplacedRowCounts extends MergedRowCounts {
+  readonly removed: number
 }
 
 /** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
@@ -223,11 +315,21 @@ export const findLinesWithNewKeys = Effect.fnUntraced(
 )
 
 export interface StagedRowMergeOptions {
+  /** A row that differs only in these columns stays unchanged, because the file does not have them. */
+  readonly hidden: ReadonlyArray<string>
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
   /** Whether rows are appended: `keepsExisting` applies, and other programs may write to the table during the merge. */
   readonly isAppend: boolean
 }
+
+/** Returns the SQL value that a row of the file gives an existing row, if it differs in another column. */
+const makeComparedValue = (hidden: ReadonlyArray<string>) => ({ default_value, name }: LoadableColumn) =>
+  hidden.includes(name)
+    ? `existing."${name}"`
+    : default_value === null
+    ? `given."${name}"`
+    : `coalesce(given."${name}", existing."${name}")`
 
 /** A row of the file could not be merged, so nothing was loaded. */
 export class RowNotMerged extends Schema.TaggedError<RowNotMerged>()("RowNotMerged", {
@@ -247,15 +349,14 @@ export const mergeStagedRows = Effect.fnUntraced(
     target: string,
     columns: ReadonlyArray<LoadableColumn>,
     dataset: LoadableDataset,
-    { isAppend, omitted }: StagedRowMergeOptions,
+    { hidden, isAppend, omitted }: StagedRowMergeOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
     const toValue = ({ default_value, name }: LoadableColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
-    const toComparedValue = ({ default_value, name }: LoadableColumn) =>
-      default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
+    const toComparedValue = makeComparedValue(hidden)
     const match = matchKey(columns, dataset)
     const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
     const existingValues = qualifyColumns("existing", otherColumns.map(({ name }) => name))
@@ -302,6 +403,73 @@ export const mergeStagedRows = Effect.fnUntraced(
     }
   },
 )
+
+/** Finds rows that violate a CHECK constraint only after the merge, because the file omits columns. */
+export const explainMergeViolations = <A, E, R>(
+  merge: Effect.Effect<A, E, R>,
+  columns: ReadonlyArray<LoadableColumn>,
+  dataset: LoadableDataset,
+  omitted: ReadonlyArray<string>,
+  limit: number,
+) => {
+  const { table } = dataset
+  const toMerged = ({ default_value, name }: LoadableColumn) => {
+    const value = default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
+    return `${
+      omitted.includes(name) ? `case when existing.ctid is null then ${value} else existing."${name}" end` : value
+    } as "${name}"`
+  }
+  const rows = `select ${columns.map(toMerged).join(", ")}, given."${lineNumberColumn.name}" as line
+    from loading."${table}" as given left join public."${table}" as existing on ${matchKey(columns, dataset)}`
+  return explainViolations(merge, findViolations(table, rows, [], limit))
+}
+
+/** Counts what a replacement would do, without locks. */
+export const countReplacement = Effect.fnUntraced(
+  function* (
+    source: string,
+    target: string,
+    columns: ReadonlyArray<LoadableColumn>,
+    dataset: LoadableDataset,
+    hidden: ReadonlyArray<string>,
+  ) {
+    const sql = yield* SqlClient.SqlClient
+    const match = matchKey(columns, dataset)
+    const others = columns.filter(({ name }) => !dataset.key.includes(name))
+    const isChanged = Array.isReadonlyArrayEmpty(others)
+      ? "false"
+      : `(${qualifyColumns("existing", others.map(({ name }) => name))}) is distinct from (${
+        others.map(makeComparedValue(hidden)).join(", ")
+      })`
+    const [counts] = yield* sql.unsafe<{ readonly given: number; readonly known: number; readonly updated: number }>(`
+      select (select count(*)::int from ${source}) as given, count(*)::int as known,
+        count(*) filter (where ${isChanged})::int as updated
+      from ${source} as given join ${target} as existing on ${match}
+    `)
+    const removed = yield* countUnstagedRows(source, target, columns, dataset)
+    const { given, known, updated } = counts ?? { given: 0, known: 0, updated: 0 }
+    return { added: given - known, updated, unchanged: known - updated, removed }
+  },
+)
+
+/** Counts the rows of `target` whose keys are not in `source`. */
+export const countUnstagedRows = Effect.fnUntraced(
+  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql.unsafe<{ readonly count: number }>(`
+      select count(*)::int as count from ${target} as existing
+      where not exists (select from ${source} as given where ${matchKey(columns, dataset)})
+    `)
+    return row?.count ?? 0
+  },
+)
+
+/** Counts the rows of a dataset. */
+export const countRows = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${table}`)
+  return row?.count ?? 0
+})
 
 /**
  * Locks the table against other writers until the end of the transaction. Otherwise a replacement would keep the rows

@@ -6,6 +6,7 @@ import type { LoadableDataset } from "./Datasets.ts"
 import {
   type CellProblem,
   type CsvHeaderCheck,
+  formatRefusedValue,
   invalidListCellReason,
   type ParsedFileRow,
   type RowCells,
@@ -67,19 +68,41 @@ const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): Readonly
 /** Names of the columns that every row must fill. */
 export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findMissingColumns(makeRowDecoder(fields))
 
+/** Removes white space at both ends of text. Text that is then empty is null (D39, text). */
+const trimCell = (cell: RowCells[string]): RowCells[string] => {
+  if (typeof cell === "string") return cell.trim() || null
+  return cell === null || cell === undefined ? cell : cell.map((item) => item.trim())
+}
+
 export interface RowValidatorOptions {
   /**
    * Whether the file may omit columns. The CSV header or the first NDJSON row determines which, and all other rows must
    * have the same columns. Missing columns of the key and `combinedColumns` do not count as omitted, but are null.
    */
   readonly mayOmitColumns?: boolean
+  /** Further columns that a file may have, such as generated ones. Their cells are not loaded. */
+  readonly ignoredColumns?: ReadonlyArray<string>
 }
+
+/** Columns that responses of the API never contain, or only on request. A file of the service therefore omits them. */
+const findHiddenColumns = ({ model, row }: LoadableDataset) =>
+  Object.keys(row.fields).filter((name) => !Object.hasOwn(model.json.fields, name))
+
+/** Columns that responses contain although the table has no such column, because the service computes them. */
+const findComputedColumns = ({ computedColumns = [], model, row }: LoadableDataset) =>
+  [...Object.keys(model.json.fields), ...computedColumns, "lineage_ticker"].filter((name) =>
+    !Object.hasOwn(row.fields, name)
+  )
 
 /**
  * Returns the validators of a file: one for a CSV header, and one for each row. After the header or the first row,
- * `getOmitted` returns the columns that the file omits (none without `mayOmitColumns`).
+ * `getOmitted` returns the columns that the file omits (none without `mayOmitColumns`). After the last row,
+ * `getIgnored` returns the columns that were ignored, and `getUnseenHiddenColumns` the hidden ones that no row has.
  */
-export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = false }: RowValidatorOptions = {}) => {
+export const makeRowValidator = (
+  dataset: LoadableDataset,
+  { ignoredColumns = [], mayOmitColumns = false }: RowValidatorOptions = {},
+) => {
   const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset
   const columns = Object.keys(row.fields)
   const alwaysValidated = new Set([...key, ...combinedColumns])
@@ -89,6 +112,23 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
   /** The columns of the first row of an NDJSON file, if every row must have them. */
   let rowColumns: ReadonlySet<string> | undefined
   let isUnread = mayOmitColumns
+  const ignorable = new Set([...ignoredColumns, ...findComputedColumns(dataset)])
+  const ignored = new Set<string>()
+  const hiddenColumns = findHiddenColumns(dataset)
+  const seenHiddenColumns = new Set<string>()
+
+  const noteColumns = (has: (name: string) => boolean) => {
+    for (const name of hiddenColumns) if (has(name)) seenHiddenColumns.add(name)
+    for (const name of ignorable) if (has(name)) ignored.add(name)
+  }
+
+  /** Trims the cells, and removes those of ignored columns. */
+  const normalizeCells = (cells: RowCells): RowCells => {
+    noteColumns((name) => Object.hasOwn(cells, name))
+    return Object.fromEntries(
+      Object.entries(cells).filter(([name]) => !ignored.has(name)).map(([name, cell]) => [name, trimCell(cell)]),
+    )
+  }
 
   /** Skips validation of the columns that the file omits. `names` are the columns that it has. */
   const omitColumnsExcept = (names: ReadonlyArray<string>) => {
@@ -106,8 +146,10 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
       rowColumns = new Set(Object.keys(cells))
       omitColumnsExcept(Object.keys(cells))
     }
-    return Array.from(
-      rowColumns?.symmetricDifference(new Set(Object.keys(cells))) ?? [],
+    // A column that becomes null if it is missing may be missing in some rows.
+    const different = Array.from(rowColumns?.symmetricDifference(new Set(Object.keys(cells))) ?? [])
+      .filter((column) => !combinedColumns.includes(column))
+    return different.map(
       (column) => ({ column, reason: Object.hasOwn(cells, column) ? wording.notInFirstRow : wording.inFirstRow }),
     )
   }
@@ -122,7 +164,9 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
       onSome: (column) => `${wording.unexpected}; did you mean ${column}?`,
     })
 
-  const checkHeader: CsvHeaderCheck = (names) => {
+  const checkHeader: CsvHeaderCheck = (allNames) => {
+    noteColumns((name) => allNames.includes(name))
+    const names = allNames.filter((name) => !ignored.has(name))
     if (isUnread) omitColumnsExcept(names)
     const unknown = names.filter((name) => !Object.hasOwn(row.fields, name))
     // A misspelled column is reported once, as unknown, and not again as missing.
@@ -137,24 +181,34 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
   const toCellProblem = (cells: RowCells) => ({ name, reason }: FieldErrorReason) => {
     if (reason === wording.unexpected) return { column: name, reason: formatUnknownColumn(name, Object.keys(cells)) }
     const cell = Object.hasOwn(cells, name) ? cells[name] : null
-    return { column: name, reason: reason === wording.wrongType && cell !== null ? formatWrongType(cell) : reason }
+    const rule = reason === wording.wrongType && cell !== null ? formatWrongType(cell) : reason
+    return { column: name, reason: `${rule}${formatRefusedValue(cell)}` }
   }
 
   const validateRow = (
-    { cells, line, problem }: ParsedFileRow,
+    { cells: allCells, line, problem }: ParsedFileRow,
   ): Result.Result<ValidRow, ReadonlyArray<LoadCellError>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
+    const cells = normalizeCells(allCells)
     const different = findDifferentColumns(cells)
     if (different.length > 0) return Result.fail(different.map((problem) => ({ line, ...problem })))
     return decode(cells).pipe(
       Result.mapError(({ issue }) => formatReasons(issue).map((reason) => ({ line, ...toCellProblem(cells)(reason) }))),
       Result.flatMap((valid) => {
         const invalid = validateCombination?.(valid)
-        return invalid === undefined ? Result.succeed({ line, cells: valid }) : Result.fail([{ line, ...invalid }])
+        if (invalid === undefined) return Result.succeed({ line, cells: valid })
+        const { column, reason } = invalid
+        return Result.fail([{ line, column, reason: `${reason}${formatRefusedValue(valid[column])}` }])
       }),
     )
   }
-  return { checkHeader, validateRow, getOmitted: () => omitted }
+  return {
+    checkHeader,
+    validateRow,
+    getOmitted: () => omitted,
+    getIgnored: () => [...ignored],
+    getUnseenHiddenColumns: () => hiddenColumns.filter((name) => !seenHiddenColumns.has(name)),
+  }
 }
 
 /** Whether an earlier row already reported the same unknown column. */
@@ -162,11 +216,12 @@ const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, erro
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
-/** Makes the error of a refused file, which lists the problems of the first bad rows. */
+/** Makes the error of a refused file, which lists the problems of the first bad rows. `key` are the key's columns. */
 export const makeInvalidRowsError = (
   path: string,
   table: string,
   badRows: ReadonlyArray<ReadonlyArray<LoadCellError>>,
+  key: ReadonlyArray<string> = [],
 ) => {
   const errors = badRows.slice(0, maxReportedBadRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
@@ -175,5 +230,11 @@ export const makeInvalidRowsError = (
   const more = badRows.length > maxReportedBadRows
     ? `\n  … only the first ${maxReportedBadRows} bad rows are shown`
     : ""
-  return new InvalidRows({ message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}` })
+  // A file of the service lacks the columns that its endpoint does not show.
+  const advice = errors.some(({ column, reason }) => reason === wording.missing && !key.includes(column))
+    ? "\nIf existing rows should keep their values in the missing columns, add --append --keep-omitted."
+    : ""
+  return new InvalidRows({
+    message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}${advice}`,
+  })
 }

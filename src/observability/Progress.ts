@@ -12,6 +12,8 @@ export interface ProgressState {
   /** Number of processed items. `unit` names the items in the plural, such as `rows`. */
   count: number
   unit: string
+  /** Whether the progress is not shown, because the operation asks a question. */
+  isHidden?: boolean
 }
 
 export const makeInitialProgress = (): ProgressState => ({

@@ -21,20 +21,19 @@ export const getRowJsonSchema = <Json extends Schema.Top>(
   { identifier, json }: { readonly identifier: string; readonly json: Json },
 ) => json.annotate({ identifier })
 
-const TrimmedText = Schema.String.check(
-  Schema.makeFilter((text: string) => text !== "" && text.trim() === text, {
-    message: "must not be empty and must not start or end with white space",
-  }),
+/** Text in a data file. `load` has removed white space at both ends (D39); an empty cell is null. */
+const LoadedText = Schema.String.check(
+  Schema.makeFilter((text: string) => text !== "", { message: "must not be empty" }),
   Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
     message: "must not contain a NUL character or half of a surrogate pair",
   }),
 )
 
-/** A text column. In a data file, the text must not start or end with white space. */
+/** A text column. */
 export const textColumn = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
-    insert: TrimmedText.annotate({ title: "text", description, examples: ["text"] }),
+    insert: LoadedText.annotate({ title: "text", description, examples: ["text"] }),
     json: Schema.String.annotate({ description }),
   })
 
@@ -83,10 +82,13 @@ export const integerColumn = (description: string) =>
     json: Schema.Int.annotate({ description }),
   })
 
+/** A boolean in a data file. PostgreSQL's CSV has `t` and `f`. */
+const BooleanText = Schema.String.check(Schema.isPattern(/^(?:true|false|t|f)$/, { message: "must be true or false" }))
+
 export const booleanColumn = (description: string) =>
   Model.Field({
     select: Schema.Boolean.annotate({ fieldEncoder: booleanFieldEncoder }),
-    insert: Schema.Literals(["true", "false"]).annotate({ title: "true | false", description }),
+    insert: BooleanText.annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
 
@@ -94,14 +96,14 @@ export const booleanColumn = (description: string) =>
 export const textArrayColumn = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder }),
-    insert: Schema.Array(TrimmedText).annotate({ title: "list of strings", description, examples: [["8-K", "S-3"]] })
+    insert: Schema.Array(LoadedText).annotate({ title: "list of strings", description, examples: [["8-K", "S-3"]] })
       .pipe(
         Schema.withDecodingDefaultKey(Effect.succeed([])),
       ),
     json: Schema.Array(Schema.String).annotate({ description }),
   })
 
-const LinkText = TrimmedText.check(
+const LinkText = LoadedText.check(
   Schema.makeFilter((text: string) => /^https?:/i.test(text) && URL.canParse(text), {
     message: "must be a link that starts with https:// or http://",
   }),

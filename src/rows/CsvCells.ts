@@ -10,8 +10,11 @@ export const csvNewline = "\r\n"
 /** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/** Matches text that a spreadsheet may run as a formula. Some spreadsheets skip white space, or accept `＝`. */
-const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
+/**
+ * Matches text that a spreadsheet may run as a formula, and such text with apostrophes before it, so that removing one
+ * apostrophe restores each text. Some spreadsheets skip white space, or accept `＝`.
+ */
+const formula = /^'*[\s\0]*[=+\-@＝＋－＠]|^'*[\t\r\n]/
 
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
@@ -124,6 +127,10 @@ export const replaceJsonWithCsvCell = (start: number, end: number): number => {
       return end
   }
 }
+
+/** Removes the apostrophe that the service's CSV adds to text that a spreadsheet may run as a formula. */
+export const removeFormulaApostrophe = (cell: string) =>
+  cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell
 
 /** Encodes a JSON value as a CSV cell. */
 export const encodeCsvCell = (json: string): string =>

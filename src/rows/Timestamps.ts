@@ -55,7 +55,10 @@ export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
-const zonePattern = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
+const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
+
+/** Returns the zone of a time, with the minutes, which PostgreSQL omits if they are zero. Empty without a zone. */
+const getZone = (text: string) => zonePattern.exec(text)?.[0].replace(/^([+-]\d\d)$/, "$1:00") ?? ""
 
 const isInCalendar = (text: string) => {
   const parsed = DateTime.make(`${text.replace(" ", "T")}Z`)
@@ -101,7 +104,7 @@ const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999
 const hasPrintableYear = (text: string) => {
   const clock = text.replace(zonePattern, "")
   if (!wallClockPattern.test(clock) || !isInCalendar(clock)) return true
-  const time = Date.parse(`${clock.replace(" ", "T")}${zonePattern.exec(text)?.[0] ?? "-05:00"}`)
+  const time = Date.parse(`${clock.replace(" ", "T")}${getZone(text) || "-05:00"}`)
   return time >= earliest && time <= latest
 }
 

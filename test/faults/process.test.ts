@@ -181,7 +181,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const lines = Array.from({ length: 100_000 }, (_, at) => `T${at + 1},U${at + 1},2025-01-02,confirmed`)
       const file = `${folder}/changes.csv`
       yield* fs.writeFileString(file, `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`)
-      const loading = yield* startCommandProcess(["load", "ticker_changes", file], { DATABASE_URL: server.url })
+      const loading = yield* startCommandProcess(["load", "ticker_changes", file, "--yes"], {
+        DATABASE_URL: server.url,
+      })
       const isFilling = Effect.map(
         sql`select 1 from pg_stat_activity where query like '/* load %' and pid <> pg_backend_pid()`,
         (found) => found.length > 0,

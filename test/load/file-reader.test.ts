@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
 import { type ParsedFileRow, readFileRows } from "../../src/load/FileReader.ts"
+import { removeFormulaApostrophe } from "../../src/rows/CsvCells.ts"
 
 /** The folder of the test files. */
 class Folder extends Context.Service<Folder, string>()("test/load/Folder") {
@@ -83,6 +84,17 @@ const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof Wri
   return { text: style.lastBreak ? text : text.slice(0, -end.length), lines }
 }
 
+/** Returns the row without the apostrophes that the service's CSV adds. */
+const removeApostrophes = (row: ParsedFileRow): ParsedFileRow => ({
+  ...row,
+  cells: Object.fromEntries(
+    Object.entries(row.cells).map(([name, cell]) => [
+      name,
+      typeof cell === "string" ? removeFormulaApostrophe(cell) : cell,
+    ]),
+  ),
+})
+
 layer(Folder.layer)("The file reader", (it) => {
   it.effect.prop(
     "reads any valid CSV file, and reports the line of each row (D31)",
@@ -90,7 +102,8 @@ layer(Folder.layer)("The file reader", (it) => {
     Effect.fnUntraced(function* ({ style, table }) {
       const { lines, text } = writeCsv(table.map((row) => row.map(cellOf)), style)
       const rows = yield* rowsOf(style.gzip ? "a.csv.gz" : "a.csv", style.gzip ? gzipSync(text) : text)
-      assert.deepStrictEqual(rows, toRows(lines))
+      // A byte order mark is a sign of the service's CSV.
+      assert.deepStrictEqual(rows, style.mark ? toRows(lines).map(removeApostrophes) : toRows(lines))
     }),
   )
 

@@ -50,7 +50,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       for (const append of [true, false]) {
         const good = yield* loaded({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
         assert.deepStrictEqual([good.table, good.rows, good.dropped], ["historical_tickers", 1, 1])
-        assert.deepStrictEqual(good.merged, append ? { added: 1, updated: 0, unchanged: 0 } : undefined)
+        assert.deepStrictEqual(good.merged, { added: 1, updated: 0, unchanged: 0, ...(append ? {} : { removed: 1 }) })
         const bad = yield* Effect.flip(
           loaded({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
         )

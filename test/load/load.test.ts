@@ -211,7 +211,7 @@ const startUnfinishedLoad = Effect.gen(function* () {
   const before = yield* readTableState("intraday_runners")
   const writer = yield* beginTransaction(sql`lock table intraday_runners in row exclusive mode`)
   const file = yield* writeTestFile("new.csv", toCsv(makeSessions(15_000, "2")))
-  const loading = yield* startCommand(["load", "intraday-runners", file])
+  const loading = yield* startCommand(["load", "intraday-runners", file, "--yes"])
   const isLoading = Effect.map(
     sql`
       select 1 from pg_stat_activity where application_name = 'tickerline-command' and datname = current_database()
@@ -412,7 +412,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["a whole number above 2^53-1", { volume: "9007199254740992" }, "volume", /9007199254740991/],
       ["a whole number far above it", { volume: "99999999999999999999999" }, "volume", /9007199254740991/],
       ["a whole number with decimals", { volume: "1.5" }, "volume", /whole number/],
-      ["white space around a number", { volume: " 15" }, "volume", /whole number/],
+      ["white space within a number", { volume: "1 5" }, "volume", /whole number, .*, but is "1 5"$/],
       ["a boolean in capitals", { anomaly_flagged: "TRUE" }, "anomaly_flagged", /true.*false/],
       ["a boolean as a digit", { close_under_50pct_of_range: "1" }, "close_under_50pct_of_range", /true.*false/],
       ["a wall clock with Z", { last_updated: "2026-06-01 20:05:00Z" }, "last_updated", /without a zone/],
@@ -427,19 +427,16 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["a wall clock of 25 hours", { last_updated: "2026-06-01 25:00:00" }, "last_updated", /wall-clock/],
       ["a wall clock of a date alone", { last_updated: "2026-06-01" }, "last_updated", /wall-clock/],
       ["a symbol in small letters", { ticker: "zyxa" }, "ticker", /symbol/],
-      ["a symbol with white space", { ticker: "ZYXA " }, "ticker", /symbol/],
+      ["a symbol with white space", { ticker: "ZYX A" }, "ticker", /symbol/],
       ["a symbol of 17 characters", { ticker: "ABCDEFGHIJKLMNOPQ" }, "ticker", /symbol/],
     ]
     const wrongChanges: ReadonlyArray<readonly [string, Cells, string, RegExp]> = [
       ["an unknown word", { status: "Confirmed" }, "status", /confirmed.*estimated/],
-      ["white space before text", { company_name: " Acme" }, "company_name", /white space/],
       ["a CIK without its zeros", { cik: "320193" }, "cik", /ten digits/],
       ["an instant without a zone", { recorded_at: "2026-06-01 13:30:00" }, "recorded_at", /with its zone/],
       ["an instant on a day that does not exist", { recorded_at: "2026-02-30T13:30:00Z" }, "recorded_at", /instant/],
       ["an instant with an impossible offset", { recorded_at: "2026-06-01T13:30:00+25:00" }, "recorded_at", /instant/],
       ["a NUL character", { company_name: "Ac\0me" }, "company_name", /NUL|\\0|control/i],
-      // Must be the last row of its file, because its line break shifts the lines of later rows.
-      ["white space after text", { source: "a list\n" }, "source", /white space/],
     ]
     const invalidColumns = wrongSessions.filter(([, , , reason]) => reason.source === "not a column")
     const invalidSessions = wrongSessions.filter((wrong) => !invalidColumns.includes(wrong))
@@ -1143,7 +1140,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const readers = yield* Effect.forkChild(
           Effect.all([reading(direct, rows), reading(overHttp, overHttpRows)], { concurrency: 2, discard: true }),
         )
-        const loading = yield* startCommand(["load", "intraday-runners", file])
+        const loading = yield* startCommand(["load", "intraday-runners", file, "--yes"])
         const { code, err, out } = yield* loading.result
         assert.strictEqual(code, 0, err)
         assert.match(out, /^intraday_runners: 6000 rows loaded/)
@@ -1279,7 +1276,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           yield* fs.writeFileString(`${place}/intraday_runners.csv`, toCsv(makeSessions(3, "2")))
           yield* fs.writeFileString(`${place}/historical_tickers.csv`, toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
           const before = yield* readTableState("intraday_runners")
-          const loading = yield* startCommand(["load", "--all", place])
+          const loading = yield* startCommand(["load", "--all", place, "--yes"])
           yield* waitUntil(
             "the second load",
             Effect.sync(() => loading.output.err.includes("Another load of intraday")),
@@ -1305,7 +1302,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const fs = yield* FileSystem.FileSystem
         yield* fs.writeFileString(`${place}/ticker_changes.csv`, toCsv(makeChanges(7, "N")))
         yield* fs.writeFileString(`${place}/historical_tickers.csv`, toCsv([{ ticker: "AAA", former_ticker: "BBB" }]))
-        const loading = yield* startCommand(["load", "--all", place])
+        const loading = yield* startCommand(["load", "--all", place, "--yes"])
         yield* loading.closeOutput
         const { code, err } = yield* loading.result
         yield* release
@@ -1385,14 +1382,17 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"${padding}}`,
       )
       const file = yield* writeTestFile("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
-      const loading = yield* startCommand(["load", "historical-tickers", file], ["--max-old-space-size=96"])
+      const loading = yield* startCommand(["load", "historical-tickers", file, "--yes"], ["--max-old-space-size=96"])
       const began = yield* Clock.currentTimeMillis
       const { code, err, out } = yield* loading.result
       console.info(
         `120 MB of historical_tickers with a heap of 96 MB: ${(yield* Clock.currentTimeMillis) - began} ms`,
       )
       assert.strictEqual(code, 0, err.slice(-500))
-      assert.match(out, /^historical_tickers: 10000 rows loaded, in \d+\.\d s\n$/)
+      assert.match(
+        out,
+        /^historical_tickers: 10000 rows loaded: 10000 added, 0 updated, 0 unchanged, \d removed, in \d+\.\d s\n$/,
+      )
       assert.strictEqual((yield* readTableState("historical_tickers")).rows, 10_000)
     }))
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { encodeCsvCell } from "../../src/rows/CsvCells.ts"
+import { encodeCsvCell, removeFormulaApostrophe } from "../../src/rows/CsvCells.ts"
 import { negotiatePageFormat } from "../../src/rows/ListFormats.ts"
 
 const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
@@ -60,7 +60,16 @@ describe("The CSV encoder", () => {
       Effect.gen(function* () {
         const found = yield* read(encodeCsvCell(JSON.stringify(text)))
         assert.include([text, `'${text}`], found)
+        assert.strictEqual(removeFormulaApostrophe(found), text)
         assert.isFalse(isFormula(found), JSON.stringify(found))
+      }),
+  )
+
+  it.effect.each(["'=1", "''  +1", "'tis", "'", "'\t"])(
+    "leaves no two texts with the same cell: %j (D31)",
+    (text) =>
+      Effect.gen(function* () {
+        assert.strictEqual(removeFormulaApostrophe(yield* read(encodeCsvCell(JSON.stringify(text)))), text)
       }),
   )
 

@@ -361,10 +361,17 @@ describe("Times in a data file", () => {
     for (const zone of zones) assert.isFalse(accepts(instant, text + zone), zone)
   })
 
-  const badZones = ["z", " Z", "ZZ", "+5", "+05", "+0500", "+05:0", "-5:00", "EST", " America/New_York"]
+  const badZones = ["z", " Z", "ZZ", "+5", "+0500", "+05:0", "-5:00", "EST", " America/New_York"]
   it.each([...badZones, "+24:00", "+99:99", "-05:60"])("are refused with the invalid zone '%s' (D31)", (zone) => {
     assert.isFalse(accepts(instant, `2026-06-01T09:30:00${zone}`))
     assert.isFalse(accepts(wallClock, `2026-06-01T09:30:00${zone}`))
+  })
+
+  it("are accepted with a zone of whole hours, as PostgreSQL writes it (D31)", () => {
+    for (const zone of ["+00", "-05", "+14"]) {
+      assert.isTrue(accepts(instant, `2026-06-01 09:30:00${zone}`), zone)
+      assert.isFalse(accepts(wallClock, `2026-06-01 09:30:00${zone}`), zone)
+    }
   })
 
   it.prop(

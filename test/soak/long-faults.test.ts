@@ -93,7 +93,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       yield* sql`alter system set log_lock_waits = on`
       yield* sql`select pg_reload_conf()`
       const first = yield* writeChanges("A", 100)
-      const ended = yield* startCommandProcess(["load", "ticker_changes", first], { DATABASE_URL: server.url })
+      const ended = yield* startCommandProcess(["load", "ticker_changes", first, "--yes"], { DATABASE_URL: server.url })
       assert.strictEqual((yield* Effect.promise(() => ended.ended)).code, 0)
       const { key } = yield* CustomerUsage.createCustomer("loading", { tier: "ultimate" })
       const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
@@ -102,7 +102,12 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
         status === 200 && /"new_ticker":"[AB]/.test(text)
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, paths, isRight })
       yield* more(100)
-      const loading = yield* startCommandProcess(["load", "ticker_changes", yield* writeChanges("B", 1_000_000)], {
+      const loading = yield* startCommandProcess([
+        "load",
+        "ticker_changes",
+        yield* writeChanges("B", 1_000_000),
+        "--yes",
+      ], {
         DATABASE_URL: server.url,
       })
       const memory: Array<number> = []
@@ -136,7 +141,9 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       let before = yield* state
       const file = yield* writeChanges("C", 300_000)
       for (let round = 0; round < 20; round++) {
-        const loading = yield* startCommandProcess(["load", "ticker_changes", file], { DATABASE_URL: server.url })
+        const loading = yield* startCommandProcess(["load", "ticker_changes", file, "--yes"], {
+          DATABASE_URL: server.url,
+        })
         yield* Effect.sleep(500 + Math.random() * 2_500)
         const { code } = yield* endProcess(loading, "SIGKILL")
         if (code === 0) before = yield* state

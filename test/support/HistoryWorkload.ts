@@ -234,7 +234,7 @@ const runLoader = Effect.fnUntraced(function* (
     const file = `${folder}/${id}.csv`
     yield* fs.writeFileString(file, content)
     const earliest = formatMoment(Date.now())
-    const append = choose([["--append"], []])
+    const append = choose([["--append"], ["--yes"]])
     const loading = yield* startCommandProcess(["load", dataset, file, ...append], { DATABASE_URL: url })
     if (!hasKilled || happensWithProbability(choose, 0.3)) {
       const millis = hasKilled ? 300 + chooseInteger(choose, 1_200) : 200 + chooseInteger(choose, 200)

@@ -46,7 +46,7 @@ export const encodeReferenceCell = (json: string) => {
   const value: unknown = JSON.parse(json)
   if (value === null) return ""
   if (typeof value !== "string") return Array.isArray(value) ? `"${json.replaceAll(`"`, `""`)}"` : json
-  const harmless = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/.test(value) ? `'${value}` : value
+  const harmless = /^'*[\s\0]*[=+\-@＝＋－＠]|^'*[\t\r\n]/.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll(`"`, `""`)}"` : harmless
 }
 

@@ -212,7 +212,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.isNull(at(row, "affiliate_percent"))
       const wrong = [
         ["is_adr", "FBAD,US,yes,0,0,2025-01-02,2025-07-02 09:30:00"],
-        ["country", "FBAD, US,true,0,0,2025-01-02,2025-07-02 09:30:00"],
         ["float", "FBAD,US,true,1.5,0,2025-01-02,2025-07-02 09:30:00"],
         ["insider_percent", "FBAD,US,true,1,12.5%,2025-01-02,2025-07-02 09:30:00"],
         ["reported_date", "FBAD,US,true,1,0,2025-02-30,2025-07-02 09:30:00"],

@@ -325,8 +325,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       assert.strictEqual(valueAt(later, "last_updated"), "2025-07-02T08:30:00-05:00")
       const bad = yield* Effect.flip(loaded(file(
         { date: "2025-08-01", last_updated: "2025-08-01 09:30:00" },
-        { date: "2025-08-02", ticker: " GLOAD" },
-        { date: "2025-08-03", all_tags: `"[""a ""]"` },
+        { date: "2025-08-02", ticker: "GL OAD" },
+        { date: "2025-08-03", all_tags: `"["" ""]"` },
         { date: "2025-08-04", volume: "1.5" },
         { date: "2025-08-05", gap_filled: "yes" },
         { date: "2025-08-06", market_open: "1.23456" },

@@ -355,9 +355,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         "news",
         [
           header,
-          `b1,NLOAD,,news,Title ,,${times}`,
+          `b1,NLOAD,,news,Title\0,,${times}`,
           `b2,nload,,news,Title,,${times}`,
-          `b3,NLOAD,,news,Title,"[""a"","" b""]",${times}`,
+          `b3,NLOAD,,news,Title,"[""a"","" ""]",${times}`,
           `b4,NLOAD,,news,Title,a,${times}`,
           `b5,NLOAD,,,Title,,${times}`,
           `b6,NLOAD,,news,Title,,2025-07-01,,2025-07-01T09:30:00Z,2025-07-01 09:30:00`,

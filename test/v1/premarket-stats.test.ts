@@ -241,8 +241,8 @@ segments.forEach(([segment, table]) =>
         assert.strictEqual(valueAt(stored, "last_updated"), "2025-07-01T20:05:00-05:00")
         const bad = yield* Effect.flip(loaded(file(
           { date: "2025-08-01", last_updated: "2025-08-01T09:30:00Z" },
-          { date: "2025-08-02", ticker: "PLOAD " },
-          { date: "2025-08-03", all_tags: `"["" a""]"` },
+          { date: "2025-08-02", ticker: "PL OAD" },
+          { date: "2025-08-03", all_tags: `"["" ""]"` },
           { date: "2025-08-04", volume: "9007199254740992" },
           { date: "2025-08-05", dollar_volume: "1.234" },
         )))

@@ -295,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       ])
     }))
 
-  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
+  it.effect("a file is loaded; unknown enum values are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,headline,type,form_type,file_no,filed_at,effective_status,is_atm,offering_amount," +
         "last_updated\n"
@@ -310,10 +310,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       assert.deepStrictEqual(yield* idsOf("ticker=RLOAD&min_offering_amount=1.5"), ["one"])
       const bad = [
         [line("a", "atm"), /line 2: type /],
-        [line("a", "shelf "), /line 2: type /],
-        [line("a", "shelf", " S-3"), /line 2: form_type must not be empty and must not start or end with white space/],
         [line("a", "shelf", "S-3", "1.555"), /line 2: offering_amount must be a decimal number/],
-        [line("a ", "shelf"), /line 2: id must not be empty and must not start or end with white space/],
+        [line(" ", "shelf"), /line 2: id must not be empty$/m],
       ] as const
       for (const [content, reason] of bad) {
         const { message } = yield* Effect.flip(loaded(header + content))

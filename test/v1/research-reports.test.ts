@@ -236,10 +236,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       const bad = yield* Effect.flip(loaded(
         [
           header,
-          `b1,RRLOAD,12.5,Text,Short ,,${times}`,
+          `b1,RRLOAD,12.5,Text, ,,${times}`,
           `b2,RRLOAD,12.5,Text,,,${times}`,
           `b3,RRLOAD,12.5%,Text,Short,,${times}`,
-          `b4,RRLOAD,12.5,Text,Short, CI,${times}`,
+          `b4,RRLOAD,12.5,Text,Short,C\0,${times}`,
           `b5,RRLOAD,12.5,Text,Short,,2025-07-01 09:30:00,2025-07-01T13:30:00Z`,
         ].join("\n"),
       ))

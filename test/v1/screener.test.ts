@@ -304,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         { table: "screener", rows: 1, dropped: 0 },
       )
       assert.deepStrictEqual(yield* tickersOf("ticker=SLOAD&min_price=1.0001&max_price=1.0001"), ["SLOAD"])
-      const wrong = [[0, "sload"], [1, " Software"], [2, "1.00001"], [3, "1.5"], [4, ""], [6, "yes"], [8, "2025-07-02"]]
+      const wrong = [[0, "sload"], [2, "1.00001"], [3, "1.5"], [4, ""], [6, "yes"], [8, "2025-07-02"]]
       for (const [column, cell] of wrong) {
         const bad = cells.with(Number(column), String(cell))
         const { message } = yield* Effect.flip(loaded(`${header}\n${bad.join(",")}\n`))

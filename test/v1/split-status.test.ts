@@ -204,7 +204,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
     }))
 
-  it.effect("a file is loaded; unknown enum values and stray white space are refused (D31)", () =>
+  it.effect("a file is loaded; unknown enum values are refused (D31)", () =>
     Effect.gen(function* () {
       const header = "id,ticker,action_type,split_from,split_to,executed,details,filed_at,form_type,last_updated\n"
       const line = (id: string, action = "withdrawn", form = "8-K") =>
@@ -217,9 +217,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       assert.deepStrictEqual(yield* idsOf("ticker=SLOAD"), ["one", "two"])
       const bad = [
         [line("a", "split"), /line 2: action_type /],
-        [line("a", " withdrawn"), /line 2: action_type /],
-        [line("a", "withdrawn", "8-K "), /line 2: form_type must not be empty and must not start or end with white/],
-        [line("a ", "withdrawn"), /line 2: id must not be empty and must not start or end with white space/],
+        [line(" ", "withdrawn"), /line 2: id must not be empty$/m],
         [line("a").replace("100", "1e2"), /line 2: split_from must be a decimal number/],
       ] as const
       for (const [content, reason] of bad) {

@@ -55,7 +55,7 @@ const logProgress = (state: ProgressState) =>
 const redrawProgress = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.gen(function* () {
     const nextLine = yield* makeLine(state, screen)
-    const draw = Effect.map(nextLine, (line) => process.stderr.write(`${clearLine}${line}`))
+    const draw = Effect.map(nextLine, (line) => state.isHidden || process.stderr.write(`${clearLine}${line}`))
     yield* Effect.repeat(draw, Schedule.spaced(redrawInterval)).pipe(Effect.delay(initialDelay))
   })
 
@@ -80,6 +80,17 @@ const makeClearingConsole = (console: Console.Console): Console.Console => {
     },
   }
 }
+
+/** Runs an effect that asks the user a question, without drawing over it. */
+export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(OperationProgress, (progress) => {
+    const setHidden = (isHidden: boolean) =>
+      Effect.map(stderrCapabilities, ({ canRedraw }) => {
+        progress.isHidden = isHidden
+        if (isHidden && canRedraw) process.stderr.write(clearLine)
+      })
+    return Effect.ensuring(Effect.andThen(setHidden(true), question), setHidden(false))
+  })
 
 /** Runs an effect, and shows or logs the progress that the effect writes to `OperationProgress`. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>

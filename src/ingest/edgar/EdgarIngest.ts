@@ -240,7 +240,7 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     })
     return results
   }))
-  for (const { merged, table } of results) if (merged !== undefined) addMerged(report, table, merged)
+  for (const { merged, table } of results) addMerged(report, table, merged)
   yield* files.clear
 })
 

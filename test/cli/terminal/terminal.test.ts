@@ -1,7 +1,9 @@
 /** Tests the command on a pseudo-terminal, and its completions in real shells. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Effect, FileSystem, Redacted } from "effect"
+import { execFileSync } from "node:child_process"
+import { createWriteStream } from "node:fs"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
   commandFile,
@@ -12,6 +14,7 @@ import {
   startProgram,
   waitForOutput,
 } from "../../support/Processes.ts"
+import { copyMigratedDatabase } from "../../support/Service.ts"
 
 // @module-tag slow
 
@@ -98,6 +101,43 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
         assert.strictEqual(out.slice(out.lastIndexOf(clear)), clear)
       }),
     { skip: stopped.skip },
+  )
+
+  const asked = needing(["script", "mkfifo"], "load asks before it removes many rows (operations/data)")
+  it.effect(
+    asked.name,
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const place = yield* folder
+        const [file, answers] = [`${place}/former.csv`, `${place}/answers`]
+        const url = Redacted.value(yield* copyMigratedDatabase)
+        const writeRow = (ticker: string) =>
+          fs.writeFileString(file, `ticker,former_ticker,date\n${ticker},BBB,2020-01-01\n`)
+        yield* writeRow("AAA")
+        const args = ["load", "historical-tickers", file]
+        assert.strictEqual((yield* runCommandProcess(args, { DATABASE_URL: url })).code, 0)
+        yield* writeRow("AAC")
+        for (const [answer, code, outcome] of [["n", 1, /is unchanged/], ["y", 0, /1 added.* 1 removed/]] as const) {
+          yield* fs.remove(answers, { force: true })
+          execFileSync("mkfifo", [answers])
+          const running = yield* startProgram("sh", ["-c", `exec script -qefc "$LINE" /dev/null < "$ANSWERS"`], {
+            LINE: `exec ${process.execPath} ${commandFile} ${args.join(" ")}`,
+            ANSWERS: answers,
+            DATABASE_URL: url,
+            TERM: "xterm",
+            SHELL: "/bin/sh",
+          })
+          const input = createWriteStream(answers)
+          yield* waitForOutput(running, /would remove the only row of historical_tickers\. Continue\?/)
+          input.write(answer)
+          const { code: status, out } = yield* ended(running)
+          input.destroy()
+          assert.strictEqual(status, code, out)
+          assert.match(out, outcome)
+        }
+      }),
+    { skip: asked.skip },
   )
 
   const plain = needing(

@@ -1,0 +1,142 @@
+/** Every CHECK constraint of a dataset's table: `load` names the line, the columns, the values and the rule (D31, D34). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { loadDatasetFile, type LoadTask } from "../../src/load/Load.ts"
+import * as Service from "../support/Service.ts"
+
+type Cells = Readonly<Record<string, unknown>>
+
+interface Rule {
+  readonly name: string
+  readonly columns: ReadonlyArray<string>
+  readonly types: ReadonlyArray<string>
+}
+
+/** Cells that violate a constraint, by its name, if those of its column's type do not. */
+const violatingCells: Readonly<Record<string, Cells>> = {
+  ticker_changes_check: { old_ticker: "SAME", new_ticker: "SAME" },
+  dilution_data_check: { security_type: "warrant", conversion_price: "1" },
+  dilution_data_check1: { security_type: "convertible_note", conversion_price: "1", warrants_amount: "1" },
+}
+
+/** Cells of a type that no constraint accepts. */
+const violatingCell = (name: string, type: string): unknown => {
+  if (type.endsWith("[]")) return [null]
+  if (type.startsWith("numeric")) return "NaN"
+  if (type === "bigint") return name.endsWith("_printable") ? "9007199254740992" : "-1"
+  if (type === "date") return "infinity"
+  return type.startsWith("timestamp") ? "infinity" : "no such value!"
+}
+
+const readRules = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<Rule>`
+    select conname as name, array_agg(attname::text) as columns, array_agg(format_type(atttypid, atttypmod)) as types
+    from pg_constraint join pg_attribute on attrelid = conrelid and attnum = any (conkey)
+    where conrelid = ${table}::regclass and contype = 'c' group by conname order by conname
+  `
+})
+
+const writeRows = Effect.fnUntraced(function* (name: string, rows: ReadonlyArray<Cells>) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-rules-" })}/${name}.ndjson`
+  yield* fs.writeFileString(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
+  return file
+})
+
+const loadRows = Effect.fnUntraced(
+  function* (dataset: string, rows: ReadonlyArray<Cells>, options: Partial<LoadTask> = {}) {
+    const file = yield* writeRows(dataset, rows)
+    return yield* loadDatasetFile({ dataset, file, append: false, ...options }, yield* Ref.make(0))
+  },
+)
+
+/** Returns a row of the table as `load` accepts it. */
+const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql.unsafe<{ readonly row: Cells }>(`select to_jsonb(t) as row from ${table} as t limit 1`)
+  const instant = /^\d{4}-.*\+00:00$/
+  return Object.fromEntries(
+    Object.entries(found?.row ?? {}).filter(([name]) => columns.includes(name)).map(([name, value]) => [
+      name,
+      typeof value === "string" && instant.test(value) ? value.replace("+00:00", "Z") : value,
+    ]),
+  )
+})
+
+layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
+  "rules of tables",
+  (it) => {
+    it.effect.each(loadableDatasets.map(({ row, table }) => ({ table, columns: Object.keys(row.fields) })))(
+      "reports line, column and value of each row of $table that violates a CHECK constraint (D31, D34)",
+      ({ columns, table }) =>
+        Effect.gen(function* () {
+          const row = yield* readRow(table, columns)
+          const rules = yield* readRules(table)
+          assert.isNotEmpty(rules)
+          for (const { columns: [column = "", ...others], name, types: [type = ""] } of rules) {
+            const cells = violatingCells[name] ?? { [column]: violatingCell(name, type) }
+            assert.isTrue(others.length === 0 || name in violatingCells, `Add cells that violate ${name}.`)
+            const outcome = yield* Effect.result(loadRows(table, [row, { ...row, ...cells }], { check: true }))
+            if (outcome._tag === "Success") return assert.fail(`Add cells that violate ${name}.`)
+            const { message } = outcome.failure
+            const line = message.split("\n").find((text) => text.startsWith("  line 2: ")) ?? ""
+            assert.isTrue([column, ...others].some((name) => line.includes(`: ${name}`)), `${name}: ${message}`)
+            assert.notMatch(message, /constraint|relation|Query failed/, name)
+            if (!type.endsWith("[]")) assert.include(line, String(cells[column]), name)
+          }
+        }),
+    )
+
+    it.effect("reports a rule of several columns that only the table knows, however the file is loaded (D31)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`delete from float_outstanding`
+        yield* sql`
+        alter table float_outstanding add constraint own_rule check (tradable_float <= "float" or ticker = 'ANY')
+      `
+        const row = { is_adr: "false", last_updated: "2026-06-01 20:05:00", float: "10", tradable_float: "9" }
+        yield* loadRows("float_outstanding", [{ ...row, ticker: "GOOD" }])
+        const wrong = { ...row, ticker: "BAD", tradable_float: "11" }
+        for (const append of [false, true]) {
+          const rows = [{ ...row, ticker: "GOOD" }, { ...row, ticker: "FINE" }, wrong]
+          const { message } = yield* Effect.flip(loadRows("float_outstanding", rows, { append }))
+          assert.match(message.replaceAll(`"float"`, "float"), /line 3: /)
+          assert.include(message, `tradable_float "11"`)
+          assert.include(message, `ticker "BAD"`)
+          assert.match(message, /violate the rule tradable_float <= "?float"? OR ticker = 'ANY'/)
+        }
+        const partial = [{ ticker: "GOOD", tradable_float: "12" }]
+        const { message } = yield* Effect.flip(
+          loadRows("float_outstanding", partial, { append: true, keepOmitted: true }),
+        )
+        assert.match(message, /line 1: .*violate the rule .*tradable_float "12"/)
+        assert.strictEqual((yield* sql`select 1 from float_outstanding where ticker = 'GOOD'`).length, 1)
+      }))
+
+    it.effect("removes white space at both ends of text, and stores null instead of empty text (D39)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const fs = yield* FileSystem.FileSystem
+        const header = "old_ticker,new_ticker,effective_date,status,company_name,source"
+        const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-rules-" })}/changes.csv`
+        yield* fs.writeFileString(file, `${header}\n"AA ", BB ,2025-03-03\t, confirmed,"\u00A0Acme Inc \n"," "\n`)
+        yield* loadDatasetFile({ dataset: "ticker_changes", file, append: false }, yield* Ref.make(0))
+        const stored = sql`select old_ticker, new_ticker, status, company_name, source from ticker_changes`
+        const expected = {
+          old_ticker: "AA",
+          new_ticker: "BB",
+          status: "confirmed",
+          company_name: "Acme Inc",
+          source: null,
+        }
+        assert.deepStrictEqual(yield* stored, [expected])
+        const cells = { old_ticker: " AA", new_ticker: "BB ", effective_date: "2025-03-03", status: " confirmed" }
+        yield* loadRows("ticker_changes", [{ ...cells, company_name: " Acme Inc", source: " " }])
+        assert.deepStrictEqual(yield* stored, [expected])
+      }))
+  },
+)
