@@ -8,6 +8,7 @@ import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
 import { makeCommandExample, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
+import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
@@ -40,6 +41,13 @@ const ExpiryDate = CalendarDate.pipe(Schema.decode({
   ),
   encode: SchemaGetter.passthrough(),
 }))
+
+/** Prints only the key on standard output, for scripts, and everything else on standard error. */
+const printKey = Effect.fnUntraced(function* (title: string, key: string) {
+  yield* Console.error(escapeTerminalLine(title))
+  yield* Console.log(key)
+  yield* Console.error("Store it now: it is not shown again. Whoever has it can send requests for the account.")
+})
 
 const id = Argument.Int("id").pipe(Argument.withDescription("ID of the key, as listed by keys list"))
 
@@ -84,7 +92,9 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
         expires: Option.getOrNull(expires),
         endpoints: endpoint.length === 0 ? null : endpoint,
       })
-      yield* Console.log(key)
+      const until = Option.match(expires, { onNone: () => "", onSome: (date) => `, valid until ${date}` })
+      const access = endpoint.length === 0 ? "" : `, only for ${endpoint.join(", ")}`
+      yield* printKey(`The API key "${name}" of the account ${account}${access}${until}:`, key)
     }),
   ).pipe(
     Command.withDescription("Create a key and print it; it cannot be shown again"),
@@ -111,7 +121,9 @@ const rotateCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ grace, id }) {
-    yield* Console.log(yield* Keys.rotateApiKey(id, grace))
+    const key = yield* Keys.rotateApiKey(id, grace)
+    const end = Duration.isZero(grace) ? "no longer works" : `works for another ${Duration.format(grace)}`
+    yield* printKey(`The API key that replaces key ${id}, which ${end}:`, key)
   }),
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),

@@ -370,8 +370,15 @@ export const findInvalidSettings = Effect.gen(function* () {
 const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
 
-/** Maximum number of letters by which a misspelled variable may differ from the setting's name. */
-const maxMisspelledLetters = (name: string) => name.length < 10 ? 1 : 2
+/** Returns the letters of a name in alphabetical order. A letter that follows itself counts once. */
+const sortLetters = (name: string) => [...name.toLowerCase().replaceAll(/(.)\1+/g, "$1")].toSorted().join("")
+
+/**
+ * Maximum number of letters by which a variable may differ from a setting's name. A short name is similar to names that
+ * other programs use, so only swapped and repeated letters count; -1 excludes the name.
+ */
+const makeMaxMisspelledLetters = (variable: string) => (setting: string) =>
+  setting.length >= 10 ? 2 : setting.length >= 8 || sortLetters(variable) === sortLetters(setting) ? 1 : -1
 
 interface MisspelledSetting {
   readonly name: string
@@ -382,10 +389,10 @@ interface MisspelledSetting {
 export const findMisspelledSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspelledSetting> => {
-  const unset = settingNames.filter((name) => environment[name] === undefined && name.length > 7)
+  const unset = settingNames.filter((name) => environment[name] === undefined)
   return Object.entries(environment).flatMap(([name, value = ""]) => {
-    if (settingNames.includes(name) || name.length < 6 || isForeignVariable(name, value)) return []
-    const similar = findNearestName(name, unset, maxMisspelledLetters)
+    if (settingNames.includes(name) || isForeignVariable(name, value)) return []
+    const similar = findNearestName(name, unset, makeMaxMisspelledLetters(name))
     return Option.isSome(similar) || name.startsWith("TICKERLINE_") ? [{ name, similar }] : []
   })
 }

@@ -97,8 +97,9 @@ const parseTable = (out: string) => {
 }
 
 /** Returns the key that `keys create` or `keys rotate` printed. */
-const parseKey = (ended: EndedProcess) => {
-  const out = assertSuccess(ended)
+const parseKey = ({ code, err, out }: EndedProcess) => {
+  assert.strictEqual(code, 0, err)
+  assert.match(err, /^The API key .*:\nStore it now: .*\n$/)
   assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
   return out.trim()
 }
@@ -286,7 +287,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),
-        /news: \d+ rows valid; nothing was loaded/,
+        /news: \d+ rows would be loaded \(\d+ added, 0 updated, 0 unchanged, 0 removed\); nothing was loaded/,
       )
       // The check has read all remaining files, so the rest of the test needs only two of them.
       const others = (yield* fs.readDirectory(market)).filter((name) => !["news.csv", "screener.csv"].includes(name))
@@ -380,11 +381,68 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       yield* assertAllFail(cases, assertUsageError)
     }))
 
+  it.effect("keys create and keys rotate state on standard error what the key is for (operations/accounts)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const create = [
+        "keys",
+        "create",
+        "--account",
+        "stated",
+        "--tier",
+        "pro",
+        "--name",
+        "ci",
+        "--endpoint",
+        "/v1/news",
+      ]
+      const created = yield* runCommandInProcess(create, environment)
+      const stored = yield* rowOf(parseKey(created))
+      const advice = "Store it now: it is not shown again. Whoever has it can send requests for the account.\n"
+      assert.strictEqual(created.err, `The API key "ci" of the account stated, only for /v1/news:\n${advice}`)
+      const rotated = yield* runCommandInProcess(["keys", "rotate", stored.id, "--grace", "24h"], environment)
+      parseKey(rotated)
+      assert.strictEqual(
+        rotated.err,
+        `The API key that replaces key ${stored.id}, which works for another 1d:\n${advice}`,
+      )
+    }))
+
+  it.effect("the help of a subcommand omits the flags of every command (operations/command-line)", () =>
+    Effect.gen(function* () {
+      assert.include(assertSuccess(yield* runCommandInProcess(["--help"], {})), "GLOBAL FLAGS")
+      for (const command of ["load", "keys", "keys create"]) {
+        const help = assertSuccess(yield* runCommandInProcess([...command.split(" "), "--help"], {}))
+        assert.include(help, "USAGE")
+        assert.notInclude(help, "GLOBAL FLAGS")
+      }
+    }))
+
+  it.effect("an invalid value is reported with its rule, without repeated words (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const cases: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+        [["query", "news", "--max", "0"], `flag --max: "0". Expected a value between 1 and 1000000`],
+        [["keys", "rotate", "1", "--grace", "1y"], `flag --grace: "1y". It must be a duration such as 30m, 24h or 7d`],
+        [
+          ["keys", "create", "--account", "a", "--tier", "x"],
+          `flag --tier: "x". Expected: "basic" | "pro" | "ultimate"`,
+        ],
+        [["query", ""], "query needs an endpoint, such as news."],
+        [["query", " "], "query needs an endpoint, such as news."],
+      ]
+      for (const [args, message] of cases) {
+        const { code, err } = yield* runCommandInProcess(args, {})
+        assert.strictEqual(code, 2, err)
+        assert.include(err, message)
+        assert.notMatch(err, /Schema validation|Expected.*Expected/)
+      }
+    }))
+
   it.effect("keys create prints only the key, and the database does not store the key itself (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const url = yield* DatabaseUrl
-      const out = assertSuccess(
+      const key = parseKey(
         yield* runCommandInProcess([
           "keys",
           "create",
@@ -398,8 +456,6 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           DATABASE_URL: url,
         }),
       )
-      assert.match(out, /^tl_live_[0-9A-Za-z]{38}\n$/)
-      const key = out.trim()
       const [row] = yield* sql<Record<string, unknown>>`
         select to_jsonb(k) - 'key_hash' || to_jsonb(a) as stored, encode(key_hash, 'hex') as hash
         from api_keys as k join accounts as a using (account_id) where a.name = 'acme'
@@ -420,7 +476,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         ["keys", "create", "--account", "lister", "--tier", "basic", "--expires", "2099-12-31"],
         environment,
       )
-      const key = assertSuccess(made).trim()
+      const key = parseKey(made)
       const { id } = yield* rowOf(key)
       const listed = Effect.map(runCommandInProcess(["keys", "list"], environment), (ended) => {
         const out = assertSuccess(ended)
@@ -928,7 +984,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const first = yield* runCommandInProcess(["migrate"], environment)
       assert.strictEqual(first.code, 0, first.err)
       // A migration of more than ten seconds reports its progress.
-      assert.match(first.err, /^(migration .* so far\n)*$/)
+      assert.match(first.err, /^.* INFO .*: Applying migrations to the database\.\n(migration .* so far\n)*$/)
       assert.deepStrictEqual(first.out.split("\n").slice(0, 3), [
         "1_accounts",
         "2_ticker_changes",
@@ -967,8 +1023,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const file = yield* written("a.csv", changesFile)
       const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
       assert.match(
-        assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file], environment)),
-        /^ticker_changes: 1 row loaded, in \d+\.\d s\n$/,
+        assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file, "--yes"], environment)),
+        /^ticker_changes: 1 row loaded: 1 added, 0 updated, 0 unchanged, \d+ removed, in \d+\.\d s\n$/,
       )
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file, "--append"], environment)),
@@ -984,6 +1040,29 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         /none\.csv/,
       )
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
+    }))
+
+  it.effect("load removes more than a tenth of the rows only with --yes, unless somebody can be asked (operations/data)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const rows = Array.from({ length: 20 }, (_, at) => `AAA${at},BBB,2020-01-01`)
+      const write = (count: number) =>
+        written("former.csv", ["ticker,former_ticker,date", ...rows.slice(0, count)].join("\n"))
+      const load = Effect.fnUntraced(function* (count: number, ...flags: ReadonlyArray<string>) {
+        return yield* runCommandInProcess(["load", "historical-tickers", yield* write(count), ...flags], environment)
+      })
+      assert.match(assertSuccess(yield* load(20, "--yes")), /: 20 rows loaded: 20 added, 0 updated, 0 unchanged, /)
+      assert.match(assertSuccess(yield* load(18)), /: 18 rows loaded: 0 added, 0 updated, 18 unchanged, 2 removed, /)
+      assert.match(
+        assertSuccess(yield* load(16, "--check")),
+        /: 16 rows would be loaded \(0 added, 0 updated, 16 unchanged, 2 removed\); nothing was loaded, /,
+      )
+      assertFailure(
+        yield* load(16),
+        /historical_tickers is unchanged: it would remove 2 of the 18 rows\. If that is intended, add --yes\./,
+      )
+      assert.match(assertSuccess(yield* load(16, "--yes")), /: 16 rows loaded: .*, 2 removed, /)
+      assert.match(assertSuccess(yield* load(0, "--allow-empty")), /: 0 rows loaded: .*, 16 removed, /)
     }))
 
   it.effect("load mentions further bad rows only if there are more than 20 (D31)", () =>
@@ -1161,7 +1240,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
         runProgram(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
       ], { concurrency: 2 })
       assert.match(assertSuccess(loaded), /^historical_tickers: 1 row merged: 1 added/)
-      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": assertSuccess(made).trim() })
+      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": parseKey(made) })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
 
       // A second service reports that its port is in use, and does not affect the first service.

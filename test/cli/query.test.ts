@@ -253,8 +253,16 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       const { url } = yield* startStub(body)
       assert.strictEqual((yield* query(["x", "--url", url, "--json"])).out, `${body}\n`)
       assert.include((yield* query(["x", "--url", url])).out, "99999999999999.9999  a\n               0.10\n")
-      const html = yield* startStub("<p>no data</p>", { "content-type": "text/html" })
-      assert.strictEqual((yield* query(["x", "--url", html.url])).out, "<p>no data</p>\n")
+      const plain = yield* startStub("no data", { "content-type": "text/plain" })
+      assert.strictEqual((yield* query(["x", "--url", plain.url])).out, "no data\n")
+    }))
+
+  it.effect("refuses a page for browsers, and says how to find the endpoints (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const { url } = yield* startStub("<p>no data</p>", { "content-type": "text/html; charset=utf-8" })
+      const { code, err, out } = yield* query(["/", "--url", url])
+      assert.deepStrictEqual([code, out], [1, ""])
+      assert.match(err, /is a page for browsers, not an endpoint\. .*tickerline query endpoints\n$/)
     }))
 
   it.effect("waits at the rate limit until one request is allowed, not until the bucket is full (D18)", () =>

@@ -167,10 +167,17 @@ describe("The settings check", () => {
         ["TICKERLINE_HOM", "TICKERLINE_HOME"],
         ["TICKERLINE_HOST", "TICKERLINE_HOME"],
         ["TICKERLINE_DATABASE", null],
+        ["PORTT", "PORT"],
+        ["PROT", "PORT"],
+        ["HSOT", "HOST"],
+        ["port", "PORT"],
       ] as const
     ) assert.deepStrictEqual(findSimilar(name), [setting], name)
     assert.deepStrictEqual(foreignVariables.filter((name) => findSimilar(name).length > 0), [])
     assert.deepStrictEqual(findSimilar("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
+    for (const name of ["PATH", "POST", "PORTS", "PORT0", "SPORT", "HOSTS", "COST", "HOME", "GHOST"]) {
+      assert.deepStrictEqual(findSimilar(name), [], name)
+    }
     // A setting that is set is not suggested for a misspelled variable.
     assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspelledSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])

@@ -178,6 +178,12 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
     },
     Effect.fnUntraced(function* (flags) {
       const { all, columns, csv, format, json, keyFile, max, output, parameters, path: argument, url } = flags
+      if (argument.trim() === "") {
+        return yield* makeUsageError(
+          "query",
+          "query needs an endpoint, such as news. To list all of them, run: tickerline query endpoints",
+        )
+      }
       if (json && csv) return yield* makeUsageError("query", "--json and --csv cannot be combined. Choose one of them.")
       if (Option.isSome(format) && (json || csv || all || Option.isSome(columns))) {
         return yield* makeUsageError(

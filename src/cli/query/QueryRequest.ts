@@ -136,6 +136,12 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
     if (status !== 200) {
       return yield* makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
     }
+    if (headers["content-type"]?.startsWith("text/html") === true) {
+      return yield* new QueryCommandError({
+        message: `${request.baseUrl}${path} is a page for browsers, not an endpoint. To list the endpoints, run: ` +
+          "tickerline query endpoints",
+      })
+    }
     const page: Page = {
       body: text,
       isJson: headers["content-type"]?.startsWith("application/json") === true,
