@@ -5,6 +5,7 @@ import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
 
 /**
@@ -30,7 +31,7 @@ const makeEventReader = Effect.gen(function* () {
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     build: (parameter) => {
-      const today = parameter((query) => query.today)
+      const isEligible = isEligibleTickerChange(sql, sql`${parameter((query) => query.today)}::date`)
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
       return sql`
         select requested.ticker, event.*
@@ -41,16 +42,16 @@ const makeEventReader = Effect.gen(function* () {
             select neighbour.ticker
             from symbols, lateral (
               select new_ticker as ticker from ticker_changes
-              where old_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
+              where old_ticker = symbols.ticker and ${isEligible}
               union all
               select old_ticker from ticker_changes
-              where new_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
+              where new_ticker = symbols.ticker and ${isEligible}
             ) as neighbour
           )
           select link.*
           from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
             select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
-            where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}::date
+            where old_ticker = reached.ticker and ${isEligible}
             limit ${maxEvents}
           ) as link
           limit ${maxEvents}

@@ -238,6 +238,12 @@ layer(Service.layerAt(beforeMidnight))(
         assert.strictEqual((yield* of("HFA")).status, 404)
         yield* TestClock.setTime(beforeMidnight + 1000)
         assert.deepStrictEqual((yield* of("HFB")).body, answer(["HFA", "2026-12-02"]))
+        yield* insertRows(
+          "historical_tickers",
+          { ticker: "HFC", former_ticker: "HFD", date: "2026-12-02" },
+          { ticker: "HFC", former_ticker: "HFE", date: "2026-12-03" },
+        )
+        assert.deepStrictEqual((yield* of("HFC")).body, answer(["HFD", "2026-12-02"]), "known without an event")
       }))
   },
 )

@@ -7,6 +7,7 @@ import { compileStatement } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
 import { decodePositionalRows } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
+import { isGivenUpTicker } from "../../rules/EffectiveDates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { encodeUnpagedResponse } from "../../rules/Paging.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
@@ -29,12 +30,14 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
   const { makeHandler } = yield* QueryCache
 
-  const compileFind = compileStatement<string>({
+  const compileFind = compileStatement<{ readonly ticker: string; readonly today: string }>({
     isPrepared: true,
     build: (parameter) =>
       sql`
           select former_ticker as ticker, date from historical_tickers
-          where ticker = ${parameter((ticker) => ticker)} order by date, former_ticker
+          where ticker = ${parameter(({ ticker }) => ticker)}
+            and ${isGivenUpTicker(sql, sql`${parameter(({ today }) => today)}::text::date`)}
+          order by date, former_ticker
         `,
   })
   const decodeFormerTickers = decodePositionalRows(FormerTicker)
@@ -44,7 +47,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
     Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
       const { ticker } = query
       const events = yield* findEvents(query)
-      const withoutEvent = yield* decodeFormerTickers(readValues(compileFind(ticker)))
+      const withoutEvent = yield* decodeFormerTickers(readValues(compileFind(query)))
       const former = [
         ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
         ...withoutEvent,

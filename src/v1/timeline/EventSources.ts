@@ -4,6 +4,7 @@ import type { ListStatementParameter } from "../../lists/Conditions.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { buildDateRangeCondition, buildDateRangeConditionForOtherOrder } from "../../lists/SymbolPeriodClauses.ts"
+import { isEligibleTickerChange } from "../../rules/EffectiveDates.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { intradayRunnerSqlCondition } from "../intraday-runners/Api.ts"
 import { ownershipHolderSqlCondition } from "../ownership/Api.ts"
@@ -251,8 +252,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     order: sql`effective_date desc, old_ticker, new_ticker, cik`,
     rows: (query) => {
       const columns = sql`old_ticker, new_ticker, effective_date, cik`
-      const condition = sql`status = 'confirmed' and effective_date <= ${query.today}::text::date
-        and ${during(query, sql`effective_date`)}`
+      const isEligible = isEligibleTickerChange(sql, sql`${query.today}::text::date`)
+      const condition = sql`${isEligible} and ${during(query, sql`effective_date`)}`
       return sql`from (
         select ${columns} from ticker_changes where old_ticker = period.symbol and ${condition}
         union all
