@@ -44,10 +44,11 @@ const startWriter = async (url: string) => {
       const size = sizes[Math.floor(chance() * sizes.length)] ?? 1
       const ticker = `F${number}`
       await client.query(
-        `insert into daily_prices (ticker, date, close) select $1, date '2000-01-01' + day, 1 from generate_series(1, $2) as day`,
+        `insert into historical_float_pro (ticker, filed_at, outstanding_shares, is_adr, last_updated)
+          select $1, date '2000-01-01' + day, 1, false, '2026-01-01' from generate_series(1, $2) as day`,
         [ticker, size],
       )
-      await client.query("update daily_prices set close = 2 where ticker = $1", [ticker])
+      await client.query("update historical_float_pro set outstanding_shares = 2 where ticker = $1", [ticker])
       written.changes += 2 * size
       written.transactions += 2
       const ahead = written.changes / changesPerSecond * 1000 - (performance.now() - began)

@@ -88,9 +88,7 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
       yield* Effect.repeat(
         Effect.suspend(() => {
           day += 1
-          return sql`
-            insert into daily_prices (ticker, date, close) values ('OPEN', date '2000-01-01' + ${day}::int, 1)
-          `
+          return sql`insert into historical_tickers values ('OPEN', 'FORMER', date '2000-01-01' + ${day}::int)`
         }),
         { until: () => found.length > 0 },
       )

@@ -22,11 +22,11 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(limits),
 )
 
-/** Inserts a price. Retries if the connection breaks, even though the row may already be stored by then. */
-const insertPrice = Effect.fnUntraced(function* (ticker: string) {
+/** Inserts a row. Retries if the connection breaks, even though the row may already be stored by then. */
+const insertTicker = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.retry(
-    sql`insert into daily_prices (ticker, date, close) values (${ticker}, '2026-01-01', 1) on conflict do nothing`,
+    sql`insert into historical_tickers (ticker, former_ticker) values (${ticker}, 'FORMER') on conflict do nothing`,
     { schedule: Schedule.spaced("50 millis"), times: 200 },
   )
 })
@@ -42,9 +42,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       const server = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys
       const port = yield* startServiceInstance()
-      const live = yield* openEventStream(port, "after=now&dataset=daily_prices", { key: ultimate })
+      const live = yield* openEventStream(port, "after=now&dataset=historical_tickers", { key: ultimate })
       const filtered = yield* openEventStream(port, "after=now&ticker=DOWN2", { key: pro })
-      yield* insertPrice("DOWN1")
+      yield* insertTicker("DOWN1")
       yield* waitForCondition("the first change", () => live.changes.length === 1)
       for (const ticker of ["DOWN2", "DOWN3"]) {
         yield* server.stop("SIGKILL")
@@ -52,7 +52,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
         yield* waitForCondition("heartbeats", () => live.comments > (heartbeats[0] ?? 0) + 5)
         yield* waitForCondition("heartbeats", () => filtered.comments > (heartbeats[1] ?? 0) + 5)
         yield* server.start
-        yield* insertPrice(ticker)
+        yield* insertTicker(ticker)
         yield* waitForCondition(ticker, () => tickersOf(live).includes(ticker))
       }
       yield* waitForCondition("filtered", () => filtered.changes.length === 1)
@@ -73,7 +73,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       const stream = yield* openEventStream(port, "after=now", { key: ultimate })
       yield* waitForCondition("heartbeats", () => stream.comments > 12 || stream.isClosed)
       assert.isFalse(stream.isClosed)
-      yield* insertPrice("LATE")
+      yield* insertTicker("LATE")
       yield* waitForCondition("the change", () => stream.changes.length === 1)
     }).pipe(Effect.scoped))
 
@@ -92,22 +92,22 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       )
       const streams = yield* Effect.forEach(
         [ultimate, ultimate, pro],
-        (key) => openEventStream(port, "after=now&dataset=daily_prices", { key }),
+        (key) => openEventStream(port, "after=now&dataset=historical_tickers", { key }),
       )
-      yield* insertPrice("TERM")
+      yield* insertTicker("TERM")
       yield* waitForCondition("changes", () => streams.every(({ changes }) => changes.length === 1))
       const startedAt = performance.now()
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
       assert.isBelow(performance.now() - startedAt, Duration.toMillis(defaultConnectionTimeouts.shutdown) / 2)
-      yield* insertPrice("AFTER")
+      yield* insertTicker("AFTER")
       const other = yield* startServiceInstance()
       for (const stream of streams) {
         yield* waitForCondition("closed", () => stream.isClosed)
         assert.strictEqual(Service.valueAt(parseEnd(stream), "reason"), "server_stopping")
         const resumed = yield* openEventStream(
           other,
-          `dataset=daily_prices&after=${String(Service.valueAt(parseEnd(stream), "cursor"))}`,
+          `dataset=historical_tickers&after=${String(Service.valueAt(parseEnd(stream), "cursor"))}`,
           { key: ultimate },
         )
         yield* waitForCondition("resumed", () => resumed.changes.length === 1)

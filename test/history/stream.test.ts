@@ -8,6 +8,7 @@ import { createCustomer, waitForRecordedRequests } from "../support/CustomerUsag
 import { type EventStream, openEventStream, type StreamOptions, waitForCondition } from "../support/EventStreams.ts"
 import { getResultRows } from "../support/ListClients.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
+import { formatReportedSharesInsert } from "../support/ReportedShares.ts"
 import { range, writeRandomTransaction } from "../support/RandomTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
@@ -62,10 +63,10 @@ const untilEnded = Effect.fnUntraced(function* (stream: EventStream, reason: str
 })
 
 /** Adds rows in one transaction. */
-const insertPrices = Effect.fnUntraced(function* (...tickers: ReadonlyArray<string>) {
+const insertShares = Effect.fnUntraced(function* (...tickers: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const rows = tickers.map((ticker) => `('${ticker}', '2026-01-01', 1)`).join(", ")
-  yield* sql.unsafe(`insert into daily_prices (ticker, date, close) values ${rows}`)
+  yield* sql.unsafe(formatReportedSharesInsert(`values ${rows}`))
 })
 
 /** Writes many changes in one transaction, with `bytes` of text in each. */
@@ -87,7 +88,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
   it.effect("sends the changes of /v1/changes as events whose ids are the cursors", () =>
     Effect.gen(function* () {
       const start = yield* now
-      yield* insertPrices("ONE", "TWO")
+      yield* insertShares("ONE", "TWO")
       const stream = yield* open(`after=${start}`)
       assert.strictEqual(stream.status, 200)
       const { headers } = stream
@@ -98,7 +99,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.isUndefined(headers["etag"])
       assert.isUndefined(headers["x-cost-microdollars"])
       yield* waitForCondition("two changes", () => stream.changes.length === 2)
-      yield* insertPrices("THREE")
+      yield* insertShares("THREE")
       yield* waitForCondition("three changes", () => stream.changes.length === 3)
       const expected = yield* listAll("", start)
       assert.deepStrictEqual(dataOf(stream), expected)
@@ -112,7 +113,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
   it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after", () =>
     Effect.gen(function* () {
       const start = yield* now
-      yield* insertPrices("AFTER1", "AFTER2", "AFTER3")
+      yield* insertShares("AFTER1", "AFTER2", "AFTER3")
       const changes = yield* listAll("", start)
       const cursors = changes.map((change) => String(valueAt(change, "cursor")))
       const [first = "", second = ""] = cursors
@@ -128,11 +129,11 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.deepStrictEqual(yield* read(`after=${start}`, second), ["AFTER3"])
       assert.deepStrictEqual(yield* read(`after=${second}`, first), ["AFTER2", "AFTER3"])
       assert.deepStrictEqual(yield* read(`after=${second}`, ""), ["AFTER3"])
-      yield* insertPrices("LATER")
+      yield* insertShares("LATER")
       const time = encodeURIComponent(String(valueAt(changes, 0, "recorded_at")))
       const fromNow = yield* open("after=now")
       const fromTime = yield* open(`after=${time}`)
-      yield* insertPrices("AFTER4")
+      yield* insertShares("AFTER4")
       yield* waitForCondition("now", () => fromNow.changes.length === 1)
       yield* waitForCondition("time", () => fromTime.changes.length === 2)
       assert.deepStrictEqual([tickersOf(fromNow), tickersOf(fromTime)], [["AFTER4"], ["LATER", "AFTER4"]])
@@ -213,8 +214,8 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
         "ticker=OLD1,BBB",
         "kind=removed,corrected",
         "dataset=ticker_changes",
-        "dataset=daily_prices&kind=added&ticker=CCC",
-        "dataset=historical_tickers,daily_prices&ticker=AAA,OLD2",
+        "dataset=historical_float_pro&kind=added&ticker=CCC",
+        "dataset=historical_tickers,historical_float_pro&ticker=AAA,OLD2",
       ]
       const counts = yield* Effect.forEach(filters, follow, { concurrency: "unbounded" })
       counts.forEach((count, index) => assert.isAbove(count, 5, filters[index]))
@@ -228,10 +229,10 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       const keys = yield* Effect.forEach(range(4), (index) => Service.ensureAccountWithKey(`many ${index}`, "ultimate"))
       const streams = yield* Effect.forEach(
         [ultimate, ...keys].flatMap((key) => range(8).map(() => key)),
-        (key, index) => open(`after=now${index % 2 === 0 ? "" : "&dataset=daily_prices"}`, { key }),
+        (key, index) => open(`after=now${index % 2 === 0 ? "" : "&dataset=historical_float_pro"}`, { key }),
       )
       const { sent } = yield* StatementRecorder.recordStatements(Effect.andThen(
-        insertPrices("ONCE1", "ONCE2"),
+        insertShares("ONCE1", "ONCE2"),
         waitForCondition("all", () => streams.every(({ changes }) => changes.length === 2)),
       ))
       const reads = sent.filter(({ text }) => text.includes("with ordinality as requested"))
@@ -263,12 +264,12 @@ const brief = { heartbeatMillis: 100, usageIntervalMillis: 300, usageIntervalByt
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
   it.effect("sends heartbeats, with an id after changes that the client's filter excludes", () =>
     Effect.gen(function* () {
-      yield* insertPrices("FIRST")
+      yield* insertShares("FIRST")
       const start = yield* now
       const stream = yield* open(`ticker=WANTED&after=${start}`)
       yield* waitForCondition("heartbeats", () => stream.comments >= 3)
       assert.strictEqual(stream.text.replaceAll(": heartbeat\n\n", ""), "retry: 1000\n\n")
-      yield* insertPrices("OTHER")
+      yield* insertShares("OTHER")
       yield* waitForCondition("id", () => stream.lastId !== "")
       assert.strictEqual(stream.lastId, yield* now)
       assert.include(stream.text, `: heartbeat\nid: ${stream.lastId}\n\n`)
@@ -331,7 +332,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("same", "pro")
-      const stream = yield* open("after=now&dataset=daily_prices", { key })
+      const stream = yield* open("after=now&dataset=historical_float_pro", { key })
       const other = yield* open("after=now", { key })
       yield* sql`update accounts set tier = 'ultimate' where name = 'same'`
       yield* untilEnded(other, "access_changed")
@@ -371,7 +372,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         where name = 'metered' and endpoint = '/v1/changes/stream' and status_code = 200
       `
       const total = Effect.map(usage, ([row]) => row ?? { bytes: 0, cost: 0, rows: 0, found: 0 })
-      yield* insertPrices("METER1", "METER2")
+      yield* insertShares("METER1", "METER2")
       yield* waitForCondition("changes", () => stream.changes.length === 2)
       yield* Effect.repeat(total, { until: ({ rows }) => rows === 2 })
       yield* insertLongNews(1, 5, 2_000)
@@ -408,7 +409,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
   it.effect("reports a gap if the history is replaced, and then ends", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* insertPrices("LOST")
+      yield* insertShares("LOST")
       const cursor = yield* now
       const streams = [yield* open(`after=${cursor}`), yield* open("after=now&dataset=news")]
       yield* waitForCondition("live", () => streams.every(({ comments }) => comments > 2))
@@ -425,7 +426,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         assert.strictEqual(valueAt(endOf(stream), "cursor"), cursor)
       }
       const again = yield* open("after=now")
-      yield* insertPrices("AGAIN")
+      yield* insertShares("AGAIN")
       yield* waitForCondition("new history", () => again.changes.length === 1)
     }).pipe(Effect.scoped))
 })
@@ -468,7 +469,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
         const start = yield* now
         const fast = yield* open(`after=${start}`)
         const slow = yield* open(`after=${start}`)
-        yield* insertPrices("READ")
+        yield* insertShares("READ")
         yield* waitForCondition("both", () => fast.changes.length === 1 && slow.changes.length === 1)
         slow.pause()
         yield* writeMuch(1, fast)
@@ -498,7 +499,7 @@ layer(service({ recentBytes, closingMillis: 300 }), { excludeTestServices: true,
         const fast = yield* open("after=now")
         const stalled = yield* open("after=now")
         const never = yield* open("after=now", { isReading: false })
-        yield* insertPrices("READ")
+        yield* insertShares("READ")
         yield* waitForCondition("both", () => fast.changes.length === 1 && stalled.changes.length === 1)
         stalled.pause()
         yield* writeMuch(1_001, fast)

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { RandomChooser } from "./RandomChoices.ts"
+import { formatReportedSharesInsert, reportedSharesKey } from "./ReportedShares.ts"
 
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
@@ -11,8 +12,8 @@ const chooseStatement = (choose: RandomChooser) => {
   const day = `2026-01-0${choose([1, 2, 3, 4])}`
   const number = choose([1, 2, 3])
   const statement = choose([
-    "price",
-    "price",
+    "shares",
+    "shares",
     "removal",
     "move",
     "former",
@@ -22,23 +23,23 @@ const chooseStatement = (choose: RandomChooser) => {
   ])
   const order = `${statement.split(" ")[0]} ${ticker} ${day}`
   switch (statement) {
-    case "price":
+    case "shares":
       return {
-        order: `price ${ticker} ${day}`,
-        text: `insert into daily_prices (ticker, date, close) values ('${ticker}', '${day}', ${number}.5)
-          on conflict (ticker, date) do update set close = excluded.close`,
+        order: `shares ${ticker} ${day}`,
+        text: `${formatReportedSharesInsert(`values ('${ticker}', '${day}', ${number})`)}
+          on conflict (${reportedSharesKey}) do update set outstanding_shares = excluded.outstanding_shares`,
       }
     case "removal":
       return {
-        order: `price ${ticker} ${day}`,
-        text: `delete from daily_prices where ticker = '${ticker}' and date = '${day}'`,
+        order: `shares ${ticker} ${day}`,
+        text: `delete from historical_float_pro where ticker = '${ticker}' and filed_at = '${day}'`,
       }
     case "move":
       return {
-        order: `price ${ticker} ${day}`,
-        text: `update daily_prices set date = date + 10 where ticker = '${ticker}' and date = '${day}'
-          and not exists (select from daily_prices as other
-            where other.ticker = daily_prices.ticker and other.date = daily_prices.date + 10)`,
+        order: `shares ${ticker} ${day}`,
+        text: `update historical_float_pro as moved set filed_at = filed_at + 10
+          where ticker = '${ticker}' and filed_at = '${day}' and not exists (select from historical_float_pro as other
+            where other.ticker = moved.ticker and other.filed_at = moved.filed_at + 10)`,
       }
     case "former":
       return {

@@ -1,0 +1,20 @@
+/** Rows for tests of the change feed: `historical_float_pro` with a symbol, a day and a number of shares. */
+
+/** The columns of the key, for `on conflict`. */
+export const reportedSharesKey = "ticker, filed_at, form_type, document_url, reported_date"
+
+/** The columns that must have values, except the number of shares. */
+const constants = { is_adr: "false", last_updated: "2026-01-01 00:00:00" }
+
+export const makeReportedShares = (ticker: string, filed_at: string, outstanding_shares: string) => ({
+  ticker,
+  filed_at,
+  outstanding_shares,
+  ...constants,
+})
+
+/** Returns the beginning of a statement that inserts rows of three SQL expressions each, from a query or `values`. */
+export const formatReportedSharesInsert = (rows: string) =>
+  `insert into historical_float_pro (ticker, filed_at, outstanding_shares, is_adr, last_updated)
+    select ticker, filed_at::date, outstanding_shares, false, '2026-01-01' from (${rows})
+      as given (ticker, filed_at, outstanding_shares)`
