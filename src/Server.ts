@@ -28,6 +28,7 @@ import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
 import { ChangeStream } from "./history/ChangeStream.ts"
 import { CorrectionCountReader, correctionCountsJob } from "./history/CorrectionCounts.ts"
+import { dayStartJob } from "./history/DayStart.ts"
 import { historyPartitionsJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/OutermostMiddleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
@@ -125,6 +126,7 @@ const allJobs = [
   UsagePartitions.usagePartitionsJob,
   historyPartitionsJob,
   correctionCountsJob,
+  dayStartJob,
   ingestJob,
 ]
 type Preparation = ReturnType<typeof allJobs[number]["prepare"]>

@@ -74,7 +74,8 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Pa
   ) => Stream.Stream<Body["results"][number], Error | CallFailure>
   /**
    * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The call fails with
-   * the service's error if the list cannot be sent. The byte stream fails with `NoAnswer` if the response is cut off. `fetch` hides trailers, so digest and cost are unknown.
+   * the service's error if the list cannot be sent. The byte stream fails with `NoAnswer` if the response is cut off.
+   * `fetch` hides trailers, so digest and cost are unknown.
    */
   readonly download: (
     ...query: CallArguments<Query>

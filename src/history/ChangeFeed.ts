@@ -1,5 +1,6 @@
 /**
- * The change feed: what each recorded transaction changed, oldest first (docs/decisions/0115-change-feed.md).
+ * The change feed: what each recorded transaction changed in the rows that endpoints show, oldest first
+ * (docs/decisions/0115-change-feed.md, 0121-feed-shows-endpoint-rows.md).
  * Transactions become visible in the order of `recorded_at`, so a reader misses no change before its position.
  */
 import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
@@ -11,13 +12,21 @@ import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { initializeCounters } from "../observability/CallbackMetrics.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { type ChangeFeedStart, type ChangeKind, changeKinds, formatChangeFeedCursor } from "../v1/changes/Api.ts"
+import {
+  type ChangeFeedStart,
+  type ChangeKind,
+  changeKinds,
+  formatChangeFeedCursor,
+  parseChangeFeedStart,
+} from "../v1/changes/Api.ts"
 import {
   type ChangedRowReader,
   type ChangeWithoutRows,
   makeChangedRowReaders,
   type RowCorrection,
+  type ShownChange,
 } from "./ChangedRows.ts"
+import { isPartlyShown } from "./ShownRows.ts"
 
 /** Selects the changes that a reader wants. */
 export interface ChangeFeedFilter {
@@ -85,6 +94,13 @@ const changesWithoutRow = Metric.counter("tickerline_changes_without_row_total",
   incremental: true,
 })
 
+/**
+ * Maximum number of changes that a page examines in addition to its own size, because endpoints do not show their rows.
+ * They are examined in batches.
+ */
+const maxHiddenChanges = 5_000
+const hiddenChangeBatch = 1_000
+
 /** The transactions after which a page starts and with which it ends. Times are in UTC with microseconds. */
 const Bounds = Schema.Struct({
   earliest: Schema.String,
@@ -115,6 +131,11 @@ const FoundChange = Schema.Struct({
 /** Converts a time such as `2026-03-01T15:00:00.123456Z` to microseconds since 1970. */
 const toMicros = (time: string) => Date.parse(time.slice(0, 19) + time.slice(26)) * 1_000 + Number(time.slice(20, 26))
 
+const toPosition = ({ position, recordedAt }: ChangeWithoutRows): ChangeFeedPosition => ({
+  recordedAt: toMicros(recordedAt),
+  position: Number(position),
+})
+
 const decodeBounds = decodePositionalRows(Bounds)
 const decodeChanges = decodePositionalRows(FoundChange)
 
@@ -138,6 +159,14 @@ const makeFutureError = () => {
 }
 
 type FeedReadError = DatabasePoolTimeout | DataRefreshing
+
+/** A change that endpoints show, and what a page says about it. */
+interface ReadChange<A> {
+  readonly change: ChangeWithoutRows
+  readonly value: A & { readonly kind: ChangeKind }
+}
+
+type ReadRows<A> = (found: FoundChanges) => Effect.Effect<ReadonlyArray<ReadChange<A>>, HistoryMoved | FeedReadError>
 
 type ReadPage<A> = (
   place: ChangeFeedStart | undefined,
@@ -243,21 +272,47 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return { ...bounds, start_id, start_mark, starts_at }
       })
 
+      /** Datasets in which a corrected row may appear as added or removed, and the filter wants these kinds only. */
+      const findReinterpreted = ({ datasets, kinds = changeKinds }: ChangeFeedFilter) =>
+        kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
+
       /** Returns the condition that a transaction has changes of the filter's datasets and kinds, for any symbol. */
-      const hasWanted = ({ datasets, kinds }: ChangeFeedFilter) =>
-        kinds === undefined ? sql`changes ?| ${textArray(datasets)}` : sql`exists (
+      const hasWanted = (filter: ChangeFeedFilter) => {
+        const { datasets, kinds } = filter
+        if (kinds === undefined) return sql`changes ?| ${textArray(datasets)}`
+        const reinterpreted = findReinterpreted(filter)
+        return sql`exists (
           select from jsonb_each(changes) as counted (dataset, numbers)
-          where dataset = any(${textArray(datasets)}) and numbers ?| ${textArray(kinds)}
+          where dataset = any(${textArray(datasets)}) and ${
+          sql.or([
+            sql`numbers ?| ${textArray(kinds)}`,
+            ...(reinterpreted.length === 0
+              ? []
+              : [sql`(numbers ? 'corrected' and dataset = any(${textArray(reinterpreted)}))`]),
+          ])
+        }
         )`
+      }
+
+      const hasWantedKind = (filter: ChangeFeedFilter) => {
+        const { kinds } = filter
+        if (kinds === undefined) return []
+        const reinterpreted = findReinterpreted(filter)
+        const isWanted = sql`kind = any(${textArray(kinds)})`
+        return reinterpreted.length === 0
+          ? [isWanted]
+          : [sql`(${isWanted} or (kind = 'corrected' and dataset = any(${textArray(reinterpreted)})))`]
+      }
 
       /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
       const changesOf = (
-        { datasets, kinds, tickers }: ChangeFeedFilter,
+        filter: ChangeFeedFilter,
         place: ChangeFeedStart | undefined,
         startId: bigint,
         month: string,
         limit: number,
       ) => {
+        const { datasets, tickers } = filter
         const position = place?._tag === "Cursor" && place.position !== undefined ? place.position : endPosition
         const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
           sql`
@@ -268,7 +323,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
                 and position > case later.id when ${String(startId)}::text::bigint then ${position}::text::bigint
                   else 0 end`,
               sql`dataset = any(${textArray(datasets)})`,
-              ...(kinds === undefined ? [] : [sql`kind = any(${textArray(kinds)})`]),
+              ...hasWantedKind(filter),
               ...ticker,
             ])
           }
@@ -342,11 +397,19 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         },
       )
 
-      /** Reads the rows of changes, one statement per dataset. Fails if a change has vanished in the meantime. */
+      /**
+       * Reads the rows of changes, one statement per dataset, and maps the changes that endpoints show. Fails if a
+       * change has vanished in the meantime.
+       */
       const mapRows = Effect.fnUntraced(function* <A>(
         found: FoundChanges,
         compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,
-        map: (reader: ChangedRowReader, change: ChangeWithoutRows, values: ReadonlyArray<unknown>) => A,
+        map: (
+          reader: ChangedRowReader,
+          change: ChangeWithoutRows,
+          shown: ShownChange,
+          values: ReadonlyArray<unknown>,
+        ) => A,
       ) {
         const mapped = new Map<ChangeWithoutRows, A>()
         for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
@@ -359,7 +422,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           for (const [index, change] of changes.entries()) {
             const values = rows[index] ?? []
             if (reader.lacksRow(change, values)) yield* reportLostRow(dataset, change)
-            mapped.set(change, map(reader, change, values))
+            const shown = reader.interpret(change, values)
+            if (shown !== "hidden") mapped.set(change, map(reader, change, shown, values))
           }
         }
         return mapped
@@ -369,42 +433,60 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         const encoded = yield* mapRows(
           found,
           (reader, changes) => reader.compile(changes),
-          (reader, change, values) => reader.encode(change, values),
+          (reader, change, shown, values) => ({ kind: shown.kind, json: reader.encode(change, shown, values) }),
         )
-        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<ChangeFeedEntry> => {
-          const { cursor, kind, position, recordedAt } = change
-          const json = encoded.get(change)
-          const place = { recordedAt: toMicros(recordedAt), position: Number(position) }
-          return json === undefined ? [] : [{ ...place, dataset, kind, tickers, cursor, json }]
+        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<ReadChange<ChangeFeedEntry>> => {
+          const shown = encoded.get(change)
+          if (shown === undefined) return []
+          return [{ change, value: { ...toPosition(change), ...shown, dataset, tickers, cursor: change.cursor } }]
         })
       })
 
       const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
-        const corrections = yield* mapRows(
-          found.filter(({ change }) => change.kind === "corrected"),
+        const isRead = ({ change: { kind }, dataset }: FoundChanges[number]) =>
+          kind === "corrected" || isPartlyShown(dataset)
+        const described = yield* mapRows(
+          found.filter(isRead),
           (reader, changes) => reader.compileWithDelay(changes),
-          (reader, _, values) => reader.describeCorrection(values),
+          (reader, _, shown, values) => ({
+            kind: shown.kind,
+            correction: shown.kind === "corrected" ? reader.describeCorrection(shown, values) : undefined,
+          }),
         )
-        return found.map(({ change, dataset }): RowChangeSummary => {
+        return found.flatMap((one): ReadonlyArray<ReadChange<RowChangeSummary>> => {
+          const { change, dataset } = one
           const { kind, recordedAt } = change
-          return { dataset, kind, recordedAt, correction: corrections.get(change) }
+          const shown = isRead(one) ? described.get(change) : { kind, correction: undefined }
+          return shown === undefined ? [] : [{ change, value: { ...shown, dataset, recordedAt } }]
         })
       })
 
+      /** Returns the first changes, with at most `limit` of datasets whose rows are always shown and may be large. */
+      const takeAlwaysShown = (found: FoundChanges, limit: number) => {
+        let count = 0
+        const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++count > limit)
+        return end < 0 ? found : found.slice(0, end)
+      }
+
+      /**
+       * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to those that are
+       * certainly shown.
+       */
       const readOnce = Effect.fnUntraced(function* <A>(
         place: ChangeFeedStart | undefined,
         filter: ChangeFeedFilter,
         limit: number,
-        readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>,
+        batch: number,
+        readRows: ReadRows<A>,
       ) {
         const bounds = yield* readBounds(place)
-        const found = yield* readChanges(place, filter, limit + 1, bounds)
-        const shown = found.slice(0, limit)
-        const changes = yield* readRows(shown)
-        const last = shown.at(-1)?.change
-        if (found.length > limit && last !== undefined) {
-          const end = { recordedAt: toMicros(last.recordedAt), position: Number(last.position) }
-          return { changes, cursor: last.cursor, end, hasMore: true }
+        const found = yield* readChanges(place, filter, batch + 1, bounds)
+        const examined = takeAlwaysShown(found.slice(0, batch), limit)
+        const read = yield* readRows(examined)
+        const changes = read.filter(({ value }) => filter.kinds?.includes(value.kind) !== false)
+        const last = examined.at(-1)?.change
+        if (found.length > examined.length && last !== undefined) {
+          return { changes, cursor: last.cursor, end: toPosition(last), hasMore: true, isFull: true }
         }
         const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
         const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
@@ -412,13 +494,37 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         const cursor = mark === null
           ? starts_at
           : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
-        return { changes, cursor, end: { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }, hasMore }
+        const end = { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }
+        return { changes, cursor, end, hasMore, isFull: false }
+      })
+
+      /** Reads a page. Continues after changes that endpoints do not show, so that a page is seldom empty. */
+      const readShown = Effect.fnUntraced(function* <A>(
+        place: ChangeFeedStart | undefined,
+        filter: ChangeFeedFilter,
+        limit: number,
+        readRows: ReadRows<A>,
+      ) {
+        let page = yield* readOnce(place, filter, limit, limit, readRows)
+        const changes = [...page.changes]
+        for (let hidden = 0; page.isFull && changes.length < limit && hidden < maxHiddenChanges;) {
+          const next = parseChangeFeedStart(page.cursor)
+          page = yield* readOnce(next, filter, limit - changes.length, hiddenChangeBatch, readRows)
+          changes.push(...page.changes)
+          hidden += hiddenChangeBatch
+        }
+        const last = changes[limit - 1]?.change
+        const values = changes.slice(0, limit).map(({ value }) => value)
+        if (changes.length > limit && last !== undefined) {
+          return { changes: values, cursor: last.cursor, end: toPosition(last), hasMore: true }
+        }
+        const { cursor, end, hasMore } = page
+        return { changes: values, cursor, end, hasMore }
       })
 
       const readWith =
-        <A>(readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>) =>
-        (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
-          readOnce(place, filter, limit, readRows).pipe(
+        <A>(readRows: ReadRows<A>) => (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
+          readShown(place, filter, limit, readRows).pipe(
             Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
             Effect.catchTag("HistoryMoved", () => Effect.fail(makeDataRefreshingError())),
           )

@@ -1,45 +1,25 @@
 /**
- * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed. Rows
- * have every column that `load` accepts, in the API's format, so that a client can keep a copy of a dataset up to date.
+ * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed. A
+ * version that endpoints do not show is as if it did not exist (`ShownRows.ts`).
  */
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { type LoadableDataset, loadableDatasets } from "../load/Datasets.ts"
-import { booleanColumn, nullableColumn, optInColumns, textColumn } from "../rows/Columns.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
 import { BinaryRecord } from "../rows/BinaryRecord.ts"
-import { InstantColumn } from "../rows/Timestamps.ts"
 import type { ChangeKind } from "../v1/changes/Api.ts"
+import { type ShownDataset, shownDatasets } from "./ShownRows.ts"
 
-interface LoadedColumn {
-  readonly schemas: { readonly select: Schema.Codec<unknown, unknown>; readonly json: Schema.Codec<unknown, unknown> }
-}
-
-/** Schemas for data file columns that the models lack, because responses do not normally have them. */
-const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
-  source: optInColumns.source,
-  source_links: optInColumns.source,
-  recorded_at: nullableColumn(InstantColumn),
-  anomaly_flagged: booleanColumn(""),
-  tldr_text: textColumn(""),
-}
-
-/** Makes a model of the given columns. Throws at startup if one of them has no schema. */
-const selectColumns = ({ model, table }: LoadableDataset, columns: ReadonlyArray<string>): RowModel => {
-  const found = columns.map((column) => {
-    const [select, json, loaded] = [model.fields[column], model.json.fields[column], loadedColumns[column]?.schemas]
-    if (select !== undefined && json !== undefined) return { column, select, json }
-    if (loaded !== undefined) return { column, ...loaded }
-    throw new Error(`${table}.${column} has no schema for responses`)
-  })
-  return {
-    identifier: model.identifier,
-    fields: Object.fromEntries(found.map(({ column, select }) => [column, select])),
-    json: { fields: Object.fromEntries(found.map(({ column, json }) => [column, json])) },
-  }
+/** Makes a model of some columns of another model, in the given order. */
+const selectColumns = ({ fields, identifier, json }: RowModel, columns: ReadonlyArray<string>): RowModel => {
+  const select = (all: RowModel["fields"]) =>
+    Object.fromEntries(columns.flatMap((column) => {
+      const schema = all[column]
+      return schema === undefined ? [] : [[column, schema]]
+    }))
+  return { identifier, fields: select(fields), json: { fields: select(json.fields) } }
 }
 
 /** A change before its rows are read. */
@@ -49,6 +29,7 @@ export interface ChangeWithoutRows {
   readonly position: bigint
   /** The first day of the month whose partitions contain the transaction's rows. */
   readonly month: string
+  /** What happened to the row in its table, whether or not endpoints show it. */
   readonly kind: ChangeKind
   /** With this cursor, a client continues after the change. */
   readonly cursor: string
@@ -56,8 +37,14 @@ export interface ChangeWithoutRows {
   readonly recordedAt: string
 }
 
-const sqlRow = (columns: ReadonlyArray<string>, alias: string) =>
-  `row(${columns.map((column) => `${alias}."${column}"`).join(", ")})`
+/** A change as endpoints show it: a row that they begin to show is added, one that they cease to show is removed. */
+export interface ShownChange {
+  readonly kind: ChangeKind
+  readonly row: BinaryRecord | undefined
+  readonly before: BinaryRecord | undefined
+  /** The columns whose values differ; empty unless corrected. */
+  readonly changed: ReadonlyArray<string>
+}
 
 /** How late a row was corrected, and in which columns. */
 export interface RowCorrection {
@@ -68,11 +55,13 @@ export interface RowCorrection {
 }
 
 /** Reads and encodes the changes of one dataset. */
-const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => {
-  const { key, row, table } = dataset
-  const columns = Object.keys(row.fields)
-  const writeKey = makeJsonRowWriter(selectColumns(dataset, key), key)
-  const writeRow = makeJsonRowWriter(selectColumns(dataset, columns), columns)
+const makeChangedRows = (
+  sql: SqlClient.SqlClient,
+  { condition, expressions, key, model, row, table }: ShownDataset,
+) => {
+  const columns = Object.keys(model.json.fields)
+  const writeKey = makeJsonRowWriter(selectColumns(model, key), key)
+  const writeRow = makeJsonRowWriter(model, columns)
 
   const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
   // Columns that are never null use `=`, because an index does not support `is not distinct from`.
@@ -81,9 +70,24 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
       .join(" and ")
   // The history's indexes on key and transaction contain this expression. With the plain column, the planner might use
   // an index on the transaction alone, and read all rows of a large transaction.
-  const isOf = (column: string) => `coalesce(${column}, 0) = change.transaction`
+  const isOf = (column: string, transaction = "change.transaction") => `coalesce(${column}, 0) = ${transaction}`
 
+  const isRecorded = (alias: string) =>
+    // A row whose day has come was recorded by an earlier transaction.
+    sql.literal(
+      `${hasKey(alias)} and ${isOf(`${alias}.recorded_in`, "coalesce(change.version, change.transaction)")}`,
+    )
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
+
+  const values = sql.literal(`row(${expressions.join(", ")})`)
+  const currentDay = sql.literal(`cross join lateral (
+          select day from history.days where days.recorded_at <= requested.recorded_at
+          order by days.recorded_at desc limit 1
+        ) as current_day`)
+  /** Selects a version, or null if endpoints did not show it on the day of the change (`DayStart.ts`). */
+  const version = condition === undefined
+    ? values
+    : sql`case when ${condition(sql, sql.literal("current_day.day"))} then ${values} end`
 
   /**
    * SQL for a correction's delay in seconds. If the transaction that recorded the replaced row was dropped, the delay
@@ -98,57 +102,74 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     where ${isEnded} and past.recorded_in > 0
   )`
 
-  /** Compiles the statement that selects, for each change, the key, the row after it, the row before it, and `more`. */
+  /**
+   * Compiles the statement that selects, for each change, the key, the row after it, the row before it, whether the
+   * history has these rows, and `more`.
+   */
   const compileReader = (more: Statement.Fragment) =>
     compileStatement<ReadonlyArray<ChangeWithoutRows>>({
       isPrepared: true,
       build: (parameter) => {
         const array = (read: (change: ChangeWithoutRows) => string) =>
           parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
-        const [live, past] = [sqlRow(columns, "live"), sqlRow(columns, "past")]
         return sql`
-        select ${sql.literal(sqlRow(key, "key"))},
-          (
-            select version from (
-              select ${sql.literal(live)} as version from ${sql.literal(`public."${table}"`)} as live
-              where ${sql.literal(`${hasKey("live")} and ${isOf("live.recorded_in")}`)}
-              union all
-              select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
-              where ${sql.literal(`${hasKey("past")} and ${isOf("past.recorded_in")}`)}
-            ) as versions limit 1
-          ),
-          (
-            select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
-            where ${sql.literal(isEnded)}
-          )${more}
+        select row(${sql.literal(key.map((column) => `key."${column}"`).join(", "))}),
+          after.version, before.version, after.is_known, before.is_known${more}
         from unnest(
           (select ${array(({ transaction }) => String(transaction))}::text[]::bigint[]),
           (select ${array(({ position }) => String(position))}::text[]::bigint[]),
-          (select ${array(({ month }) => month)}::text[]::date[])
-        ) with ordinality as requested (transaction, position, month, place)
+          (select ${array(({ month }) => month)}::text[]::date[]),
+          (select ${array(({ recordedAt }) => recordedAt)}::text[]::timestamptz[])
+        ) with ordinality as requested (transaction, position, month, recorded_at, place)
         join history.changes as change using (transaction, position, month)
         cross join lateral jsonb_populate_record(${sql.literal(`null::public."${table}"`)}, change.key) as key
+        ${condition === undefined ? sql.literal("") : currentDay}
+        left join lateral (
+          select true as is_known, version from (
+            select ${version} as version from ${sql.literal(`public."${table}"`)} as live where ${isRecorded("live")}
+            union all
+            select ${version} from ${sql.literal(`history."${table}"`)} as past where ${isRecorded("past")}
+          ) as versions limit 1
+        ) as after on true
+        left join lateral (
+          select true as is_known, ${version} as version from ${sql.literal(`history."${table}"`)} as past
+          where ${sql.literal(isEnded)} limit 1
+        ) as before on true
         order by place
       `
       },
     })
 
+  /** Whether the history has lost a row of the change, from the values that `compile` selects. */
+  const lacksRow = (
+    { kind }: ChangeWithoutRows,
+    [, , , isAfterKnown, isBeforeKnown]: ReadonlyArray<unknown>,
+  ) => (kind !== "removed" && isAfterKnown !== true) || (kind !== "added" && isBeforeKnown !== true)
+
+  /** Decides what a change is to clients, from the values that `compile` selects. */
+  const interpret = (change: ChangeWithoutRows, values: ReadonlyArray<unknown>): ShownChange | "hidden" => {
+    const { kind } = change
+    const [, after, ended, isAfterKnown] = values
+    const row = kind !== "removed" && after instanceof BinaryRecord ? after : undefined
+    const before = kind !== "added" && ended instanceof BinaryRecord ? ended : undefined
+    if (lacksRow(change, values)) {
+      // Endpoints may have shown the lost row. If they do not show the row now, clients must not keep it.
+      return { kind: row === undefined && isAfterKnown === true ? "removed" : kind, row, before, changed: [] }
+    }
+    if (row === undefined) return before === undefined ? "hidden" : { kind: "removed", row, before, changed: [] }
+    if (before === undefined) return { kind: "added", row, before, changed: [] }
+    const changed = columns.filter((_, index) => !row.hasSameField(before, index))
+    return changed.length === 0 ? "hidden" : { kind: "corrected", row, before, changed }
+  }
+
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
     record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeAscii("null", position)
 
-  const listDifferences = (row: unknown, before: unknown) =>
-    row instanceof BinaryRecord && before instanceof BinaryRecord
-      ? columns.filter((_, index) => !row.hasSameField(before, index))
-      : []
-
-  /** Whether the values that `compile` selects lack a row of the change. */
-  const lacksRow = ({ kind }: ChangeWithoutRows, [, row, before]: ReadonlyArray<unknown>) =>
-    (kind !== "removed" && !(row instanceof BinaryRecord)) || (kind !== "added" && !(before instanceof BinaryRecord))
-
-  /** Encodes a change with the values that `compile` selects. A row that the history lacks becomes null. */
+  /** Encodes a change. `values` are those that `compile` selects. */
   const encode = (
-    { cursor, kind, recordedAt }: ChangeWithoutRows,
-    [keyRecord, row, before]: ReadonlyArray<unknown>,
+    { cursor, recordedAt }: ChangeWithoutRows,
+    { before, changed, kind, row }: ShownChange,
+    [keyRecord]: ReadonlyArray<unknown>,
   ): Uint8Array => {
     let end = rowOutputBuffer.writeAscii(
       `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
@@ -157,20 +178,19 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     end = rowOutputBuffer.writeAscii(`,"row":`, writeRecord(writeKey, keyRecord, end))
     end = rowOutputBuffer.writeAscii(`,"before":`, writeRecord(writeRow, row, end))
     end = writeRecord(writeRow, before, end)
-    return rowOutputBuffer.take(
-      rowOutputBuffer.writeAscii(`,"changed":${JSON.stringify(listDifferences(row, before))}}`, end),
-    )
+    return rowOutputBuffer.take(rowOutputBuffer.writeAscii(`,"changed":${JSON.stringify(changed)}}`, end))
   }
 
-  /** Describes a correction from the values of `compileWithDelay`, without the columns if the history lacks a row. */
-  const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): RowCorrection => ({
-    changed: listDifferences(row, before),
-    delaySeconds: typeof seconds === "number" ? seconds : null,
-  })
+  /** Describes a correction with the delay that `compileWithDelay` selects. */
+  const describeCorrection = ({ changed }: ShownChange, values: ReadonlyArray<unknown>): RowCorrection => {
+    const seconds = values[5]
+    return { changed, delaySeconds: typeof seconds === "number" ? seconds : null }
+  }
 
   return {
     compile: compileReader(sql.literal("")),
     compileWithDelay: compileReader(sql.literal(`, ${delay}`)),
+    interpret,
     lacksRow,
     encode,
     describeCorrection,
@@ -181,4 +201,4 @@ export type ChangedRowReader = ReturnType<typeof makeChangedRows>
 
 /** Makes the readers of changed rows, by dataset. */
 export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>
-  new Map(loadableDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))
+  new Map<string, ChangedRowReader>(shownDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))

@@ -33,8 +33,8 @@ export const AsOfParameter = {
     Schema.String.annotate({
       description:
         "The response that this request would have received at an earlier moment: a date means the end of that day " +
-        "in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header `X-As-Of` states " +
-        "the moment.",
+        "in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header `X-As-Of` " +
+        "states the moment.",
     }).check(Schema.makeFilter((text: string) => parseAsOfTime(text) !== undefined, { message: reason })).pipe(
       Schema.decodeTo(Schema.String, {
         decode: SchemaGetter.transform((text) => parseAsOfTime(text) ?? text),

@@ -5,6 +5,7 @@ import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
+import { changeFeedDatasets } from "../v1/changes/Api.ts"
 import { endpointsByDataset } from "../v1/datasets/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { renderCorrectionsLink } from "./CorrectionsPage.ts"
@@ -145,10 +146,12 @@ const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
-/** Renders links to the corrections of the datasets that the endpoint reads. */
+/** Renders links to the corrections of the datasets that the endpoint reads. Closing prices have none (§2.6). */
 const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
   const links = endpointsByDataset.flatMap(({ dataset, endpoints }) =>
-    endpoints.includes(row.path) ? [renderCorrectionsLink(dataset)] : []
+    endpoints.includes(row.path) && changeFeedDatasets.some((name) => name === dataset)
+      ? [renderCorrectionsLink(dataset)]
+      : []
   )
   return links.length === 0 ? "" : `<p class="quiet">Corrections of its data: ${links.join(", ")}.</p>\n`
 }

@@ -11,6 +11,7 @@ import { classifyCorrectionDelay, CorrectionsResponse } from "../../src/v1/corre
 import { skipHistory } from "../support/GeneratedRows.ts"
 import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
+import { formatReportedSharesInsert, makeReportedShares, reportedSharesKey } from "../support/ReportedShares.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
 /** Holds the job's lease, as another process would, so that only the tests count changes. */
@@ -108,10 +109,10 @@ const requestPage = Effect.map(Service.requestJson("/v1/docs/corrections", { key
 const chooseStatement = (choose: RandomChooser, day: number) => {
   const [ticker, number] = [choose(["AAA", "BBB", "CCC"]), choose([1, 2, 3])]
   return choose([
-    `insert into daily_prices (ticker, date, close) values ('${ticker}', '2026-01-0${day}', ${number}.5)
-      on conflict (ticker, date) do update set close = excluded.close`,
-    `update daily_prices set close = ${number} where date = '2026-01-0${day}'`,
-    `delete from daily_prices where ticker = '${ticker}' and date = '2026-01-0${day}'`,
+    `${formatReportedSharesInsert(`values ('${ticker}', '2026-01-0${day}', ${number + 5})`)}
+      on conflict (${reportedSharesKey}) do update set outstanding_shares = excluded.outstanding_shares`,
+    `update historical_float_pro set outstanding_shares = ${number} where filed_at = '2026-01-0${day}'`,
+    `delete from historical_float_pro where ticker = '${ticker}' and filed_at = '2026-01-0${day}'`,
     `insert into split_status (id, ticker, action_type, executed, filed_at, form_type, last_updated)
       values ('${day}', '${ticker}', 'split_announced', ${number === 1}, '2026-01-01', '8-K', '2026-01-01')
       on conflict (id) do update set ticker = excluded.ticker, executed = excluded.executed`,
@@ -198,14 +199,14 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
   it.effect("are shown per dataset with their delays, fields and a link to the changes (§4.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const prices = Array.makeBy(4, (index) => ({ ticker: `T${index}`, date: "2026-01-02", close: "1" }))
-      yield* Service.insertRows("daily_prices", ...prices)
+      const reports = Array.makeBy(4, (index) => makeReportedShares(`T${index}`, "2026-01-02", "1"))
+      yield* Service.insertRows("historical_float_pro", ...reports)
       yield* age("40 days")
-      yield* sql`update daily_prices set close = 2 where ticker in ('T0', 'T1', 'T2')`
+      yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker in ('T0', 'T1', 'T2')`
       yield* age("35 days")
-      yield* sql`update daily_prices set close = 3 where ticker = 'T0'`
-      yield* sql`update daily_prices set close = 4 where ticker = 'T0'`
-      yield* sql`delete from daily_prices where ticker = 'T3'`
+      yield* sql`update historical_float_pro set outstanding_shares = 3 where ticker = 'T0'`
+      yield* sql`update historical_float_pro set outstanding_shares = 4 where ticker = 'T0'`
+      yield* sql`delete from historical_float_pro where ticker = 'T3'`
       // Simulates a row that is older than the history.
       const old = { ticker: "OLD", float: "7", is_adr: false, last_updated: "2026-01-01 00:00:00" }
       yield* skipHistory("float_outstanding", Service.insertRows("float_outstanding", old))
@@ -215,11 +216,11 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       const { counts, headers, text } = yield* requestCounts
       const find = (name: string) => counts.results.find(({ dataset }) => dataset === name)
       const none = { within_hour: 0, within_day: 0, within_week: 0, within_30_days: 0, later: 0, unknown: 0 }
-      assert.deepStrictEqual(find("daily_prices"), {
-        dataset: "daily_prices",
+      assert.deepStrictEqual(find("historical_float_pro"), {
+        dataset: "historical_float_pro",
         last_30_days: { added: 0, corrected: 2, removed: 1, delays: { ...none, within_hour: 1, later: 1 } },
         total: { added: 4, corrected: 5, removed: 1, delays: { ...none, within_hour: 1, later: 4 } },
-        fields: [{ field: "close", corrections: 5 }],
+        fields: [{ field: "outstanding_shares", corrections: 5 }],
       })
       assert.deepStrictEqual(find("float_outstanding")?.total.delays, { ...none, within_hour: 1, unknown: 1 })
       assert.deepStrictEqual(find("float_outstanding")?.fields, [
@@ -233,13 +234,47 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       })
       assert.strictEqual(again.status, 304, text)
       const page = yield* requestPage
-      assert.include(page, `<h2 id="daily_prices">`)
+      assert.include(page, `<h2 id="historical_float_pro">`)
       assert.include(page, "Rows added: 4. Corrected: 5. Removed: 1.")
-      assert.include(page, `<code>/v1/changes?dataset=daily_prices&amp;kind=corrected</code>`)
+      assert.include(page, `<code>/v1/changes?dataset=historical_float_pro&amp;kind=corrected</code>`)
       assert.match(page, /Later<\/th><td[^>]*>1<\/td><td[^>]*>4<\/td><td[^>]*>80 %<\/td>/)
       assert.include(page, `<time datetime="${counts.counted_until ?? ""}">`)
       const reference = yield* Service.requestJson("/v1/docs/reference/float-outstanding", { key: null })
       assert.include(reference.text, `href="/v1/docs/corrections#float_outstanding"`)
+    }))
+})
+
+layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("Changes of rows", (it) => {
+  it.effect("are counted as endpoints show them, in batches of any size (D36)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const change = (old_ticker: string, status: string) => ({
+        old_ticker,
+        new_ticker: "SHOWN",
+        effective_date: "2026-01-02",
+        status,
+      })
+      const statuses = [change("A", "estimated"), change("B", "confirmed"), change("C", "blocked")]
+      yield* Service.insertRows("ticker_changes", ...statuses)
+      yield* sql`update ticker_changes set status = 'confirmed' where old_ticker = 'A'`
+      yield* sql`update ticker_changes set company_name = 'Company', source = 'Source'`
+      yield* sql`update ticker_changes set source = 'Another source'`
+      yield* sql`update ticker_changes set status = 'reverted' where old_ticker = 'B'`
+      yield* sql`delete from ticker_changes`
+      yield* Service.insertRows("daily_prices", { ticker: "A", date: "2026-01-02", close: "1" })
+      for (const limit of [1, 2, 100]) {
+        yield* reset
+        yield* Effect.repeat(countNextFeedChanges(limit), { while: (hasMore) => hasMore })
+        const counts = Object.entries(yield* readCounts).map((
+          [name, number],
+        ) => [name.replace(/\d{4}-\S+ /, ""), number])
+        assert.deepStrictEqual(Object.fromEntries(counts), {
+          "ticker_changes added ": 2,
+          "ticker_changes corrected within_hour": 2,
+          "ticker_changes removed ": 2,
+          "ticker_changes company_name": 2,
+        }, String(limit))
+      }
     }))
 })
 
@@ -268,25 +303,25 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
   it.effect("does not change the counts, and counting continues even if it was far behind (0118)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const close = (value: number) => sql`update daily_prices set close = ${value}`
-      yield* Service.insertRows("daily_prices", { ticker: "KEPT", date: "2026-01-02", close: "1" })
-      yield* close(2)
+      const correct = (value: number) => sql`update historical_float_pro set outstanding_shares = ${value}`
+      yield* Service.insertRows("historical_float_pro", makeReportedShares("KEPT", "2026-01-02", "1"))
+      yield* correct(2)
       yield* countAll
       const before = yield* readCounts
       assert.deepStrictEqual(Object.values(before), [1, 1, 1])
       yield* dropAll
       yield* countAll
       assert.deepStrictEqual(yield* readCounts, before)
-      yield* close(3)
+      yield* correct(3)
       yield* countAll
       const after = yield* readCounts
       const added = Object.entries(after).filter(([name, number]) => before[name] !== number)
       // The transaction that recorded the row is no longer known, but it is older than the history.
       assert.isTrue(added.some(([name, number]) => name.endsWith("corrected later") && number === 1), String(added))
-      yield* close(4)
-      yield* close(5)
+      yield* correct(4)
+      yield* correct(5)
       yield* dropAll
-      yield* close(6)
+      yield* correct(6)
       yield* countAll
       const last = yield* readCounts
       const sum = (counts: Readonly<Record<string, number>>) =>

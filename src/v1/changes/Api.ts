@@ -38,7 +38,10 @@ import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
 export const changeKinds = ["added", "corrected", "removed"] as const
 export type ChangeKind = typeof changeKinds[number]
 
-/** The names of all datasets, the same as in `loadableDatasets` (checked by `test/history/changes.test.ts`). */
+/**
+ * The datasets with an endpoint of their own: all of `loadableDatasets` except `daily_prices` (§2.6, D36). Checked by
+ * `test/history/changes.test.ts`.
+ */
 export const changeFeedDatasets = [
   "ticker_changes",
   "historical_tickers",
@@ -55,35 +58,33 @@ export const changeFeedDatasets = [
   "research_reports",
   "float_outstanding",
   "historical_float_pro",
-  "daily_prices",
   "ownership",
   "screener",
 ] as const
 export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
 /**
- * For each dataset, the endpoint with the most columns. Accounts that may not use that endpoint get no changes of the
- * dataset.
+ * For each dataset, endpoints that together show all columns of its changes. Accounts that may not use all of them get
+ * no changes of the dataset.
  */
-export const datasetAccessEndpoints: Readonly<Record<ChangeFeedDataset, AnnotatedEndpoint>> = {
-  ticker_changes: TickerChangesApiGroup.endpoints.resolve,
-  historical_tickers: HistoricalTickersApiGroup.endpoints.list,
-  intraday_runners: IntradayRunnersApiGroup.endpoints.list,
-  dilution_data: DilutionDataApiGroup.endpoints.listAdvanced,
-  registrations: RegistrationsApiGroup.endpoints.list,
-  pump_and_dump_tracker: PumpAndDumpTrackerApiGroup.endpoints.list,
-  split_status: SplitStatusApiGroup.endpoints.list,
-  nasdaq_compliance: NasdaqComplianceApiGroup.endpoints.list,
-  news: NewsApiGroup.endpoints.list,
-  gap_stats: GapStatsApiGroup.endpoints.listAdvanced,
-  premarket_stats: PremarketStatsApiGroup.endpoints.list,
-  afterhours_stats: AfterhoursStatsApiGroup.endpoints.list,
-  research_reports: ResearchReportsApiGroup.endpoints.list,
-  float_outstanding: FloatOutstandingApiGroup.endpoints.list,
-  historical_float_pro: HistoricalFloatProApiGroup.endpoints.list,
-  daily_prices: HistoricalFloatProApiGroup.endpoints.list,
-  ownership: OwnershipApiGroup.endpoints.list,
-  screener: ScreenerApiGroup.endpoints.list,
+export const datasetAccessEndpoints: Readonly<Record<ChangeFeedDataset, ReadonlyArray<AnnotatedEndpoint>>> = {
+  ticker_changes: [TickerChangesApiGroup.endpoints.resolve],
+  historical_tickers: [HistoricalTickersApiGroup.endpoints.list],
+  intraday_runners: [IntradayRunnersApiGroup.endpoints.list],
+  dilution_data: [DilutionDataApiGroup.endpoints.listAdvanced],
+  registrations: [RegistrationsApiGroup.endpoints.list],
+  pump_and_dump_tracker: [PumpAndDumpTrackerApiGroup.endpoints.list],
+  split_status: [SplitStatusApiGroup.endpoints.list],
+  nasdaq_compliance: [NasdaqComplianceApiGroup.endpoints.list],
+  news: [NewsApiGroup.endpoints.list],
+  gap_stats: [GapStatsApiGroup.endpoints.listAdvanced],
+  premarket_stats: [PremarketStatsApiGroup.endpoints.list],
+  afterhours_stats: [AfterhoursStatsApiGroup.endpoints.list],
+  research_reports: [ResearchReportsApiGroup.endpoints.list, ResearchReportsApiGroup.endpoints.listTldr],
+  float_outstanding: [FloatOutstandingApiGroup.endpoints.list],
+  historical_float_pro: [HistoricalFloatProApiGroup.endpoints.list],
+  ownership: [OwnershipApiGroup.endpoints.list],
+  screener: [ScreenerApiGroup.endpoints.list],
 }
 
 /**
@@ -155,13 +156,13 @@ export const Change = Schema.Struct({
   recorded_at: Schema.toEncoded(InstantColumn.schemas.json),
   dataset: Schema.Literals(changeFeedDatasets).annotate({ description: "The dataset that the row belongs to." }),
   kind: Schema.Literals(changeKinds).annotate({
-    description: "Whether the row is new, has other values than before, or no longer exists.",
+    description: "Whether endpoints begin to show the row, show other values than before, or no longer show it.",
   }),
   key: Values.annotate({ description: "The columns that identify the row in its dataset." }),
   row: Schema.NullOr(Values).annotate({
     description:
-      "The row after the change, with every column that `tickerline load` accepts. Null if removed, or if the " +
-      "service has lost the row; then `kind` is not `removed`.",
+      "The row after the change, with the fields that endpoints of the dataset show. Null if removed, or if " +
+      "the service has lost the row; then `kind` is not `removed`.",
   }),
   before: Schema.NullOr(Values).annotate({
     description: "The row before the change. Null if added, or if the service has lost the row.",
@@ -189,10 +190,10 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ThirdPartyTextColumns, ["row", "before"]).annotateMerge(describeEndpoint(
     "Changes",
-    "Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in which " +
-      "the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds changes " +
-      "of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets whose " +
-      "endpoint the account or the key may not use are omitted.",
+    "Every change to the rows that endpoints show, oldest first: which rows were added, corrected and removed, in " +
+      "the order in which the changes took effect. Continue with `after`, even after a response without changes. " +
+      "`ticker` finds changes of either symbol of a ticker change, and of the symbol that a row had before a " +
+      "correction. Datasets whose endpoints the account or the key may not use are omitted.",
   )),
   HttpApiEndpoint.get("stream", "/changes/stream", {
     query: ChangeStreamQuery,

@@ -40,14 +40,15 @@ const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
 }
 
 const accessOf = (dataset: ChangeFeedDataset, endpoints = datasetAccessEndpoints) =>
-  getEndpointAccess(endpoints[dataset])
+  endpoints[dataset].map((endpoint) => getEndpointAccess(endpoint))
 
 /** Returns the datasets among `requested` (by default, all datasets) that the account may read. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,
   endpoints = datasetAccessEndpoints,
-) => requested.filter((dataset) => canAccountUseEndpoint(account, accessOf(dataset, endpoints)))
+) =>
+  requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
 
 /**
  * Returns the requested datasets; if none are requested, all that the account may read. Fails with 403 if the account
@@ -59,9 +60,8 @@ export const selectReadableDatasets = Effect.fnUntraced(function* (
   endpoints = datasetAccessEndpoints,
 ) {
   if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
-  yield* Effect.forEach(requested, (dataset) => checkEndpointAccess(account, accessOf(dataset, endpoints)), {
-    discard: true,
-  })
+  const needed = requested.flatMap((dataset) => accessOf(dataset, endpoints))
+  yield* Effect.forEach(needed, (access) => checkEndpointAccess(account, access), { discard: true })
   return requested
 })
 

@@ -27,6 +27,9 @@ import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
+/** SQL expression of the column `tradable_float`. */
+export const tradableFloatSql = `"float" - restricted_shares`
+
 /** A row of `daily_prices`, which is used only to compute market_cap (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
   ticker: tickerColumn(),

@@ -5,7 +5,7 @@ import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import type { ListStatementParameter } from "../../lists/Conditions.ts"
 import type { SymbolPeriodClauses } from "../../lists/SymbolPeriodClauses.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
-import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
+import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery, tradableFloatSql } from "./Api.ts"
 
 /** All columns except market_cap, which needs lookups for each row and is added last. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
@@ -33,7 +33,7 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
 
   /** All rows, with the computed columns tradable_float and market_cap. */
   const computed = sql`
-          select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
+          select *, ${sql.literal(tradableFloatSql)} as tradable_float, ${marketCap} as market_cap
           from historical_float_pro as filing
         `
 

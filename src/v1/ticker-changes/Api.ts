@@ -32,15 +32,17 @@ const cik = Model.Field({
   json: Schema.String,
 })
 
-/** A row of `ticker_changes`. The endpoint returns three of its columns. */
+const status = literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker.")
+
+/** A row of `ticker_changes`. Responses have the first five columns; chains have only three of them. */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   old_ticker: tickerColumn("The old symbol."),
   new_ticker: tickerColumn("The new symbol.", "ZYXB"),
   effective_date: dateColumn("First day of the new symbol."),
   cik: nullableColumn(cik),
   company_name: nullableColumn(textColumn("Name of the issuer.")),
-  status: literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker."),
-  source: nullableColumn(textColumn("Source of the information.")),
+  status: Model.Field({ insert: status.schemas.insert }),
+  source: Model.Field({ insert: nullableColumn(textColumn("Source of the information.")).schemas.insert }),
   recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(InstantColumn.schemas.insert)) }),
   source_links: sourceColumnForLoading,
 }) {}

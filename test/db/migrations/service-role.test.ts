@@ -13,6 +13,7 @@ import { countNextFeedChanges } from "../../../src/history/CorrectionCounts.ts"
 import { makeEmailOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
+import { makeReportedShares } from "../../support/ReportedShares.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
@@ -240,6 +241,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
         "start_month as its owner",
+        "start_day as its owner",
         "drop_before as its owner",
         "no select on credits",
         "no select on credits_credit_id_seq",
@@ -254,14 +256,14 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const serving = yield* Serving
-      yield* Service.insertRows("daily_prices", { ticker: "COUNT", date: "2026-01-02", close: "1" })
-      yield* sql`update daily_prices set close = 2 where ticker = 'COUNT'`
+      yield* Service.insertRows("historical_float_pro", makeReportedShares("COUNT", "2026-01-02", "1"))
+      yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker = 'COUNT'`
       yield* Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
         Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Database.layer))),
         Effect.provideService(SqlClient.SqlClient, serving),
       )
       const [counted] = yield* sql<{ readonly number: number }>`
-        select corrections::int as number from history.corrected_fields where field = 'close'
+        select corrections::int as number from history.corrected_fields where field = 'outstanding_shares'
       `
       assert.strictEqual(counted?.number, 1)
     }))
@@ -368,6 +370,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
               "create_usage_partition",
               "drop_usage_partitions",
               "history.start_month",
+              "history.start_day",
               "history.drop_before",
             ]
           ) {
