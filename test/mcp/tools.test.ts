@@ -142,7 +142,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         ["reverse splits", "/v1/split-status"],
         ["splits", "/v1/split-status"],
         ["10-K", "/v1/news"],
-        ["closing price", "/v1/gap-stats"],
+        ["closing price", "/v1/intraday-runners"],
         ["the splis of a company", "/v1/split-status"],
         ["which directors own shares of a company", "/v1/ownership"],
       ]
