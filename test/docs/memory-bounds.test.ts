@@ -217,6 +217,13 @@ const fillUsage = Effect.gen(function* () {
   return { structure: metering, entries }
 })
 
+const fillBalances = Effect.gen(function* () {
+  const layer = PrepaidBalances.layer.pipe(Layer.provide(Database.layer))
+  const balances = Context.get(yield* Layer.build(layer), PrepaidBalances)
+  for (let number = 1; number <= 50_000; number++) balances.update(number, { balance: number, reserved: 0 }, number)
+  return { structure: balances }
+})
+
 const fillRefusedUsage = Effect.sync(() => {
   const counter = makeThrottledRequestCounter()
   for (let minute = 0; minute < 20_000; minute++) {
@@ -293,6 +300,7 @@ const fillers = {
   "Valid keys": fillApiKeys,
   "Wrong keys": fillWrongKeys,
   "Rate limits": fillRateLimits,
+  "Prepaid balances": fillBalances,
   "Waiting usage": fillUsage,
   "Waiting usage of refused requests": fillRefusedUsage,
   "Request metrics": fillMetrics,
