@@ -1195,18 +1195,18 @@ class Endpoints(ABC):
         self, *, dataset: OneOrMore[types.ChangeDataset] | None = None, ticker: OneOrMore[str] | None = None,
         kind: OneOrMore[types.ChangeKind] | None = None, after: str | None = None, limit: int | None = None,
     ) -> Call[types.ChangesBody]:
-        """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
-        which the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds
-        changes of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets
-        whose endpoint the account or the key may not use are omitted.
+        """Every change to the rows that endpoints show, oldest first: which rows were added, corrected and removed, in
+        the order in which the changes took effect. Continue with `after`, even after a response without changes.
+        `ticker` finds changes of either symbol of a ticker change, and of the symbol that a row had before a
+        correction. Datasets whose endpoints the account or the key may not use are omitted.
 
         ``GET /v1/changes``
 
         Args:
             dataset: One of ticker_changes, historical_tickers, intraday_runners, dilution_data, registrations,
                 pump_and_dump_tracker, split_status, nasdaq_compliance, news, gap_stats, premarket_stats,
-                afterhours_stats, research_reports, float_outstanding, historical_float_pro, daily_prices, ownership,
-                screener; several comma-separated.
+                afterhours_stats, research_reports, float_outstanding, historical_float_pro, ownership, screener;
+                several comma-separated.
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
@@ -2560,18 +2560,18 @@ class AsyncEndpoints(ABC):
         self, *, dataset: OneOrMore[types.ChangeDataset] | None = None, ticker: OneOrMore[str] | None = None,
         kind: OneOrMore[types.ChangeKind] | None = None, after: str | None = None, limit: int | None = None,
     ) -> AsyncCall[types.ChangesBody]:
-        """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
-        which the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds
-        changes of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets
-        whose endpoint the account or the key may not use are omitted.
+        """Every change to the rows that endpoints show, oldest first: which rows were added, corrected and removed, in
+        the order in which the changes took effect. Continue with `after`, even after a response without changes.
+        `ticker` finds changes of either symbol of a ticker change, and of the symbol that a row had before a
+        correction. Datasets whose endpoints the account or the key may not use are omitted.
 
         ``GET /v1/changes``
 
         Args:
             dataset: One of ticker_changes, historical_tickers, intraday_runners, dilution_data, registrations,
                 pump_and_dump_tracker, split_status, nasdaq_compliance, news, gap_stats, premarket_stats,
-                afterhours_stats, research_reports, float_outstanding, historical_float_pro, daily_prices, ownership,
-                screener; several comma-separated.
+                afterhours_stats, research_reports, float_outstanding, historical_float_pro, ownership, screener;
+                several comma-separated.
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.

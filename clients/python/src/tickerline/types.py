@@ -51,8 +51,7 @@ Tier = Literal["basic", "pro", "ultimate"]
 ChangeDataset = Literal[
     "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
     "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
-    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
-    "screener",
+    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "ownership", "screener",
 ]
 ChangeKind = Literal["added", "corrected", "removed"]
 ApiKeyStatus = Literal["active", "disabled", "expired"]
@@ -1574,11 +1573,11 @@ class Change(TypedDict):
     dataset: ChangeDataset | str
     """The dataset that the row belongs to."""
     kind: ChangeKind | str
-    """Whether the row is new, has other values than before, or no longer exists."""
+    """Whether endpoints begin to show the row, show other values than before, or no longer show it."""
     key: dict[str, JsonValue]
     """The columns that identify the row in its dataset."""
     row: dict[str, JsonValue] | None
-    """The row after the change, with every column that `tickerline load` accepts. Null if removed, or if the service
+    """The row after the change, with the fields that endpoints of the dataset show. Null if removed, or if the service
     has lost the row; then `kind` is not `removed`.
     """
     before: dict[str, JsonValue] | None
