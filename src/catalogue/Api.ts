@@ -4,7 +4,15 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuthorizationMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag, Tier } from "../rules/EndpointAnnotations.ts"
-import { DatabasePoolTimeout, DataRefreshing, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
+import {
+  AmbiguousTickerLineage,
+  AsOfTooEarly,
+  CursorExpired,
+  DatabasePoolTimeout,
+  DataRefreshing,
+  makeErrorFieldsWithDetails,
+  NotFound,
+} from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
@@ -32,7 +40,9 @@ export const CostEstimate = Schema.Struct({
   }),
   ticker_count: NonNegativeInt.annotate({ description: "Number of symbols in the request. 0: all symbols." }),
   records_returned: NonNegativeInt.annotate({ description: "Number of records on the page." }),
-  records_total: NonNegativeInt.annotate({ description: "Number of records on all pages." }),
+  records_total: NonNegativeInt.annotate({
+    description: "Number of records on all pages, or after the cursor. If `message` says so, there are more.",
+  }),
   rows_sampled: NonNegativeInt.annotate({
     description: "Number of records measured to find the size: always the complete page.",
   }),
@@ -111,13 +121,16 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
     success: Schema.Struct({
       count: ResultCount,
       results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),
-      message: Schema.optionalKey(Schema.String.annotate({ description: "Why the request would be free." })),
+      message: Schema.optionalKey(
+        Schema.String.annotate({ description: "Why the request would be free, or what the numbers leave out." }),
+      ),
     }),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, CursorExpired, NotFound, DataRefreshing, DatabasePoolTimeout],
   }).middleware(AuthorizationMiddleware).middleware(AuthenticationMiddleware).annotateMerge(describeEndpoint(
     "Estimate",
     "What a request would cost. Send its path as `endpoint` together with its own parameters. The estimate is free; " +
-      "if the request would be refused, the estimate is refused with the same error.",
+      "if the request would be answered with an error, the estimate is answered with the same error. A key may " +
+      "estimate exactly the endpoints that it may use.",
   )),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
     describeEndpoint("OpenAPI", "This API as an OpenAPI 3.1 document."),

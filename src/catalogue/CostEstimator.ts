@@ -5,13 +5,12 @@
 import { Effect, Schema } from "effect"
 import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import { estimatePath } from "../accounts/keys/Authentication.ts"
 import { ValidationError } from "../rules/Errors.ts"
 import { makeInternalRequester } from "../http/InternalRequests.ts"
-import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
+import { makeRequestContext, RequestContext, type ResponseBuilder, setRecordCount } from "../http/RequestContext.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { findEndpoint, formatEndpointSuggestion } from "./Endpoints.ts"
-
-const estimatePath = "/estimate"
 
 const makeEndpointError = (reason: string) =>
   new ValidationError({
@@ -56,8 +55,12 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Whether a valid request failed because of the data. Such a response is free, so the estimate is 0. */
-const isDataError = (status: number) => status === 404 || status === 409
+const getMessage = (isPriced: boolean, { isTotalPartial, totalRecords }: ResponseBuilder) =>
+  isTotalPartial
+    ? { message: `There are more than ${totalRecords} records. Counting all of them would take too long.` }
+    : isPriced
+    ? {}
+    : { message: "This endpoint is free." }
 
 export const makeCostEstimator = Effect.gen(function* () {
   const runRequest = yield* makeInternalRequester
@@ -72,12 +75,11 @@ export const makeCostEstimator = Effect.gen(function* () {
     // Without these headers, the response has the complete, uncompressed body, which determines the cost.
     const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
     const response = yield* runRequest(request.modify({ headers }), context)
-    const isFreeError = isDataError(response.status)
-    if (response.status !== 200 && !isFreeError) {
+    if (response.status !== 200) {
       return HttpServerResponse.setBody(HttpServerResponse.empty({ status: response.status }), response.body)
     }
-    const estimated_bytes = isFreeError ? 0 : context.response.bytes ?? 0
-    const records_returned = isFreeError ? 0 : context.response.records
+    const estimated_bytes = context.response.bytes ?? 0
+    const records_returned = context.response.records
     yield* setRecordCount(1)
     return {
       count: 1,
@@ -92,11 +94,7 @@ export const makeCostEstimator = Effect.gen(function* () {
         estimated_cost_microdollars: computeDataCost(estimated_bytes, context.response.price),
         price_per_gb_microdollars: context.response.price,
       }] as const,
-      ...(isFreeError
-        ? { message: `The request would be answered with ${response.status}, which is free.` }
-        : endpoint.isPriced
-        ? {}
-        : { message: "This endpoint is free." }),
+      ...getMessage(endpoint.isPriced, context.response),
     }
   })
 })

@@ -50,9 +50,11 @@ export interface ResponseBuilder {
   records: number
   /** Number of results on all pages; only an estimate counts them. */
   totalRecords: number | undefined
+  /** Whether `totalRecords` is too small, because counting all records would take too long. */
+  isTotalPartial: boolean
   /** Size of the uncompressed body, which determines the cost (D27, billing). */
   bytes: number | undefined
-  /** Whether the response needed no database query, or is a 304. */
+  /** Whether the response needed no database query, or is a 304. Operators see it, but clients do not. */
   cached: boolean
   /** Checks whether the data in the response is still current; undefined if it cannot be cached (D17, caching). */
   isCurrent: (() => boolean) | undefined
@@ -71,6 +73,10 @@ export interface ResponseBuilder {
   price: number
   /** Microdollars already subtracted from the prepaid balance that this process knows, until the cost is recorded. */
   heldCost: number
+  /** The status that usage records. Undefined: the status of the response. */
+  recordedStatus: number | undefined
+  /** Whether usage already lists the request: as the one that a tool of `/mcp` sent. */
+  isRecorded: boolean
 }
 
 /** The immutable facts of a request, and the builder of its response. */
@@ -83,7 +89,7 @@ export interface RequestContext {
   readonly startedAt: number
   /** With `estimate`, the request is run to predict its cost, but is neither counted nor charged (D28, estimates). */
   readonly purpose: "answer" | "estimate"
-  /** `mcp` if a tool of `/mcp` sent the request; null if it arrived over HTTP. */
+  /** `mcp` if a tool of `/mcp` sent the request, which has counted it already; null if it arrived over HTTP. */
   readonly via: "mcp" | null
   readonly response: ResponseBuilder
 }
@@ -93,6 +99,7 @@ const makeResponseBuilder = (): ResponseBuilder => ({
   headers: {},
   records: 0,
   totalRecords: undefined,
+  isTotalPartial: false,
   bytes: undefined,
   cached: false,
   isCurrent: undefined,
@@ -104,6 +111,8 @@ const makeResponseBuilder = (): ResponseBuilder => ({
   endlessStream: undefined,
   price: 0,
   heldCost: 0,
+  recordedStatus: undefined,
+  isRecorded: false,
 })
 
 export const makeRequestContext = (

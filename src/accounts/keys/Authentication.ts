@@ -16,9 +16,12 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly endpoints: ReadonlyArray<string> | null
 }>()("tickerline/accounts/CurrentAccount") {}
 
+/** Every key may use this path, because the estimated request checks the key as well (D28, estimates). */
+export const estimatePath = "/estimate"
+
 /** Whether the key may be used for the path. */
 export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
-  endpoints === null || endpoints.includes(path)
+  endpoints === null || endpoints.includes(path) || path === estimatePath
 
 /** Whether the tier of the account includes the endpoint, and the key may be used for it. */
 export const canAccountUseEndpoint = (

@@ -4,10 +4,10 @@ import { Effect, Equivalence, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { checkEndpointAccess } from "../../accounts/AuthorizationLayer.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
-import { ChangeFeed, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
+import { ChangeFeed, type ChangeFeedFilter, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
 import { exemptFromResponseTimeout } from "../../http/ConnectionLimits.ts"
-import { setResponseHeaders } from "../../http/RequestContext.ts"
+import { RequestContext, setResponseHeaders } from "../../http/RequestContext.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { respondWithEtag } from "../../lists/QueryCache.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
@@ -90,15 +90,35 @@ const resolveFeedStart = (lastEventId: string | undefined, after: string | undef
   return Effect.succeed(after === undefined ? undefined : parseChangeFeedStart(after))
 }
 
+/** An estimate counts the changes in pages of this size, and at most this number of pages. */
+const countedPageSize = 5_000
+const maxCountedPages = 20
+
 export const changesEndpoints = Effect.gen(function* () {
-  const { readPage } = yield* ChangeFeed
+  const { readPage, summarizePage } = yield* ChangeFeed
   const { open: openStream } = yield* ChangeStream
+
+  /** Counts the changes on all pages for an estimate (D28): those of the first page, and those after its cursor. */
+  const countAll = Effect.fnUntraced(function* (first: ChangeFeedPage, filter: ChangeFeedFilter) {
+    const { response } = yield* RequestContext
+    let page: ChangeFeedPage<unknown> = first
+    let total = first.changes.length
+    for (let counted = 0; page.hasMore && counted < maxCountedPages; counted++) {
+      page = yield* summarizePage(parseChangeFeedStart(page.cursor), filter, countedPageSize)
+      total += page.changes.length
+    }
+    response.totalRecords = total
+    response.isTotalPartial = page.hasMore
+  })
 
   const respond = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, account: Account) {
     const { after, dataset, kind, limit, ticker } = query
     const datasets = yield* selectReadableDatasets(account, dataset)
     const place = after === undefined ? undefined : parseChangeFeedStart(after)
-    const page = yield* readPage(place, { datasets, tickers: ticker, kinds: kind }, limit)
+    const filter = { datasets, tickers: ticker, kinds: kind }
+    const page = yield* readPage(place, filter, limit)
+    const { purpose } = yield* RequestContext
+    if (purpose === "estimate") yield* countAll(page, filter)
     return yield* respondWithEtag(makeContent(page))
   })
 
