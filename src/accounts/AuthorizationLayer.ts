@@ -90,7 +90,8 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
         bytes,
         cost_microdollars,
         duration_ms: clock.currentTimeMillisUnsafe() - requested_at,
-        cached: context.response.cached,
+        // Only a 304 counts, because a hit in the shared cache would tell what other accounts have requested.
+        cached: status_code === 304,
         deprecated: "Deprecation" in context.response.headers,
         via: context.via,
         reservation_id: context.response.streamedExport?.budget?.reservation_id ?? null,

@@ -26,6 +26,12 @@ import type { RequestContext } from "./RequestContext.ts"
 
 type AuthenticatedAccount = typeof CurrentAccount.Service
 
+/**
+ * Names and values of headers in the order of the original response. A per-request header has the value undefined. The
+ * order stays the same, because it would tell whether another account has sent the request before.
+ */
+type HeaderTemplate = ReadonlyArray<readonly [name: string, value: string | undefined]>
+
 export interface CachedResponse extends EndpointAccess {
   /** Whether the query result in the response is still current. */
   readonly isCurrent: () => boolean
@@ -33,9 +39,8 @@ export interface CachedResponse extends EndpointAccess {
   readonly expiresAt: number
   readonly sources: ReadonlyArray<EndpointAccess>
   readonly etag: string
-  /** Alternating header names and values. */
-  readonly headers: ReadonlyArray<string>
-  readonly notModifiedHeaders: ReadonlyArray<string>
+  readonly headers: HeaderTemplate
+  readonly notModifiedHeaders: HeaderTemplate
   readonly records: number
   readonly bytes: number
   /** Microdollars per gigabyte. */
@@ -55,10 +60,23 @@ const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
 const selectHeaders = (
   { headers }: HttpServerResponse.HttpServerResponse,
   isIncluded: (name: string) => boolean,
-) =>
+): HeaderTemplate =>
   Object.entries(headers).flatMap(([name, value]) =>
-    accountIndependentHeaderNames.has(name) && isIncluded(name) ? [name, value] : []
+    isIncluded(name) ? [[name, accountIndependentHeaderNames.has(name) ? value : undefined] as const] : []
   )
+
+/** Returns alternating names and values. Per-request headers that the template lacks come last. */
+const fillTemplate = (template: HeaderTemplate, perRequest: Readonly<Record<string, string>>) => {
+  const values = new Map(Object.entries(perRequest).map(([name, value]) => [name.toLowerCase(), value]))
+  const headers: Array<string> = []
+  for (const [name, stored] of template) {
+    const value = stored ?? values.get(name)
+    if (value !== undefined) headers.push(name, value)
+    values.delete(name)
+  }
+  for (const [name, value] of values) headers.push(name, value)
+  return headers
+}
 
 /** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
 const makeKey = (target: string, acceptEncoding: string | undefined, accept: string | undefined) => {
@@ -67,7 +85,7 @@ const makeKey = (target: string, acceptEncoding: string | undefined, accept: str
 }
 
 const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
-  1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
+  1024 + key.length + JSON.stringify(headers).length * 2 + (body?.length ?? 0)
 
 /** Whether the cache may respond. A request with `Origin`, `Expect` or a body always goes to the router. */
 const isCacheable = ({ headers, method }: IncomingMessage) =>
@@ -199,14 +217,16 @@ export class ResponseCache extends Context.Service<ResponseCache, {
           bytes,
           cost_microdollars,
           duration_ms: now() - startedAt,
-          cached: true,
+          cached: !isFull,
           deprecated: cached.deprecated,
           via: null,
           reservation_id: null,
         })
-        const headers = [...(isFull ? cached.headers : cached.notModifiedHeaders)]
-        for (const name in rateLimitHeaders) headers.push(name, rateLimitHeaders[name] ?? "")
-        headers.push("x-cost-microdollars", String(cost_microdollars), "x-request-id", request_id)
+        const headers = fillTemplate(isFull ? cached.headers : cached.notModifiedHeaders, {
+          ...rateLimitHeaders,
+          "x-request-id": request_id,
+          "x-cost-microdollars": String(cost_microdollars),
+        })
         response.writeHead(status, headers)
         response.end(isFull ? cached.body : undefined)
         metrics.record({

@@ -64,7 +64,35 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       }
     }).pipe(Effect.scoped))
 
-  it.effect("records cached responses as such in the usage, with the same bytes and cost (D29)", () =>
+  it.effect("lets no account know whether another one has sent the request before: headers and usage (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const [first, second] = [
+        yield* CustomerUsage.createCustomer("first to ask"),
+        yield* CustomerUsage.createCustomer("second to ask"),
+      ]
+      const port = yield* startServiceInstance()
+      for (const [limit, encoding] of ["identity", "zstd", "br"].entries()) {
+        const path = `/v1/intraday-runners?limit=${90 + limit}`
+        const options = { headers: { "Accept-Encoding": encoding } }
+        const [fresh] = yield* requestFiveTimes(port, path, first.key, options)
+        const { etag = "" } = fresh.headers
+        const kept = yield* requestOverWire(port, path, second.key, options)
+        assert.deepStrictEqual(kept.headerNames, fresh.headerNames)
+        assert.deepStrictEqual(kept.bytes, fresh.bytes)
+        const conditional = { headers: { ...options.headers, "If-None-Match": etag } }
+        const notModified = yield* requestFiveTimes(port, `${path}&page=1`, first.key, conditional)
+        const same = yield* requestOverWire(port, path, second.key, conditional)
+        assert.strictEqual(same.status, 304)
+        for (const { headerNames } of notModified) assert.deepStrictEqual(headerNames, same.headerNames)
+      }
+      yield* CustomerUsage.waitForRecordedRequests(second.account_id, 6)
+      const { text } = yield* requestOverWire(port, "/v1/usage?format=csv&endpoint=/v1/intraday-runners", second.key)
+      const [names = [], ...rows] = text.trim().split("\r\n").map((line) => line.split(","))
+      const cells = rows.map((row) => [row[names.indexOf("status_code")], row[names.indexOf("cached")]].join(" "))
+      assert.deepStrictEqual(cells.toSorted(), [...Array(3).fill("200 false"), ...Array(3).fill("304 true")])
+    }).pipe(Effect.scoped))
+
+  it.effect("records cached responses with the same bytes and cost, and marks only a 304 as cached (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* CustomerUsage.createCustomer("memory")
@@ -80,9 +108,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       assert.deepStrictEqual(rows.map(({ line }) => line), [
         `200 f ${records} t t`,
         `200 f ${records} t t`,
-        `200 t ${records} t t`,
-        `200 t ${records} t t`,
-        `200 t ${records} t t`,
+        `200 f ${records} t t`,
+        `200 f ${records} t t`,
+        `200 f ${records} t t`,
         ...Array.from({ length: 5 }, () => "304 t 0 f f"),
       ])
       const sizes = yield* sql`

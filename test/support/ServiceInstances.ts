@@ -14,6 +14,8 @@ import * as Service from "./Service.ts"
 export interface WireResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
+  /** The names of the headers in order, as received. */
+  readonly headerNames: ReadonlyArray<string>
   /** The body as received. */
   readonly bytes: Buffer
   readonly text: string
@@ -57,8 +59,9 @@ export const requestOverWire = (
         const bytes = Buffer.concat(chunks)
         const named = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
         const text = decompressBody(response.headers["content-encoding"], bytes).toString("utf8")
-        const { statusCode: status = 0, trailers } = response
-        resume(Effect.succeed({ status, headers: Object.fromEntries(named), bytes, text, trailers }))
+        const { rawHeaders, statusCode: status = 0, trailers } = response
+        const headerNames = rawHeaders.filter((_, index) => index % 2 === 0)
+        resume(Effect.succeed({ status, headers: Object.fromEntries(named), headerNames, bytes, text, trailers }))
       })
     })
     outgoing.on("error", (error) => resume(Effect.fail(error)))

@@ -190,15 +190,26 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         request_id: "my.own-id_1",
         bytes: 9_007_199_254_740_991,
       })
-      yield* insertUsage([{ ...row, records_returned: 7, duration_ms: 12, cached: true, deprecated: true }])
+      yield* insertUsage([
+        { ...row, status_code: 304, records_returned: 7, duration_ms: 12, cached: true, deprecated: true },
+      ])
       const { text } = yield* requestJson("/v1/usage", { key })
       assert.strictEqual(
         text,
         `{"count":1,"results":[{"request_id":"my.own-id_1","requested_at":"2025-07-15T07:30:45.250-05:00",` +
-          `"endpoint":"/v1/news","status_code":200,"records_returned":7,"bytes":9007199254740991,` +
+          `"endpoint":"/v1/news","status_code":304,"records_returned":7,"bytes":9007199254740991,` +
           `"cost_microdollars":1,"duration_ms":12,"cached":true,"deprecated":true,` +
           `"key_hint":"${key.slice(0, 12)}","request_count":1,"via":null}],"page":1,"limit":10,"has_more":false}`,
       )
+    }))
+
+  it.effect("does not show that a response came from the shared cache, which release 0.2 recorded (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* createCustomer("older rows")
+      yield* insertUsage([makeUsageRow({ account_id, key_id, requested_at: "2025-07-15T12:00:00Z", cached: true })])
+      for (const filter of ["", "?status_code=200"]) {
+        assert.deepStrictEqual(column(yield* rowsFor(`/v1/usage${filter}`, key), "cached"), [false])
+      }
     }))
 
   it.effect("records the request id that a client sends, in two rows if it is sent twice (D12, D29)", () =>

@@ -21,6 +21,7 @@ export interface UsageRecord {
   readonly bytes: number
   readonly cost_microdollars: number
   readonly duration_ms: number
+  /** Whether the response was a 304. */
   readonly cached: boolean
   readonly deprecated: boolean
   /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */

@@ -23,7 +23,7 @@ import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
-const endpoint = textColumn("Path of the requested endpoint.")
+const endpoint = textColumn("Path of the requested endpoint. `/mcp`: a message to the MCP server that sent no request.")
 const bytes = integerColumn("Size of the response body before compression.")
 const cost_microdollars = integerColumn("Cost in millionths of a US dollar.")
 
@@ -38,7 +38,7 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   bytes,
   cost_microdollars,
   duration_ms: NonNegativeInt.annotate({ description: "Time to answer, milliseconds." }),
-  cached: booleanColumn("Whether the response came from the cache or was a 304."),
+  cached: booleanColumn("Whether the response was a 304: your own copy was current."),
   deprecated: booleanColumn("Whether the endpoint was deprecated."),
   key_hint: nullableColumn(textColumn("First characters of the key that was used. Null: the key no longer exists.")),
   request_count: integerColumn("Number of requests in the row: 1, or more if they were refused with 429."),

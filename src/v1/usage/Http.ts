@@ -24,6 +24,10 @@ export const usageEndpoints = Effect.gen(function* () {
         select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
       ) as key
     `
+  // Release 0.2 also recorded `cached` for a hit in the cache that all accounts share.
+  const usageColumns = sql.literal(`usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
+    records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304 as cached, deprecated, via,
+    request_count`)
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
   const latestFirst = sql`requested_at desc, usage_id desc`
 
@@ -36,7 +40,7 @@ export const usageEndpoints = Effect.gen(function* () {
     })
     return sql`
         select ${columns}
-        from (select * from ${page}) as usage ${key}
+        from (select ${usageColumns} from ${page}) as usage ${key}
         ${orderBy(latestFirst)}
       `
   }
@@ -78,7 +82,7 @@ export const usageEndpoints = Effect.gen(function* () {
         )
         select ${columns}
         from shown cross join lateral (
-          select * from usage
+          select ${usageColumns} from usage
           where ${
       sql.and([...conditions, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
     }
