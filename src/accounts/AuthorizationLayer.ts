@@ -49,11 +49,11 @@ const getRoutedAccess = ({ annotations, path }: HttpApiEndpoint.Top): EndpointAc
   required_tier: Context.get(annotations, RequiredTier),
 })
 
-const costHeader = "X-Cost-Microdollars"
+export const costHeader = "X-Cost-Microdollars"
 
 type Refusal = DatabasePoolTimeout | EndpointNotAllowed | InsufficientTier | RateLimitExceeded
 
-/** Makes the function that admits an authenticated request to an endpoint. */
+/** Makes the functions that admit an authenticated request. */
 export const makeRequestAuthorizer = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const { spend } = yield* PrepaidBalances
@@ -122,6 +122,7 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
     }
 
     return (request, response) => {
+      if (context.response.isRecorded) return Effect.succeed(response)
       if (context.response.endlessStream !== undefined && response.status === 200) {
         recordInstallments(context.response.endlessStream)
         return Effect.succeed(response)
@@ -133,13 +134,37 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
       // A response to HEAD has no body, so it costs nothing.
       const bytes = request.method === "HEAD" ? 0 : context.response.bytes ?? 0
       const cost_microdollars = response.status === 200 ? computeDataCost(bytes, context.response.price) : 0
-      record(response.status, bytes, cost_microdollars, response.status === 200 ? context.response.records : 0)
+      const { recordedStatus = response.status, records } = context.response
+      record(recordedStatus, bytes, cost_microdollars, response.status === 200 ? records : 0)
       return Effect.succeed(HttpServerResponse.setHeader(response, costHeader, String(cost_microdollars)))
     }
   }
 
+  /**
+   * Counts a request against the rate limit, and records it when it is answered. Succeeds with the refusal if the limit
+   * is exceeded.
+   */
+  const countAndRecord = (
+    account: typeof CurrentAccount.Service,
+    path: string,
+  ): Effect.Effect<RateLimitExceeded | undefined, DatabasePoolTimeout, HttpServerRequest.HttpServerRequest> =>
+    Effect.flatMap(RequestContext, (context) => {
+      context.response.account_id = account.account_id
+      const count = Effect.map(rateLimit.countRequest(account), ({ headers, refusal }) => {
+        Object.assign(context.response.headers, headers)
+        return refusal
+      })
+      return Effect.andThen(
+        metering.requireCapacity,
+        HttpEffect.withPreResponseHandler(
+          context.via === "mcp" ? Effect.undefined : count,
+          makeUsageRecorder(context, account, path),
+        ),
+      )
+    })
+
   /** Checks access to the endpoint. Unless the request is an estimate, also counts and records it. */
-  return (
+  const authorize = (
     account: typeof CurrentAccount.Service,
     endpoint: HttpApiEndpoint.Top,
   ): Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest> =>
@@ -147,18 +172,13 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
       context.response.account_id = account.account_id
       const access = checkEndpointAccess(account, getRoutedAccess(endpoint))
       if (context.purpose === "estimate") return access
-      const count = Effect.flatMap(
-        rateLimit.countRequest(account),
-        ({ headers, refusal }): Effect.Effect<void, Refusal> => {
-          Object.assign(context.response.headers, headers)
-          return refusal === undefined ? access : Effect.fail(refusal)
-        },
-      )
-      return Effect.andThen(
-        metering.requireCapacity,
-        HttpEffect.withPreResponseHandler(count, makeUsageRecorder(context, account, endpoint.path)),
+      return Effect.flatMap(
+        countAndRecord(account, endpoint.path),
+        (refusal): Effect.Effect<void, Refusal> => refusal === undefined ? access : Effect.fail(refusal),
       )
     })
+
+  return { authorize, countAndRecord }
 })
 
 const revokedKey = { status: 401, reason: "its key was revoked or disabled, or has expired." }
@@ -182,7 +202,7 @@ export const authorizationLayer = Layer.effect(
   AuthorizationMiddleware,
   Effect.map(
     makeRequestAuthorizer,
-    (authorize) =>
+    ({ authorize }) =>
       AuthorizationMiddleware.of((next, { endpoint }) =>
         Effect.flatMap(CurrentAccount, (account) => Effect.andThen(authorize(account, endpoint), next))
       ),

@@ -95,7 +95,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
       RequestPipeline,
       Effect.gen(function* () {
         const { authenticate } = yield* Authenticator
-        const authorize = yield* makeRequestAuthorizer
+        const { authorize } = yield* makeRequestAuthorizer
         const { requireCredit, requireCreditFor } = yield* makeBillingChecks
         const watchExport = yield* makeExportWatcher
         const { readAt } = yield* AsOfReader

@@ -4,6 +4,7 @@ import { HttpApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { estimatePath } from "../accounts/keys/Authentication.ts"
 import { TablesReadByEndpoint, ThirdPartyTextColumns, type Tier } from "../rules/EndpointAnnotations.ts"
 import { getListAt, getTextAt, getValueAt } from "../site/browser/json-values.js"
 import {
@@ -27,8 +28,8 @@ export interface McpEndpointDescription {
   readonly tier: Tier
   readonly parameters: ReadonlyArray<McpEndpointParameter>
   readonly columns: ReadonlyArray<{ readonly name: string; readonly description: string }>
-  /** Whether the endpoint returns a list, with pages and formats. */
-  readonly isPaged: boolean
+  /** Whether the endpoint returns a list: with numbered pages and formats, or in JSON with the parameter `after`. */
+  readonly paging: "pages" | "after" | "none"
   readonly tables: ReadonlyArray<string>
   readonly thirdPartyText: ReadonlyArray<string>
 }
@@ -49,6 +50,9 @@ const readAnnotations = () => {
 
 const joinSentences = (...sentences: ReadonlyArray<string>) => sentences.filter((text) => text !== "").join(" ")
 
+/** Maximum number of rows per call of `query`. */
+export const maxRowsPerCall = 50
+
 /** Parameters that the tools set themselves. */
 const hiddenParameters = new Set(["format", "page"])
 
@@ -57,7 +61,9 @@ const listParameters = (operation: unknown): ReadonlyArray<McpEndpointParameter>
     const schema = getValueAt(parameter, "schema")
     const name = getTextAt(parameter, "name") ?? ""
     if (hiddenParameters.has(name)) return []
-    if (name === "limit") return [{ name, required: false, description: "Rows per call, at most and by default 50." }]
+    if (name === "limit") {
+      return [{ name, required: false, description: `Rows per call, at most and by default ${maxRowsPerCall}.` }]
+    }
     return [{
       name,
       required: getValueAt(parameter, "required") === true,
@@ -85,21 +91,25 @@ const listColumns = (operation: unknown) => {
   }))
 }
 
+const getPaging = (operation: unknown): McpEndpointDescription["paging"] => {
+  const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
+  return names.has("page") ? "pages" : names.has("after") ? "after" : "none"
+}
+
 const listQueryableEndpoints = (): ReadonlyArray<McpEndpointDescription> => {
   const document = getDefaultOpenApiDocument()
   const annotations = readAnnotations()
   return catalogueEndpoints.flatMap((endpoint) => {
     const { path, tier } = endpoint.row
-    if (tier === null || path === "/estimate" || endpoint.isEndless) return []
+    if (tier === null || path === estimatePath || endpoint.isEndless) return []
     const operation = getValueAt(document, "paths", path, "get")
-    const parameters = listParameters(operation)
     return [{
       endpoint,
       path,
       tier,
-      parameters,
+      parameters: listParameters(operation),
       columns: listColumns(operation),
-      isPaged: parameters.some(({ name }) => name === "limit"),
+      paging: getPaging(operation),
       tables: [],
       thirdPartyText: [],
       ...annotations.get(path),

@@ -1,31 +1,25 @@
 /** The tool `estimate`: what a request would cost (D28, estimates), from `/estimate`. */
 import { Effect, Schema } from "effect"
+import { estimatePath } from "../accounts/keys/Authentication.ts"
 import { CostEstimate } from "../catalogue/Api.ts"
 import { InternalApiClient } from "./InternalApiClient.ts"
-import {
-  addDefaultParameters,
-  encodeToolParameterValues,
-  mcpToolRequestArguments,
-  requireQueryableEndpoint,
-} from "./QueryTool.ts"
+import { choosePageParameters, QueryArguments, readQueryArguments } from "./QueryTool.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
-
-export const estimateEndpointPath = "/estimate"
-
-const EstimateArguments = Schema.Struct(mcpToolRequestArguments)
+import { failWithInvalidArgument } from "./ToolErrors.ts"
 
 const EstimateResult = Schema.Struct({
   ...CostEstimate.fields,
-  message: Schema.optionalKey(Schema.String.annotate({ description: "Why the request would be free." })),
+  message: Schema.optionalKey(
+    Schema.String.annotate({ description: "Why the request would be free, or what the numbers leave out." }),
+  ),
   request_id: Schema.String,
 })
 
 export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
   title: "Price of a request",
-  description: "Returns the number of rows, the size and the cost of a call of query. Without the parameters limit " +
-    "and format, it estimates 50 rows as CSV. It is free. If the call would be refused, the estimate is refused with " +
-    "the same error.",
-  arguments: EstimateArguments,
+  description: "Returns the number of rows, the size and the cost of a call of query. Send the arguments of that " +
+    "call. It is free. If the call would be refused, the estimate is refused with the same error.",
+  arguments: QueryArguments,
   success: EstimateResult,
 })
 
@@ -38,13 +32,18 @@ const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(EstimateRespons
 
 export const makeEstimateToolHandler = Effect.gen(function* () {
   const { send } = yield* InternalApiClient
-  const decode = makeToolArgumentsDecoder(EstimateArguments)
+  const decode = makeToolArgumentsDecoder(QueryArguments)
   return Effect.fnUntraced(function* (sent: unknown) {
-    const { endpoint, parameters } = yield* decode(sent)
-    const details = yield* requireQueryableEndpoint(endpoint)
-    const sentParameters = addDefaultParameters(details, encodeToolParameterValues(parameters))
-    const query = new URLSearchParams({ ...sentParameters, endpoint: details.path })
-    const { request_id, text } = yield* send(estimateEndpointPath, query)
+    const { details, request } = yield* Effect.flatMap(decode(sent), readQueryArguments)
+    const { endpoint, ...parameters } = choosePageParameters(details, request).parameters
+    if (endpoint !== undefined) {
+      return yield* failWithInvalidArgument(
+        "endpoint",
+        "cannot be estimated as a filter. Omit it from parameters; the endpoints that have it are free",
+      )
+    }
+    const query = new URLSearchParams({ ...parameters, endpoint: details.path })
+    const { request_id, text } = yield* send(estimatePath, query)
     const { message, results: [estimate] } = yield* Effect.orDie(decodeResponse(text))
     return { ...estimate, ...(message === undefined ? {} : { message }), request_id }
   })

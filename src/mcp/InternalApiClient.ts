@@ -1,6 +1,7 @@
 /** Calls the API for the tools, inside this process: docs/decisions/0112-mcp-server.md */
 import { Clock, Context, Effect, Layer } from "effect"
-import { Headers, HttpServerRequest } from "effect/http"
+import { Headers, HttpMiddleware, HttpServerRequest } from "effect/http"
+import { costHeader } from "../accounts/AuthorizationLayer.ts"
 import { conflictingCredentials, readRequestCredential } from "../accounts/keys/Credentials.ts"
 import { makeInternalRequester } from "../http/InternalRequests.ts"
 import { makeRequestContext, RequestContext } from "../http/RequestContext.ts"
@@ -11,8 +12,6 @@ import { failWithApiError, type McpToolError } from "./ToolErrors.ts"
 export interface InternalApiResponse {
   readonly headers: Headers.Headers
   readonly text: string
-  /** Whether the response needed no database query. */
-  readonly cached: boolean
   readonly request_id: string
 }
 
@@ -32,8 +31,8 @@ export class InternalApiClient extends Context.Service<InternalApiClient, {
       const decoder = new TextDecoder()
 
       const send = Effect.fnUntraced(function* (path: string, parameters: URLSearchParams) {
-        const { request } = yield* McpCaller
-        const { id } = yield* RequestContext
+        const { rateLimitHeaders, request } = yield* McpCaller
+        const { id, response: message } = yield* RequestContext
         const query = parameters.toString()
         const target = query === "" ? path : `${path}?${query}`
         const startedAt = clock.currentTimeMillisUnsafe()
@@ -43,10 +42,18 @@ export class InternalApiClient extends Context.Service<InternalApiClient, {
         const headers = credential === conflictingCredentials ? {} : { "x-api-key": credential }
         const { remoteAddress } = request
         const inner = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers })).modify({ remoteAddress })
-        const response = yield* run(inner, context)
+        Object.assign(context.response.headers, rateLimitHeaders)
+        // The span of the request would contain its URL, and so the arguments of the tool.
+        const response = yield* Effect.provideService(
+          run(inner, context),
+          HttpMiddleware.TracerDisabledWhen,
+          () => true,
+        )
+        message.isRecorded = context.response.account_id !== undefined
+        message.headers[costHeader] = response.headers[costHeader.toLowerCase()] ?? "0"
         const text = response.body._tag === "Uint8Array" ? decoder.decode(response.body.body) : ""
         if (response.status !== 200) return yield* failWithApiError(text, response.headers["retry-after"], maxTokens)
-        return { headers: response.headers, text, cached: context.response.cached, request_id: id }
+        return { headers: response.headers, text, request_id: id }
       })
       return InternalApiClient.of({ send })
     }),

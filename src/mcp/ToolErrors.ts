@@ -51,13 +51,16 @@ interface ApiErrorBody {
   readonly details?: Schema.Json
 }
 
+/** Adds to an error in the API's format what the model should do. */
+export const makeToolError = ({ id }: RequestContext, error: ApiErrorBody, retryAfter = "5"): McpToolError => ({
+  error,
+  next_step: getNextStep(error.code, retryAfter),
+  request_id: id,
+})
+
 /** Fails with an error in the API's format. */
-export const failWithToolError = Effect.fnUntraced(
-  function* (error: ApiErrorBody, retryAfter = "5"): Effect.fn.Return<never, McpToolError> {
-    const { id } = yield* RequestContext
-    return yield* Effect.fail({ error, next_step: getNextStep(error.code, retryAfter), request_id: id })
-  },
-)
+export const failWithToolError = (error: ApiErrorBody, retryAfter?: string): Effect.Effect<never, McpToolError> =>
+  Effect.flatMap(RequestContext, (context) => Effect.fail(makeToolError(context, error, retryAfter)))
 
 /** Fails with a `validation_error` for one argument. The message is the name and the reason: "endpoint is required". */
 export const failWithInvalidArgument = (field: string, reason: string) =>

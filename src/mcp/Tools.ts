@@ -1,10 +1,10 @@
 /** The tools and guides that the MCP server offers. */
 import { Effect, Layer } from "effect"
 import { McpServer, Toolkit } from "effect/ai"
-import { canAccountUseEndpoint, canKeyAccessPath, type CurrentAccount } from "../accounts/keys/Authentication.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { readGuides } from "../site/Guides.ts"
 import { getQueryableEndpoints } from "./EndpointDetails.ts"
-import { estimateEndpointPath, makeEstimateToolHandler, mcpEstimateTool } from "./EstimateTool.ts"
+import { makeEstimateToolHandler, mcpEstimateTool } from "./EstimateTool.ts"
 import { makeFindEndpointToolHandler, mcpFindEndpointTool } from "./FindEndpointTool.ts"
 import { makeLineageToolHandler, mcpLineageTool, tickerChangesEndpointPath } from "./LineageTool.ts"
 import { McpCaller } from "./McpCaller.ts"
@@ -19,11 +19,13 @@ const canUse = (account: Account, paths: ReadonlyArray<string>) =>
     paths.includes(path) && canAccountUseEndpoint(account, { path, required_tier: tier })
   )
 
+const canUseAny = (account: Account) => canUse(account, getQueryableEndpoints().map(({ path }) => path))
+
 /** For each tool name: whether an account may see the tool. All accounts may see a tool without an entry. */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
-  [mcpQueryTool.name]: (account) => canUse(account, getQueryableEndpoints().map(({ path }) => path)),
+  [mcpQueryTool.name]: canUseAny,
   [mcpLineageTool.name]: (account) => canUse(account, [tickerChangesEndpointPath]),
-  [mcpEstimateTool.name]: (account) => canKeyAccessPath(account, estimateEndpointPath),
+  [mcpEstimateTool.name]: canUseAny,
 }
 
 const offered = McpServer.visibility(({ target }) =>

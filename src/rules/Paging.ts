@@ -25,10 +25,10 @@ const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) 
 const integerUpTo = (maximum: number, message: string) =>
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { message }))
 
-const describeRange = (maximum: number) => `must be a whole number from 1 to ${maximum}`
+export const describeRange = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 
 const limitMessage = `${describeRange(100)}, or all with format=csv, format=ndjson or format=parquet`
-const maxPage = 2_147_483_647
+export const maxPage = 2_147_483_647
 
 export const PagingParameters = {
   page: decodeDigits(

@@ -1,8 +1,11 @@
 /** `POST /mcp` as HTTP clients see it: keys, origins, methods, sizes, versions and malformed messages (guides/mcp). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { request } from "node:http"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as McpClients from "../support/McpClients.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -23,6 +26,34 @@ const callLineage = {
   method: "tools/call",
   params: { name: "lineage", arguments: { ticker: "NONE" } },
 }
+
+const makeToolCall = (name: string, args: object) => ({
+  jsonrpc: "2.0",
+  id: `call of ${name}`,
+  method: "tools/call",
+  params: { name, arguments: args },
+})
+
+/** Sends a message without its last byte. `finish` sends that byte, and returns the status of the response. */
+const startPost = (port: number, key: string, body: string) =>
+  Effect.sync(() => {
+    const outgoing = request({
+      host: "127.0.0.1",
+      port,
+      path: "/mcp",
+      method: "POST",
+      headers: { "X-API-Key": key, "Content-Type": "application/json", "Content-Length": body.length },
+    })
+    outgoing.write(body.slice(0, -1))
+    const finish = Effect.callback<number>((resume) => {
+      outgoing.on("response", (response) => {
+        response.resume()
+        resume(Effect.succeed(response.statusCode ?? 0))
+      })
+      outgoing.end(body.slice(-1))
+    })
+    return { finish }
+  })
 
 const withVersion = (params: object, version = "2026-07-28") => ({
   ...params,
@@ -212,12 +243,169 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
         [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}`, -32602],
         [`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"tickerline://guides/nope"}}`, -32002],
       ]
+      const statuses: Readonly<Record<number, number>> = { [-32700]: 400, [-32600]: 400 }
       for (const [body, code] of malformed) {
-        const { json, status } = yield* send(body, versioned)
-        assert.strictEqual(valueAt(json, "error", "code"), code, body)
-        assert.isBelow(status, 500, body)
+        for (const headers of [versioned.headers, headersWithoutSession, {}]) {
+          const { json, status } = yield* send(body, { headers })
+          const isInvalid = code in statuses
+          if (!isInvalid && headers !== versioned.headers) continue
+          assert.strictEqual(valueAt(json, "error", "code"), code, body)
+          assert.strictEqual(status, statuses[code] ?? 200, body)
+        }
       }
-      assert.strictEqual((yield* send(`[${JSON.stringify(callLineage)}]`, versioned)).status, 400)
-      assert.strictEqual((yield* send(`[]`, versioned)).status, 400)
+      for (const batch of [`[${JSON.stringify(callLineage)}]`, "[]"]) {
+        const { json, status } = yield* send(batch, versioned)
+        assert.deepStrictEqual([status, valueAt(json, "error", "code")], [400, -32600])
+      }
+      const { json } = yield* send(`{"jsonrpc":"1.0","id":"own","method":"ping"}`, versioned)
+      assert.strictEqual(valueAt(json, "id"), "own")
+      const answer = yield* send(`{"jsonrpc":"2.0","id":1,"result":{}}`, versioned)
+      assert.strictEqual(answer.status, 400)
+    }).pipe(Effect.scoped))
+
+  /** Messages of every kind, each with the HTTP status of its response. */
+  const messages: ReadonlyArray<readonly [name: string, status: number, body: unknown, headers?: object]> = [
+    ["initialize", 200, initialize("2025-11-25")],
+    ["ping", 200, { jsonrpc: "2.0", id: 1, method: "ping" }],
+    ["tools/list", 200, { jsonrpc: "2.0", id: 1, method: "tools/list" }],
+    ["resources/list", 200, { jsonrpc: "2.0", id: 1, method: "resources/list" }],
+    ["resources/read", 200, {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "resources/read",
+      params: { uri: "tickerline://guides/paging" },
+    }],
+    ["a notification", 202, { jsonrpc: "2.0", method: "notifications/initialized" }],
+    ["find_endpoint", 200, makeToolCall("find_endpoint", {})],
+    ["a call with wrong arguments", 200, makeToolCall("query", { nobody: 1 })],
+    ["a call of an unknown tool", 200, makeToolCall("nobody", {})],
+    ["an unknown method", 200, { jsonrpc: "2.0", id: 1, method: "no/such" }],
+    ["a batch", 400, []],
+    ["no JSON", 400, "{"],
+    ["no JSON-RPC", 400, "{}"],
+    ["an unknown version", 400, callLineage, { "MCP-Protocol-Version": "2099-01-01" }],
+    ["server/discover", 200, { jsonrpc: "2.0", id: 1, method: "server/discover", params: withVersion({}) }, {
+      "MCP-Protocol-Version": "2026-07-28",
+      "Mcp-Method": "server/discover",
+    }],
+  ]
+
+  it.effect("counts each message once against the rate limit, and records it as a free request to /mcp (D18, D27, D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* CustomerUsage.createCustomer("mcp messages", { balance: 0 })
+      const { send } = yield* start({ RATE_LIMIT_BASIC: "1000" })
+      const post = (body: unknown, headers: object = {}) => send(body, { headers: { "X-API-Key": key, ...headers } })
+      for (const [index, [name, status, body, more]] of messages.entries()) {
+        const { headers, status: found } = yield* post(body, more)
+        assert.strictEqual(found, status, name)
+        assert.strictEqual(headers["x-ratelimit-limit"], "1000", name)
+        assert.strictEqual(headers["x-cost-microdollars"], "0", name)
+        if (index === 0) assert.strictEqual(headers["x-ratelimit-remaining"], "999")
+      }
+      assert.strictEqual((yield* post("a".repeat(65_000))).status, 400)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, messages.length + 1)
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql`
+        select endpoint, status_code, via, cost_microdollars::int as cost, records_returned from usage
+        where account_id = ${account_id} order by requested_at, usage_id
+      `
+      assert.deepStrictEqual(
+        rows,
+        [...messages.map(([, status]) => status), 400].map((status_code) => ({
+          endpoint: "/mcp",
+          status_code,
+          via: null,
+          cost: 0,
+          records_returned: 0,
+        })),
+      )
+    }).pipe(Effect.scoped))
+
+  it.effect("counts a tool call that sends a request once, and records and charges only that request (D18, D27, D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* CustomerUsage.createCustomer("mcp tool calls")
+      const { send } = yield* start({ RATE_LIMIT_BASIC: "5" })
+      const post = (body: unknown) => send(body, { headers: { "X-API-Key": key } })
+      const calls = [
+        callLineage,
+        makeToolCall("query", { endpoint: "/v1/news" }),
+        makeToolCall("query", { endpoint: "/v1/news", parameters: { nobody: 1 } }),
+        makeToolCall("estimate", { endpoint: "/v1/news" }),
+      ]
+      for (const [index, call] of calls.entries()) {
+        const { headers, json, status } = yield* post(call)
+        assert.deepStrictEqual([status, headers["x-ratelimit-remaining"]], [200, String(4 - index)])
+        const cost = valueAt(json, "result", "structuredContent", "cost_microdollars") ?? 0
+        assert.strictEqual(headers["x-cost-microdollars"], String(cost))
+      }
+      yield* CustomerUsage.waitForRecordedRequests(account_id, calls.length)
+      const sql = yield* SqlClient.SqlClient
+      const rows = yield* sql<{ readonly line: string }>`
+        select concat_ws(' ', endpoint, status_code, via) as line from usage
+        where account_id = ${account_id} order by requested_at, usage_id
+      `
+      assert.deepStrictEqual(rows.map(({ line }) => line), [
+        "/v1/ticker-changes 200 mcp",
+        "/v1/news 200 mcp",
+        "/v1/news 422 mcp",
+        "/estimate 200 mcp",
+      ])
+    }).pipe(Effect.scoped))
+
+  it.effect("refuses every message above the rate limit: tool calls with a result, others with 429 (D18, guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* CustomerUsage.createCustomer("mcp flood")
+      const { send } = yield* start({ RATE_LIMIT_BASIC: "1" })
+      const post = (body: unknown, headers: object = {}) => send(body, { headers: { "X-API-Key": key, ...headers } })
+      assert.strictEqual((yield* post({ jsonrpc: "2.0", id: 1, method: "ping" })).status, 200)
+      for (const [name, , body, more] of messages) {
+        const { headers, json, status } = yield* post(body, more)
+        assert.isAbove(Number(headers["retry-after"]), 0, name)
+        assert.strictEqual(headers["x-ratelimit-remaining"], "0")
+        if (valueAt(body, "method") === "tools/call") {
+          assert.strictEqual(status, 200, name)
+          assert.strictEqual(valueAt(json, "id"), valueAt(body, "id"))
+          assert.strictEqual(valueAt(json, "result", "isError"), true)
+          const text: unknown = JSON.parse(String(valueAt(json, "result", "content", 0, "text")))
+          assert.strictEqual(valueAt(text, "error", "code"), "rate_limit_exceeded")
+          assert.match(String(valueAt(text, "next_step")), /^Wait \d+ seconds, then repeat the call\.$/)
+        } else {
+          assert.deepStrictEqual([status, valueAt(json, "error", "code")], [429, "rate_limit_exceeded"], name)
+        }
+      }
+      const requests = Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        return yield* sql`
+          select endpoint, status_code, sum(request_count)::int as requests from usage
+          where account_id = ${account_id} group by 1, 2 order by 2
+        `
+      })
+      const rows = yield* CustomerUsage.retryUntil(
+        requests,
+        (found) => valueAt(found, 1, "requests") === messages.length,
+      )
+      assert.deepStrictEqual(rows, [
+        { endpoint: "/mcp", status_code: 200, requests: 1 },
+        { endpoint: "/mcp", status_code: 429, requests: messages.length },
+      ])
+      // The fixed rate limit of 1 per minute also applies to the SDK's client, which reports the refusal.
+      const { port } = yield* start({ RATE_LIMIT_BASIC: "1" })
+      const refused = yield* Effect.exit(McpClients.connectOverHttp(port, key))
+      assert.include(String(refused), "rate_limit_exceeded")
+    }).pipe(Effect.scoped))
+
+  it.effect("holds at most 64 messages of an account, and still answers other accounts (D18, SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { port, send } = yield* start()
+      const { key } = yield* CustomerUsage.createCustomer("mcp slow")
+      const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })
+      const unfinished = yield* Effect.forEach(Array.from({ length: 64 }), () => startPost(port, key, ping))
+      const post = postMcpMessage(port, ping, { headers: { "X-API-Key": key } })
+      const refused = yield* CustomerUsage.retryUntil(post, ({ status }) => status === 429)
+      assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [429, "1"])
+      assert.strictEqual(valueAt(refused.json, "error", "code"), "rate_limit_exceeded")
+      assert.strictEqual((yield* send(ping)).status, 200)
+      for (const { finish } of unfinished) assert.strictEqual(yield* finish, 200)
+      assert.strictEqual((yield* post).status, 200)
     }).pipe(Effect.scoped))
 })

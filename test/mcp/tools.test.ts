@@ -165,7 +165,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
   it.effect.each([
     { endpoint: "/v1/gap-stats", parameters: { date_from: "2025-01-01" } },
     { endpoint: "/v1/news", parameters: { limit: 17 } },
-    { endpoint: "/v1/screener", parameters: { sort: "market_cap", limit: 80, page: 2 } },
+    { endpoint: "/v1/screener", parameters: { sort: "market_cap", limit: 40, page: 2 } },
   ])(
     "returns the CSV rows of the API, at most 50 per call, with cost and freshness: %o (guides/mcp)",
     (args) =>
@@ -181,6 +181,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         assert.isAtMost(Number(valueAt(results, 0, "row_count")), 50)
         assert.isAbove(Number(valueAt(results, 0, "cost_microdollars")), 0)
         assert.match(textAt(results, 0, "freshness", "data_changed_at"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d-05:00$/)
+        // Nothing says whether another account has requested the rows before.
+        assert.deepStrictEqual(Object.keys(Object(valueAt(results, 0, "freshness"))), ["data_changed_at"])
       }),
   )
 
@@ -217,9 +219,10 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       ["/v1/gap-stats", { tickr: "GAP7" }],
       ["/v1/gap-stats", { ticker: "@@" }],
       ["/v1/gap-stats", { date: "2025-13-01", min_volume: "x" }],
-      ["/v1/gap-stats", { limit: 0 }],
-      ["/v1/gap-stats", { limit: 101 }],
       ["/v1/gap-stats", { page: "one" }],
+      ["/v1/changes", { page: 1 }],
+      ["/v1/changes", { after: "x" }],
+      ["/v1/account", { limit: 5 }],
       ["/v1/ticker-changes", {}],
       ["/v1/ticker-changes", { ticker: "META" }],
       ["/v1/ownership", { ticker: "META", follow_lineage: true }],
@@ -238,10 +241,110 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         assert.deepStrictEqual(valueAt(value, "error"), valueAt(refused.body, "error"))
         assert.match(textAt(value, "next_step"), /\.$/)
         const estimate = yield* call("estimate", { endpoint, parameters })
-        const code = valueAt(refused.body, "error", "code")
-        const isFree = refused.status === 409
-        assert.strictEqual(estimate.isError, !isFree)
-        if (!isFree) assert.strictEqual(valueAt(estimate.value, "error", "code"), code)
+        assert.isTrue(estimate.isError)
+        assert.deepStrictEqual(valueAt(estimate.value, "error"), valueAt(refused.body, "error"))
+      }),
+  )
+
+  it.effect.each(getQueryableEndpoints().map(({ parameters, path }) => ({ path, parameters })))(
+    "queries and estimates $path, at the same price and with the same errors (D28, guides/mcp)",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        const required = Object.fromEntries(
+          parameters.filter(({ required }) => required).map(({ name }) => [name, name === "ticker" ? "OSTK" : "1"]),
+        )
+        const hasLimit = parameters.some(({ name }) => name === "limit")
+        const variants: ReadonlyArray<Readonly<Record<string, unknown>>> = [
+          { parameters: required },
+          { parameters: required, format: "json" },
+          { parameters: { ...required, ...(hasLimit ? { limit: 3 } : {}) } },
+          { parameters: { ...required, nobody_knows: "1" } },
+          { parameters: { ...required, limit: 51 } },
+          { parameters: { ...required, format: "ndjson" } },
+          { parameters: { ...required, ticker: "META", follow_lineage: true } },
+          { parameters: { ...required, as_of: "2001-01-01" } },
+        ]
+        const client = yield* connect()
+        for (const variant of variants) {
+          const args = { endpoint: path, ...variant }
+          const query = yield* callTool(client, "query", args)
+          const estimate = yield* callTool(client, "estimate", args)
+          assert.strictEqual(estimate.isError, query.isError, `${JSON.stringify(args)} ${query.text} ${estimate.text}`)
+          if (query.isError) {
+            assert.deepStrictEqual(valueAt(estimate.value, "error"), valueAt(query.value, "error"))
+          } else {
+            const cost = Number(valueAt(query.value, "cost_microdollars"))
+            const estimated = Number(valueAt(estimate.value, "estimated_cost_microdollars"))
+            assert.isAtMost(Math.abs(estimated - cost), cost * 0.02, JSON.stringify(args))
+          }
+        }
+        const { isError, value } = yield* callTool(client, "query", { endpoint: path, parameters: required })
+        assert.isFalse(isError, path)
+        assert.isAtMost(Number(valueAt(value, "row_count")), 50)
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("reads every change of /v1/changes once, with cursors (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { ultimate: key } = yield* TestKeys
+      const parameters = { dataset: "split_status,registrations" }
+      const whole = yield* requestJson(`/v1/changes?dataset=${parameters.dataset}&limit=1000`, { key })
+      const { records, results } = yield* readAll({ endpoint: "/v1/changes", parameters: { ...parameters, limit: 37 } })
+      assert.isAbove(results.length, 2)
+      assert.deepStrictEqual(records, listAt(whole.body, "results"))
+    }))
+
+  it.effect("estimates the page that a cursor continues with (D28, guides/mcp)", () =>
+    Effect.gen(function* () {
+      const first = yield* call("query", { endpoint: "/v1/news", parameters: { limit: 7 } })
+      const cursor = valueAt(first.value, "next_cursor")
+      const estimate = yield* call("estimate", { cursor })
+      const next = yield* call("query", { cursor })
+      assert.strictEqual(
+        valueAt(estimate.value, "estimated_cost_microdollars"),
+        valueAt(next.value, "cost_microdollars"),
+      )
+    }))
+
+  const request = { endpoint: "/v1/news", parameters: {}, format: "csv", position: 0, limit: 2 }
+  const forged: ReadonlyArray<readonly [name: string, content: unknown]> = [
+    ["limit in parameters", { ...request, parameters: { limit: "100" } }],
+    ["limit=all in parameters", { ...request, parameters: { limit: "all", format: "csv" } }],
+    ["format in parameters", { ...request, parameters: { format: "ndjson" } }],
+    ["page in parameters", { ...request, parameters: { page: "2" } }],
+    ["a high limit", { ...request, limit: 100 }],
+    ["another format", { ...request, format: "parquet" }],
+    ["an unsafe position", { ...request, position: 1e300 }],
+    ["a negative position", { ...request, position: -1 }],
+    ["an unknown member", { ...request, account_id: 1 }],
+    ["a parameter that is no text", { ...request, parameters: { ticker: ["A"] } }],
+    ["no object", "x"],
+  ]
+
+  it.effect.each(forged)("refuses a forged cursor with %s (guides/mcp)", ([, content]) =>
+    Effect.gen(function* () {
+      const cursor = Buffer.from(JSON.stringify(content)).toString("base64url")
+      for (const tool of ["query", "estimate"]) {
+        const { isError, value } = yield* call(tool, { cursor })
+        assert.isTrue(isError)
+        assert.deepStrictEqual(valueAt(value, "error", "details", "fields"), [
+          { field: "cursor", reason: "must be next_cursor of an earlier result, unchanged" },
+        ])
+      }
+    }))
+
+  it.effect.each(["0", "51", "100", "101", "-1", "5.5", "all", "x"])(
+    "refuses limit=%s and names the maximum, instead of returning fewer rows (D8, guides/mcp)",
+    (limit) =>
+      Effect.gen(function* () {
+        for (const endpoint of ["/v1/news", "/v1/changes"]) {
+          for (const tool of ["query", "estimate"]) {
+            const { isError, value } = yield* call(tool, { endpoint, parameters: { limit } })
+            assert.isTrue(isError)
+            assert.strictEqual(valueAt(value, "error", "details", "fields", 0, "field"), "limit")
+            assert.match(textAt(value, "error", "message"), /^limit .* 50\b.*next_cursor/)
+          }
+        }
       }),
   )
 
@@ -317,10 +420,14 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       yield* callWithKey(key, "estimate", { endpoint: "/v1/news" })
       yield* callWithKey(key, "query", { endpoint: "/v1/news", parameters: { nope: 1 } })
       yield* requestJson("/v1/news?limit=3&format=csv", { key })
-      yield* CustomerUsage.waitForRecordedRequests(account_id, 4)
+      yield* CustomerUsage.retryUntil(
+        requestJson("/v1/usage?endpoint=/v1/news", { key }),
+        ({ body }) => listAt(body, "results").length === 3,
+      )
       const rows = yield* sql<{ readonly endpoint: string; readonly status_code: number; readonly via: string | null }>`
         select endpoint, status_code, via from usage
-        where account_id = ${account_id}::text::bigint order by requested_at
+        where account_id = ${account_id}::text::bigint and endpoint in ('/v1/news', '/estimate')
+        order by requested_at
       `
       assert.deepStrictEqual(rows.map(({ endpoint, status_code, via }) => [endpoint, status_code, via]), [
         ["/v1/news", 200, "mcp"],
@@ -328,7 +435,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         ["/v1/news", 422, "mcp"],
         ["/v1/news", 200, null],
       ])
-      const usage = yield* requestJson("/v1/usage", { key })
+      const usage = yield* requestJson("/v1/usage?endpoint=/v1/news,/estimate", { key })
       assert.deepStrictEqual(listAt(usage.body, "results").map((row) => valueAt(row, "via")), [
         null,
         "mcp",
@@ -360,7 +467,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       for (const mode of McpClients.negotiationModes) {
         const client = yield* connect(limited, mode)
         const { tools } = yield* Effect.promise(() => client.listTools())
-        assert.sameMembers(tools.map(({ name }) => name), ["find_endpoint", "query"])
+        assert.sameMembers(tools.map(({ name }) => name), ["find_endpoint", "query", "estimate"])
         const hidden = yield* Effect.promise(() =>
           client.callTool({ name: "lineage", arguments: { ticker: "OSTK" } }).then(() => "", String)
         )
@@ -372,7 +479,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
 })
 
 const smallResults = Service.sampleServiceLayer.pipe(
-  Layer.provide(CustomerUsage.settingsLayer({ MCP_RESULT_TOKENS: "1000", RATE_LIMIT_BASIC: "2" })),
+  Layer.provide(CustomerUsage.settingsLayer({ MCP_RESULT_TOKENS: "1000", RATE_LIMIT_BASIC: "4" })),
 )
 
 layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Small limits", (it) => {
@@ -394,6 +501,19 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
         assert.match(textAt(results, 0, "notice"), /^Truncated to about 1000 tokens: \d+ of the \d+ rows read\./)
         assert.strictEqual(valueAt(results.at(-1), "truncated"), false)
       }
+    }))
+
+  it.effect("cut a page of /v1/changes, and the cursor continues with the next change (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { ultimate: key } = yield* TestKeys
+      const parameters = { dataset: "split_status" }
+      const whole = yield* requestJson(`/v1/changes?dataset=split_status&limit=1000`, { key })
+      const { records, results } = yield* readAll({ endpoint: "/v1/changes", parameters })
+      assert.strictEqual(valueAt(results, 0, "truncated"), true)
+      assert.deepStrictEqual(
+        records.map((row) => valueAt(row, "cursor")),
+        listAt(whole.body, "results").map((row) => valueAt(row, "cursor")),
+      )
     }))
 
   it.effect("shorten the text in a single row that is too long (guides/mcp)", () =>
@@ -441,11 +561,15 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
       const { key } = yield* CustomerUsage.createCustomer("mcp limit")
       const client = yield* connect(key)
       const results = yield* Effect.forEach(
-        [1, 2, 3],
+        [1, 2, 3, 4],
         () => callTool(client, "query", { endpoint: "/v1/news", parameters: { limit: 1 } }),
       )
-      assert.deepStrictEqual(results.map(({ isError }) => isError), [false, false, true])
-      assert.strictEqual(valueAt(results[2]?.value, "error", "code"), "rate_limit_exceeded")
-      assert.match(textAt(results[2]?.value, "next_step"), /^Wait \d+ seconds, then repeat the call\.$/)
+      // The client's first message also counts.
+      assert.deepStrictEqual(results.map(({ isError }) => isError), [false, false, false, true])
+      assert.deepStrictEqual(results.slice(0, 3).map(({ value }) => valueAt(value, "rate_limit_remaining")), [2, 1, 0])
+      const refusal = results[3]?.value
+      assert.strictEqual(valueAt(refusal, "error", "code"), "rate_limit_exceeded")
+      assert.match(textAt(refusal, "next_step"), /^Wait \d+ seconds, then repeat the call\.$/)
+      assert.strictEqual(typeof valueAt(refusal, "request_id"), "string")
     }).pipe(Effect.scoped))
 })

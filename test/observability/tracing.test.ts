@@ -4,6 +4,7 @@ import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
 import { createServer } from "node:http"
 import * as Tracing from "../../src/observability/Tracing.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
+import { postMcpMessage } from "../support/McpClients.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -54,6 +55,25 @@ const startCollector = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
+/** Adds what a message of protocol version 2026-07-28 contains. */
+const withModernVersion = <Params extends object>({ params, ...message }: { readonly params: Params }) => ({
+  ...message,
+  params: {
+    ...params,
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+      "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+    },
+  },
+})
+
+const makeModernHeaders = (tool: string) => ({
+  "MCP-Protocol-Version": "2026-07-28",
+  "Mcp-Method": "tools/call",
+  "Mcp-Name": tool,
+})
+
 /** Starts an instance that sends its traces to the collector. */
 const startTracedInstance = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
@@ -97,6 +117,38 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
         assert.notInclude(text, basic.slice(12))
         assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
       })
+    }))
+
+  it.effect("names the tool of an MCP call, but contains none of its arguments (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { texts, url } = yield* startCollector
+      const port = yield* startTracedInstance(url)
+      const { basic } = yield* Service.TestKeys
+      const calls = [
+        ["query", { endpoint: "/v1/news", parameters: { query: "secretsearch", ticker: "SECRET1" } }],
+        ["query", { endpoint: "/v1/news", parameters: { secretname: "secretvalue" } }],
+        ["query", { endpoint: ["secretlist"], secretargument: 1 }],
+        ["estimate", { endpoint: "/v1/news", parameters: { query: "secretestimate" } }],
+        ["find_endpoint", { search: "secretwords" }],
+        ["lineage", { ticker: "SECRET" }],
+        ["query", { cursor: "secretcursor" }],
+      ] as const
+      for (const [index, [name, args]] of calls.entries()) {
+        const message = { jsonrpc: "2.0", id: index, method: "tools/call", params: { name, arguments: args } }
+        for (const isModern of [false, true]) {
+          yield* postMcpMessage(port, isModern ? withModernVersion(message) : message, {
+            headers: { "X-API-Key": basic, ...(isModern ? makeModernHeaders(name) : {}) },
+          })
+        }
+      }
+      const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
+      const found = yield* Effect.repeat(spans, {
+        until: (all) => all.filter(({ attributes }) => attributes.has("tool")).length === 2 * calls.length,
+        schedule: Schedule.spaced("50 millis"),
+      }).pipe(Effect.timeout("20 seconds"))
+      const tools = found.flatMap(({ attributes }) => attributes.get("tool") ?? [])
+      for (const [name] of calls) assert.include(tools, JSON.stringify({ stringValue: name }))
+      for (const text of texts) assert.notMatch(text, /secret/i)
     }))
 
   it.effect("does not make requests fail while the trace collector is unavailable (operations/monitoring)", () =>
