@@ -264,9 +264,13 @@ const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : 
 /** Whether a 410 means an expired cursor, which is found after the key check, or that the endpoint is removed. */
 const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && status === 410
 
+/** Whether a 410 is about the estimated endpoint, so that it comes after the key check, and without its headers. */
+const isAboutOtherEndpoint = ({ status, takesAnyParameter }: ResponseKind) => takesAnyParameter && status === 410
+
 const rateLimitPresence = (response: ResponseKind): Presence => {
   const { needsKey, status } = response
   if (!needsKey) return undefined
+  if (isAboutOtherEndpoint(response)) return "always"
   if (sometimesAuthenticatedStatuses.has(status) || hasTwoMeanings(response)) return "sometimes"
   return alwaysIf(!unauthenticatedStatuses.has(status))
 }
@@ -281,7 +285,7 @@ const hasSunset = (response: ResponseKind) =>
 
 /** Presence of the headers with which a removed endpoint responds: `Deprecation`, `Sunset` and `Link`. */
 const removalPresence = (response: ResponseKind): Presence =>
-  hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410)
+  hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410 && !isAboutOtherEndpoint(response))
 
 /** Which responses have each header: D14, D17, D18, D27 and §9.4 (headers). */
 const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {

@@ -302,6 +302,12 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       )
       const { body } = yield* requestJson("/endpoints", open)
       const special: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
+        "/estimate": {
+          "404": ["not_found"],
+          "409": ["ambiguous_ticker_lineage"],
+          "410": ["cursor_expired", "endpoint_removed"],
+          "422": ["as_of_too_early", "validation_error"],
+        },
         "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/timeline": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/historical-tickers": { "404": ["not_found"] },

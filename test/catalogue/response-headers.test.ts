@@ -258,6 +258,10 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           }
           if (operation.hasCursor) yield* refused(410, addQuery(target, "after=2020-01-01T00:00:00Z"), key)
           if (path === "/v1/ticker-changes") yield* refused(409, `${path}?ticker=AMB2`, key)
+          if (path !== "/estimate") continue
+          yield* refused(404, `${path}?endpoint=/v1/historical-tickers&ticker=NOBODY`, key)
+          yield* refused(409, `${path}?endpoint=/v1/ticker-changes&ticker=AMB2`, key)
+          yield* refused(410, `${path}?endpoint=/v1/changes&after=2020-01-01T00:00:00Z`, key)
         }
       }))
 
@@ -375,9 +379,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     it.effect("every declared status occurs, except those that only a bug can cause (§7.2, D13)", () =>
       Effect.sync(() => {
         for (const operation of operations) {
-          // Statuses that cannot occur here: 410 outside /v1/, and 500 on endpoints on which only a bug can cause it.
+          // Statuses that cannot occur here: 410 outside /v1/ except for an estimate, and 500 on endpoints on which only
+          // a bug can cause it.
           const isRead = operation.keyed && !operation.path.startsWith("/v1/account")
-          const never = [...(operation.path.startsWith("/v1/") ? [] : ["410"]), ...(isRead ? [] : ["500"])]
+          const isRemovable = operation.path.startsWith("/v1/") || operation.path === "/estimate"
+          const never = [...(isRemovable ? [] : ["410"]), ...(isRead ? [] : ["500"])]
           assert.deepStrictEqual(listUnobservedStatuses(operation), never, operation.path)
         }
       }))
