@@ -209,14 +209,18 @@ export const choosePageContainingPosition = (position: number, maxLimit: number)
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
 }
 
-/** Returns the parameters of the API request, its format, and the number of rows to skip in the response. */
-export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest) => {
+/** The parameters of an API request, its format, and the number of rows to skip in the response. */
+interface PageParameters {
+  readonly format: RowsRequest["format"]
+  readonly skip: number
+  readonly parameters: Readonly<Record<string, string>>
+}
+
+export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest): PageParameters => {
   const { limit, parameters, position } = request
   const format = chooseFormat(details, request.format)
-  const whole: Readonly<Record<string, string>> = details.paging === "after"
-    ? { ...parameters, limit: String(limit) }
-    : parameters
-  if (details.paging !== "pages") return { format, skip: 0, parameters: whole }
+  if (details.paging === "none") return { format, skip: 0, parameters }
+  if (details.paging === "after") return { format, skip: 0, parameters: { ...parameters, limit: String(limit) } }
   const { limit: pageLimit, page, skip } = choosePageContainingPosition(position, limit)
   return { format, skip, parameters: { ...parameters, limit: String(pageLimit), page: String(page), format } }
 }
