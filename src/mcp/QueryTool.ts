@@ -114,7 +114,7 @@ export const mcpQueryTool = makeReadOnlyMcpTool("query", {
 })
 
 /** Converts the values of parameters to text. A list becomes its items, separated by commas and quoted (D33). */
-const encodeToolParameterValues = (
+export const encodeToolParameterValues = (
   parameters: NonNullable<typeof QueryArguments.Type["parameters"]> = {},
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(
