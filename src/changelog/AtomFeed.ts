@@ -31,7 +31,7 @@ const makeUrn = (name: string) => {
   return `urn:uuid:${[...parts, digest.slice(20, 32)].join("-")}`
 }
 
-const toTimestamp = (day: string) => `${day}T00:00:00Z`
+const toTimestamp = (day: string) => `${day}T00:00:00-05:00`
 
 const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   const { breaking, date, id, migration, release, text, title, type } = entry

@@ -38,7 +38,7 @@ export interface ResponseMetadata {
     readonly remaining: number
     readonly reset_seconds: number
   } | null
-  /** With `as_of`: the time whose data the response contains, such as `2026-06-01T13:30:00.000000Z`. */
+  /** With `as_of`: the time whose data the response contains, such as `2026-06-01T08:30:00.000000-05:00`. */
   readonly as_of: string | null
   /** Invalid symbols that the service ignored, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>

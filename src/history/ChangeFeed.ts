@@ -11,6 +11,7 @@ import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { initializeCounters } from "../observability/CallbackMetrics.ts"
+import { makeMomentSql } from "../rules/Dates.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import {
   type ChangeFeedStart,
@@ -101,7 +102,7 @@ const changesWithoutRow = Metric.counter("tickerline_changes_without_row_total",
 const maxHiddenChanges = 5_000
 const hiddenChangeBatch = 1_000
 
-/** The transactions after which a page starts and with which it ends. Times are in UTC with microseconds. */
+/** The transactions after which a page starts and with which it ends. Times are moments. */
 const Bounds = Schema.Struct({
   earliest: Schema.String,
   is_available: Schema.Boolean,
@@ -128,7 +129,7 @@ const FoundChange = Schema.Struct({
   other_ticker: Schema.NullOr(Schema.String),
 })
 
-/** Converts a time such as `2026-03-01T15:00:00.123456Z` to microseconds since 1970. */
+/** Converts a moment such as `2026-03-01T10:00:00.123456-05:00` to microseconds since 1970. */
 const toMicros = (time: string) => Date.parse(time.slice(0, 19) + time.slice(26)) * 1_000 + Number(time.slice(20, 26))
 
 const toPosition = ({ position, recordedAt }: ChangeWithoutRows): ChangeFeedPosition => ({
@@ -197,8 +198,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       }
 
       const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
-      const toMicroseconds = (time: string) =>
-        sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+      const toMoment = (time: string) => sql.literal(makeMomentSql(time))
       const literal = (text: string) => sql.literal(`'${text}'`)
 
       /** Returns a query for the start of a page: the cursor's transaction, or the newest one up to the given time. */
@@ -250,7 +250,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               and place < coalesce((select min(place) from upcoming where month <> first_month), place + 1)
             order by place desc limit 1
           )
-          select ${toMicroseconds("earliest")},
+          select ${toMoment("earliest")},
             coalesce(case
               when moment is not null then moment >= earliest
               when start.recorded_at > earliest then true
@@ -260,8 +260,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               )
             end, false),
             coalesce(moment > clock_timestamp(), false),
-            start.id, start.mark::text, ${toMicroseconds("start.recorded_at")},
-            last.id, last.mark::text, ${toMicroseconds("last.recorded_at")}, last.month::text,
+            start.id, start.mark::text, ${toMoment("start.recorded_at")},
+            last.id, last.mark::text, ${toMoment("last.recorded_at")}, last.month::text,
             coalesce(last.place < (select count(*) from upcoming), false)
           from beginning left join start on true left join last on true
         `))
@@ -356,7 +356,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
             ) is not distinct from ${start_mark}::text::uuid,
             id, mark::text, position,
-            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind,
+            ${toMoment("recorded_at")}, dataset, kind,
             ticker, other_ticker
           from history.beginning left join (
             select later.id, later.mark, later.recorded_at, found.*

@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
+import { makeMomentSql } from "../rules/Dates.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { changeFeedDatasets, changeKinds, parseChangeFeedStart } from "../v1/changes/Api.ts"
 import {
@@ -129,10 +130,8 @@ const Counts = Schema.Struct({
 
 const decodeCounts = decodePositionalRows(Counts)
 
-const toInstant = (time: string) => `to_char(${time} at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')`
-
 const countsQuery = `
-  select ${toInstant("since")}, ${toInstant("counted_until")},
+  select ${makeMomentSql("since")}, ${makeMomentSql("counted_until")},
     (
       select coalesce(jsonb_agg(counted), '[]') from (
         select dataset, kind, delay, sum(changes) as total, coalesce(sum(changes) filter (

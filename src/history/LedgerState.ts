@@ -3,8 +3,9 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
+import { makeMomentSql } from "../rules/Dates.ts"
 
-/** Moments are times in UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, which sort as text. */
+/** Moments such as `2026-03-01T10:00:00.123456-05:00`, which sort as text. */
 const LedgerRow = Schema.Struct({
   clock: Schema.String,
   /** Transactions up to this moment are visible to every later statement. Null while a transaction commits. */
@@ -21,9 +22,6 @@ export interface TransactionLedgerState extends Pick<typeof LedgerRow.Type, "clo
 
 const decodeLedger = decodeRows(LedgerRow)
 
-/** Returns SQL that formats a `timestamptz` as a moment. */
-const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
-
 /**
  * Makes a function that polls the ledger. A transaction sets its `recorded_at` under an exclusive advisory lock, which
  * it holds until its commit is visible. So while the lock is free, every transaction up to the current time is visible.
@@ -31,8 +29,8 @@ const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-
 export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
   const query = sql.literal(`
     with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
-    select ${toMoment("clock_timestamp()")} as clock, ${toMoment("earliest")} as earliest,
-      case when is_free then ${toMoment("clock_timestamp() - interval '1 microsecond'")} end as settled
+    select ${makeMomentSql("clock_timestamp()")} as clock, ${makeMomentSql("earliest")} as earliest,
+      case when is_free then ${makeMomentSql("clock_timestamp() - interval '1 microsecond'")} end as settled
     from lock cross join history.beginning
   `)
   return Effect.fnUntraced(function* (previous: TransactionLedgerState | undefined) {

@@ -13,7 +13,7 @@ import type { TransactionLedgerState } from "./LedgerState.ts"
 
 /** A moment in the past, and the transactions that had committed by then. */
 export interface ResolvedMoment {
-  /** A time in UTC with microseconds. */
+  /** A moment such as `2026-03-01T10:00:00.123456-05:00`. */
   readonly moment: string
   /** The highest transaction id that had been assigned when the last transaction up to the moment committed. */
   readonly bound: string

@@ -313,8 +313,11 @@ export const dateFieldEncoder: FieldEncoder = {
 
 const offsetSuffix = encodeAsWords(`-05:00"`)
 
-/** Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero. */
-const writeTime = (time: number, position: number) => {
+/**
+ * Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero, unless the
+ * microseconds after them are given.
+ */
+const writeTime = (time: number, position: number, micros?: number) => {
   const day = Math.floor(time / millisPerDay)
   const millis = time - day * millisPerDay
   const seconds = (millis / 1000) | 0
@@ -328,10 +331,15 @@ const writeTime = (time: number, position: number) => {
   rowOutputBuffer.bytes[position] = colon
   position = writeTwoDigits(seconds % 60, position + 1)
   const fraction = millis % 1000
-  if (fraction > 0) {
+  if (fraction > 0 || micros !== undefined) {
     writeFourDigits(fraction, position)
     rowOutputBuffer.bytes[position] = point
     position += 4
+  }
+  if (micros !== undefined) {
+    // The first of the four digits replaces the last one of the milliseconds, and is the same.
+    writeFourDigits((fraction % 10) * 1000 + micros, position - 1)
+    position += 3
   }
   return rowOutputBuffer.writeWords(offsetSuffix, position)
 }
@@ -341,6 +349,14 @@ const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
 /** The difference between UTC and a time printed with -05:00, in milliseconds. */
 const printedOffset = 5 * 60 * 60 * 1000
+
+const writeMoment: FieldWriter = (bytes, offset, _, position) => {
+  const micros = readInt64(bytes, offset)
+  const millis = Math.floor(micros / 1000)
+  const time = millis + epochMillis
+  if (time < fastSince || time >= fastUntil) return unsupportedFieldResult
+  return writeTime(time - printedOffset, position, micros - millis * 1000)
+}
 
 /** Makes the encoder of a time. `getShift` returns the milliseconds from the stored time to the printed clock time. */
 export const makeTimeFieldEncoder = (
@@ -365,4 +381,10 @@ export const makeTimeFieldEncoder = (
       return time === undefined ? undefined : time + printedOffset
     }),
   }
+}
+
+/** Encodes a `timestamptz` with six decimals, as moments of the history are printed (D15). */
+export const momentFieldEncoder: FieldEncoder = {
+  ...makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => -printedOffset),
+  write: writeMoment,
 }

@@ -1,6 +1,6 @@
 /** The parameter `as_of`: requests the response that a client would have received at an earlier time. */
 import { Schema, SchemaGetter } from "effect"
-import { CalendarDate, getEndOfNewYorkDay } from "./Dates.ts"
+import { CalendarDate, formatMoment, getEndOfNewYorkDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
@@ -11,15 +11,14 @@ const timestampPattern =
 
 const millisPerMinute = 60_000
 
-/** Returns the timestamp in UTC with microseconds; undefined if it is invalid or has no offset. */
+/** Returns the timestamp as a moment of the history; undefined if it is invalid or has no offset. */
 export const normalizeTimestamp = (text: string): string | undefined => {
   const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
     timestampPattern.exec(text) ?? []
   if (!isDate(date)) return undefined
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === "-" ? -1 : 1)
-  const utc = new Date(Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute).toISOString()
-  // `toISOString` writes a year before 0 or after 9999 with a sign and six digits, which makes the text longer.
-  return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined
+  const millis = Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute
+  return formatMoment(millis, fraction.padEnd(6, "0"))
 }
 
 /** Like `normalizeTimestamp`, but also accepts a date, which means the end of that day in New York. */

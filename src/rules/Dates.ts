@@ -9,15 +9,29 @@ const getNextMidnight = (zone: DateTime.TimeZone, now: number) =>
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
 
-/** Returns the last microsecond of a calendar date in New York, in the format of `AsOfTime`. */
-export const getEndOfNewYorkDay = (date: string) => {
-  const noon = Date.parse(`${date}T12:00:00Z`)
-  return `${new Date(getNextMidnight(newYork, noon) - 1).toISOString().slice(0, -1)}999Z`
-}
+const printedOffsetMillis = -5 * 60 * 60 * 1000
 
 /**
- * The time as of which a request reads the data (`as_of`), in UTC with microseconds, such as
- * `2026-03-01T15:00:00.123456Z`. Undefined for the present.
+ * Formats a moment of the history (D15, timestamps) from epoch milliseconds and six decimals of a second. Undefined if
+ * its year at -05:00 is not from 1 to 9999. Moments sort as text.
+ */
+export const formatMoment = (millis: number, decimals: string): string | undefined => {
+  const text = new Date(millis + printedOffsetMillis).toISOString()
+  // `toISOString` writes a year before 0 or after 9999 with a sign and six digits, which makes the text longer.
+  return text.length === 24 && !text.startsWith("0000") ? `${text.slice(0, 19)}.${decimals}-05:00` : undefined
+}
+
+/** Returns SQL that formats a `timestamptz` expression as a moment of the history (D15, timestamps). */
+export const makeMomentSql = (time: string) =>
+  `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')`
+
+/** Returns the last microsecond of a calendar date in New York as a moment. Undefined if its year is not printable. */
+export const getEndOfNewYorkDay = (date: string) =>
+  formatMoment(getNextMidnight(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
+
+/**
+ * The moment of which a request reads the data (`as_of`), such as `2026-03-01T10:00:00.123456-05:00`. Undefined for the
+ * present.
  */
 export const AsOfTime = Context.Reference<string | undefined>("tickerline/rules/AsOfTime", {
   defaultValue: () => undefined,

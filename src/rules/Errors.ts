@@ -169,7 +169,7 @@ export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
     "cursor_expired",
     Schema.Struct({
       earliest: Schema.String.annotate({
-        description: "All changes after this time are known. In UTC with microseconds; `after` accepts it.",
+        description: "All changes after this time are known. With six decimals; `after` accepts it.",
       }),
       restart: Schema.String.annotate({ description: "The request that returns a cursor from which to start again." }),
     }),
@@ -202,7 +202,7 @@ export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   makeErrorFieldsWithDetails(
     "as_of_too_early",
     Schema.Struct({
-      earliest: Schema.String.annotate({ description: "The earliest moment for `as_of`, in UTC with microseconds." }),
+      earliest: Schema.String.annotate({ description: "The earliest moment for `as_of`, with six decimals." }),
     }),
   ),
   { httpApiStatus: 422, description: "`as_of` is before the earliest moment whose state is known." },

@@ -85,8 +85,8 @@ const declarations = {
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
   "X-As-Of": shared(optional(text(
-    "With `as_of`: the moment whose response this is, in UTC with microseconds.",
-    "2026-03-02T04:59:59.999999Z",
+    "With `as_of`: the moment whose response this is, with six decimals.",
+    "2026-03-01T23:59:59.999999-05:00",
   ))),
   "X-Omitted-Types": optional(text(
     "The requested types whose events are omitted because the account may not use their endpoint, comma-separated. " +

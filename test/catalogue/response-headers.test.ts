@@ -13,6 +13,7 @@ import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
+import { assertPrintedTimes } from "../support/PrintedTimes.ts"
 import * as RawSockets from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 
@@ -72,6 +73,7 @@ const check = (path: string, what: string, answer: Answer) => {
   if (headers["cache-control"]?.includes("private, max-age") === true) {
     assert.match(headers["vary"] ?? "", /\bAuthorization, X-API-Key\b/, `${what} (${status})`)
   }
+  assertPrintedTimes(what, headers, text)
   const response = DocumentedEndpoints.getDocumentedResponses(path).get(String(status))
   assert.isDefined(response, `${what} answers ${status}, which is not declared: ${text}`)
   const declared = new Map(

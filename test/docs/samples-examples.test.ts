@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { assertPrintedTimes } from "../support/PrintedTimes.ts"
 import * as Service from "../support/Service.ts"
 
 const file = fileURLToPath(new URL("../../samples/examples.json", import.meta.url))
@@ -32,11 +33,14 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/exampl
   it.effect("contains the service's responses with the sample data (§4.5, OpenAPI examples)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const answers = yield* Effect.forEach(examples, ({ name, request }) =>
-        Effect.map(
-          Service.requestJson(request, { key: ultimate }),
-          ({ body, status }) => ({ name, request, status, response: replaceChangingValues(body) }),
-        ))
+      const answers = yield* Effect.forEach(
+        examples,
+        ({ name, request }) =>
+          Effect.map(Service.requestJson(request, { key: ultimate }), ({ body, headers, status, text }) => {
+            assertPrintedTimes(request, headers, text)
+            return { name, request, status, response: replaceChangingValues(body) }
+          }),
+      )
       if (update) {
         writeFileSync(file, `${JSON.stringify(answers, null, 2)}\n`)
       } else assert.deepStrictEqual(answers, [...examples])

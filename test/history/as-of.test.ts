@@ -182,17 +182,17 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
 describe("The parameter as_of", () => {
   it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals", () => {
     const moments = {
-      "2026-01-15": "2026-01-16T04:59:59.999999Z",
+      "2026-01-15": "2026-01-15T23:59:59.999999-05:00",
       // Daylight-saving time begins and ends on these days.
-      "2026-03-08": "2026-03-09T03:59:59.999999Z",
-      "2026-11-01": "2026-11-02T04:59:59.999999Z",
-      "2026-07-31": "2026-08-01T03:59:59.999999Z",
-      "2026-03-02T09:30:00-05:00": "2026-03-02T14:30:00.000000Z",
-      "2026-03-02T09:30-05:00": "2026-03-02T14:30:00.000000Z",
-      "2026-03-02T00:00:00.123456Z": "2026-03-02T00:00:00.123456Z",
-      "2026-03-02T00:00:00.5+05:30": "2026-03-01T18:30:00.500000Z",
+      "2026-03-08": "2026-03-08T22:59:59.999999-05:00",
+      "2026-11-01": "2026-11-01T23:59:59.999999-05:00",
+      "2026-07-31": "2026-07-31T22:59:59.999999-05:00",
+      "2026-03-02T09:30:00-05:00": "2026-03-02T09:30:00.000000-05:00",
+      "2026-03-02T09:30-05:00": "2026-03-02T09:30:00.000000-05:00",
+      "2026-03-02T00:00:00.123456Z": "2026-03-01T19:00:00.123456-05:00",
+      "2026-03-02T00:00:00.5+05:30": "2026-03-01T13:30:00.500000-05:00",
       // In a query string, + decodes to a space.
-      "2026-03-02T00:00:00 05:30": "2026-03-01T18:30:00.000000Z",
+      "2026-03-02T00:00:00 05:30": "2026-03-01T13:30:00.000000-05:00",
     }
     for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseAsOfTime(text), moment, text)
     const others = [
@@ -206,7 +206,8 @@ describe("The parameter as_of", () => {
       "2026-03-02T09:30:00.1234567Z",
       "2026-03-02T09:30:00+24:00",
       "2026-02-29T00:00:00Z",
-      "9999-12-31T23:00:00-05:00",
+      "9999-12-31T23:00:00-06:00",
+      "0001-01-01T00:00:00Z",
       "0001-01-01T00:00:00.5+25:00",
       "1772461800",
     ]
@@ -253,7 +254,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       const error = yield* refused("/v1/news?as_of=2020-01-01")
       assert.strictEqual(valueAt(error, "code"), "as_of_too_early")
       const earliest = String(valueAt(error, "details", "earliest"))
-      assert.match(earliest, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+      assert.match(earliest, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}-05:00$/)
       assert.include(String(valueAt(error, "message")), earliest)
       const { headers, status } = yield* get(`/v1/news?as_of=${earliest}`)
       assert.deepStrictEqual([status, headers["x-as-of"]], [200, earliest])
@@ -407,11 +408,11 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         const { headers, text } = yield* get(at("/v1/ticker-changes?ticker=ANA", moment))
         return [headers["x-as-of"], valueAt(JSON.parse(text), "results", 0, "current_ticker")]
       })
-      assert.deepStrictEqual(yield* changesAt("2020-06-29"), ["2020-06-30T03:59:59.999999Z", null])
-      assert.deepStrictEqual(yield* changesAt("2020-07-01T04:59:59Z"), ["2020-07-01T04:59:59.000000Z", null])
+      assert.deepStrictEqual(yield* changesAt("2020-06-29"), ["2020-06-29T22:59:59.999999-05:00", null])
+      assert.deepStrictEqual(yield* changesAt("2020-07-01T04:59:59Z"), ["2020-06-30T23:59:59.000000-05:00", null])
       // Midnight at -05:00, when the announced change takes effect.
-      assert.deepStrictEqual(yield* changesAt("2020-07-01T05:00:00Z"), ["2020-07-01T05:00:00.000000Z", "ANB"])
-      assert.deepStrictEqual(yield* changesAt("2020-07-01"), ["2020-07-02T03:59:59.999999Z", "ANB"])
+      assert.deepStrictEqual(yield* changesAt("2020-07-01T05:00:00Z"), ["2020-07-01T00:00:00.000000-05:00", "ANB"])
+      assert.deepStrictEqual(yield* changesAt("2020-07-01"), ["2020-07-01T22:59:59.999999-05:00", "ANB"])
       const filtered = yield* get("/v1/news?date_to=2020-06-30&as_of=2020-06-30")
       assert.strictEqual(filtered.status, 200, filtered.text)
       const error = yield* refused("/v1/news?date_to=2020-07-01&as_of=2020-06-30")

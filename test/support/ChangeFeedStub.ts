@@ -95,7 +95,7 @@ export const expiredCursorError = {
   error: {
     code: "cursor_expired",
     message: "Later changes are no longer known.",
-    details: { earliest: "2026-06-01T13:30:00.000000Z", restart: "/v1/changes?after=now" },
+    details: { earliest: "2026-06-01T08:30:00.000000-05:00", restart: "/v1/changes?after=now" },
   },
   request_id: "stub",
 }

@@ -219,6 +219,6 @@ export const insertRows = Effect.fnUntraced(
 export const readDatabaseClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly now: string }>`
-    select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`
+    select to_char(clock_timestamp() at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"') as now`
   return row?.now ?? ""
 })

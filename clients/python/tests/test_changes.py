@@ -17,7 +17,7 @@ from .drivers import AsyncDriver, Driver
 from .scripted import ScriptedServer, chunked_response, error_response, json_response, response, scripted_server
 
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
-EXPIRED = {"earliest": "2026-06-01T13:30:00.000000Z", "restart": "/v1/changes?after=now"}
+EXPIRED = {"earliest": "2026-06-01T08:30:00.000000-05:00", "restart": "/v1/changes?after=now"}
 BUSY = error_response(503, "data_refreshing")
 
 

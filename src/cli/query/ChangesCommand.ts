@@ -130,7 +130,7 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
     Command.withDescription("Print what changed in the datasets, one JSON object per line"),
     Command.withExamples([
       makeSilentCommandExample(
-        "changes --dataset news --after 2026-06-01T13:30:00Z",
+        "changes --dataset news --after 2026-06-01T08:30:00-05:00",
         "Print the changes since a time",
       ),
       makeSilentCommandExample(

@@ -120,7 +120,7 @@ const CursorText = Schema.String.check(
   Schema.makeFilter(
     (text: string) => cursorPattern.test(text) || text === "now" || normalizeTimestamp(text) !== undefined,
     {
-      message: "must be a cursor from a response, a time with its zone such as 2026-06-01T13:30:00Z, or now",
+      message: "must be a cursor from a response, a time with its zone such as 2026-06-01T08:30:00-05:00, or now",
       toJsonSchema: () => [{ minLength: 1 }, true],
     },
   ),
@@ -132,7 +132,8 @@ const changeFilters = {
   kind: makeEnumFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
   after: Schema.optionalKey(
     Schema.String.annotate({
-      description: "Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`. " +
+      description:
+        "Where to continue: the `cursor` of a response, a time such as `2026-06-01T08:30:00-05:00`, or `now`. " +
         "Without it, the response has the earliest known changes.",
       examples: ["now"],
     }).pipe(Schema.decodeTo(CursorText)).annotate({ filter: { operator: "statement" } }),
