@@ -50,7 +50,8 @@ const makeEventReader = Effect.gen(function* () {
           )
           select link.*
           from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
-            select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
+            select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name
+            from ticker_changes
             where old_ticker = reached.ticker and ${isEligible}
             limit ${maxEvents}
           ) as link

@@ -19,6 +19,7 @@ import {
 } from "../rows/ParquetFields.ts"
 import {
   findFieldEncoder,
+  getMinFieldSize,
   InvalidRow,
   isNullableSchema,
   makeRecordFieldFinder,
@@ -96,9 +97,10 @@ const makeValueReader = (model: RowModel, name: string, index: number, fields: R
   const { parse, read } = findParquetField(select)
   const encode = makeSchemaFieldEncoder(index, fields, select, json)
   const canBeNull = isNullableSchema(select.ast)
+  const minSize = getMinFieldSize(select)
   return () => {
     const size = fields.sizes[index] ?? -1
-    if (size < 0 && canBeNull) return null
+    if (size < minSize && canBeNull) return null
     try {
       return (size < 0 ? undefined : read(fields.bytes, fields.offsets[index] ?? 0, size)) ?? parse(encode())
     } catch (cause) {

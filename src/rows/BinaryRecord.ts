@@ -1,5 +1,8 @@
 /** PostgreSQL's binary format of a record, `row(…)`: the number of fields, then each field's type, size and bytes. */
 
+/** OID of `text`. */
+const textType = 25
+
 export const readInt16 = (bytes: Uint8Array, offset: number) =>
   (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
 
@@ -39,13 +42,20 @@ export class BinaryRecord {
     return at
   }
 
+  /** Whether the field with its size at this position is null, or an empty text, which means the same (D16). */
+  private isMissing(at: number) {
+    const size = readInt32(this.bytes, at)
+    return size < 0 || (size === 0 && readInt32(this.bytes, at - 4) === textType)
+  }
+
   isNull(index: number): boolean {
-    return readInt32(this.bytes, this.findSize(index)) < 0
+    return this.isMissing(this.findSize(index))
   }
 
   /** Whether the field has the same value in both records. */
   hasSameField(other: BinaryRecord, index: number): boolean {
     const [start, otherStart] = [this.findSize(index), other.findSize(index)]
+    if (this.isMissing(start) && other.isMissing(otherStart)) return true
     const length = 4 + Math.max(0, readInt32(this.bytes, start))
     for (let at = 0; at < length; at += 1) {
       if (this.bytes[start + at] !== other.bytes[otherStart + at]) return false

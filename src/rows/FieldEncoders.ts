@@ -125,7 +125,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
 }
 
 /**
- * Writes an array as JSON. PostgreSQL sends: number of dimensions, flags, element type, size and lower bound of each
+ * Writes an array as JSON, without empty elements (D16, missing values). PostgreSQL sends: number of dimensions, flags, element type, size and lower bound of each
  * dimension, elements.
  */
 const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
@@ -135,12 +135,16 @@ const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
   const first = offset + 20
   const end = offset + size
   rowOutputBuffer.bytes[position++] = openBracket
+  let isFirst = true
   for (let at = first; at < end;) {
     const length = readInt32(bytes, at)
     if (length < 0) return unsupportedFieldResult
-    if (at > first) rowOutputBuffer.bytes[position++] = comma
-    position = writeText(bytes, at + 4, length, position)
-    rowOutputBuffer.reserve(position, 4)
+    if (length > 0) {
+      if (!isFirst) rowOutputBuffer.bytes[position++] = comma
+      isFirst = false
+      position = writeText(bytes, at + 4, length, position)
+      rowOutputBuffer.reserve(position, 4)
+    }
     at += 4 + length
   }
   rowOutputBuffer.bytes[position] = closeBracket

@@ -56,7 +56,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   }
 }
 
-/** Reads an array: number of dimensions, flags, element type, size and lower bound of each dimension, elements. */
+/** Reads an array without its empty elements (D16, missing values): number of dimensions, flags, element type, size and lower bound of each dimension, elements. */
 const readTextList: ParquetField["read"] = (bytes, offset, size) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
@@ -65,7 +65,7 @@ const readTextList: ParquetField["read"] = (bytes, offset, size) => {
   for (let at = offset + 20; at < offset + size;) {
     const length = readInt32(bytes, at)
     if (length < 0) return undefined
-    texts.push(bytes.subarray(at + 4, at + 4 + length))
+    if (length > 0) texts.push(bytes.subarray(at + 4, at + 4 + length))
     at += 4 + length
   }
   return texts

@@ -5,7 +5,13 @@
 import { Data, Schema, SchemaAST } from "effect"
 import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
-import { type FieldEncoder, invalidFieldResult, reservedFieldBytes, unsupportedFieldResult } from "./FieldEncoders.ts"
+import {
+  type FieldEncoder,
+  invalidFieldResult,
+  postgresTypeIds,
+  reservedFieldBytes,
+  unsupportedFieldResult,
+} from "./FieldEncoders.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import { type BinaryRecord, fieldHeaderBytes, readInt32, recordHeaderBytes } from "./BinaryRecord.ts"
 
@@ -75,6 +81,10 @@ export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =
     (SchemaAST.isUnion(ast) && isNullableSchema(ast)
       ? ast.types.map((type) => SchemaAST.resolve(type)?.fieldEncoder).find((encoder) => encoder !== undefined)
       : undefined)
+
+/** Returns the smallest size of a field with a value. A nullable text that is empty is null (D16, missing values). */
+export const getMinFieldSize = ({ ast }: Schema.Top) =>
+  isNullableSchema(ast) && findFieldEncoder(ast)?.type === postgresTypeIds.text ? 1 : 0
 
 // ----------------------------------------------------------------------------------------------------------------
 // Fields
@@ -189,9 +199,10 @@ const makeColumnWriter = (
   if (encoder === undefined) return writeWithSchemas
   const { write } = encoder
   const writeMissing = isNullableSchema(select.ast) ? writeNull : writeInvalid
+  const minSize = getMinFieldSize(select)
   return (position) => {
     const size = fields.sizes[index] ?? -1
-    if (size < 0) return writeMissing(position)
+    if (size < minSize) return writeMissing(position)
     const end = write(fields.bytes, fields.offsets[index] ?? 0, size, position)
     return end === unsupportedFieldResult ? writeWithSchemas(position) : end
   }

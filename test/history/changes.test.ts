@@ -473,6 +473,26 @@ const assertExpired = Effect.fnUntraced(function* (after: string) {
   assert.strictEqual(valueAt(body, "error", "code"), "cursor_expired")
   assert.strictEqual(valueAt(body, "error", "details", "restart"), "/v1/changes?after=now")
   return String(valueAt(body, "error", "details", "earliest"))
+
+  it.effect("prints an empty text as null, and does not list it as changed from null (D16)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const start = yield* now
+      yield* Service.insertRows("split_status", {
+        ...split,
+        id: "empty",
+        ticker: "EMPTY",
+        details: "",
+        document_url: null,
+      })
+      yield* sql`update split_status set details = null, document_url = '', form_type = '6-K' where id = 'empty'`
+      const { changes } = yield* readAll("dataset=split_status", start)
+      assert.deepStrictEqual(changes.map(({ changed, row }) => [row?.["details"], row?.["document_url"], changed]), [
+        [null, null, []],
+        [null, null, ["form_type"]],
+      ])
+      assert.strictEqual(changes[1]?.before?.["details"], null)
+    }))
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("A cursor", (it) => {

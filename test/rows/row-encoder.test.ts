@@ -19,6 +19,7 @@ import { rowOutputBuffer } from "../../src/rows/OutputBuffer.ts"
 import {
   findFieldEncoder,
   getColumnNames,
+  isNullableSchema,
   makeCsvRowWriter,
   makeJsonRowWriter,
   type RowModel,
@@ -214,20 +215,30 @@ const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const write = (writeRow: RowWriter, record: BinaryRecord) =>
   textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
 
+/** Returns the value without empty texts, which are missing values: null in a nullable column, no element of a list. */
+const removeEmptyTexts = ({ ast }: Schema.Top, value: unknown) =>
+  findFieldEncoder(ast) !== undefined && Array.isArray(value)
+    ? value.filter((element) => element !== "")
+    : value === "" && isNullableSchema(ast)
+    ? null
+    : value
+
 /** Makes a function that encodes a row's values as JSON with the schemas of its model. */
 const encodeWithSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
   const names = getColumnNames(row)
   return (values: ReadonlyArray<unknown>) =>
-    JSON.stringify(encode(decode(Object.fromEntries(names.map((name, index) => [name, values[index]])))))
+    JSON.stringify(encode(decode(Object.fromEntries(
+      names.map((name, index) => [name, removeEmptyTexts(row.fields[name] ?? Schema.Null, values[index])]),
+    ))))
 }
 
 const encodeCellsWithSchemas = (row: Row) => {
   const columns = getColumnNames(row).map((name) => {
     const [select = Schema.Null, json = Schema.Null] = [row.fields[name], row.json.fields[name]]
     const [decode, encode] = [Schema.decodeUnknownSync(select), Schema.encodeUnknownSync(json)]
-    return (value: unknown) => encodeReferenceCell(JSON.stringify(encode(decode(value))))
+    return (value: unknown) => encodeReferenceCell(JSON.stringify(encode(decode(removeEmptyTexts(select, value)))))
   })
   return (values: ReadonlyArray<unknown>) => columns.map((encode, index) => encode(values[index])).join(",")
 }

@@ -91,6 +91,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.strictEqual(valueAt(group, "owners", 0, "percent_of_class"), 0.1)
     }))
 
+  it.effect("an empty text is a missing value: an owner with nothing else is a placeholder (§2.7, D16)", () =>
+    Effect.gen(function* () {
+      const empty = { owner_name: "", owner_cik: "", title: "", document_url: "" }
+      yield* insertRows(
+        "ownership",
+        row("WEMPTY", "old", { ...empty, common_shares_amount: "5", filed_at: "2025-06-01" }),
+        row("WEMPTY", "old", { ...empty, filed_at: "2025-06-01" }),
+        row("WEMPTY", "new", empty),
+        row("WBLANK", "new", empty),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WEMPTY,WBLANK"), ["WEMPTY old: null"])
+      assert.notInclude(yield* printed("ticker=WEMPTY"), `""`)
+      const timeline = yield* Service.requestJson("/v1/timeline?ticker=WEMPTY&types=ownership_filing")
+      assert.strictEqual(valueAt(timeline.body, "count"), 1, timeline.text)
+      assert.strictEqual(valueAt(timeline.body, "results", 0, "title"), "DEF 14A: 1 owner")
+    }))
+
   // -------------------------------------------------------------------------------------------------------------------
   // Which filing
   // -------------------------------------------------------------------------------------------------------------------

@@ -57,8 +57,16 @@ const holding = {
 /** A row is a placeholder if all of these columns are null (§2.7). */
 export const ownershipHoldingColumns = Object.keys(holding)
 
-/** SQL condition that excludes placeholders (§2.7). Written exactly as in the index, so that PostgreSQL can use it. */
-export const ownershipHolderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
+const holdingTextColumns = new Set(["owner_name", "owner_cik", "title"])
+
+/**
+ * SQL condition that excludes placeholders (§2.7). The first part is written exactly as in the index, so that
+ * PostgreSQL can use it. The second one treats an empty text as null (D16).
+ */
+export const ownershipHolderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0
+  and num_nonnulls(${
+  ownershipHoldingColumns.map((name) => holdingTextColumns.has(name) ? `nullif(${name}, '')` : name).join(", ")
+}) > 0`
 
 /** A row of `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({

@@ -95,7 +95,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 
   /** Puts the form type before text that does not already begin with it. */
   const withFormType = (text: Fragment) =>
-    sql`case when starts_with(${text}, form_type) then ${text} else concat_ws(': ', form_type, ${text}) end`
+    sql`case when starts_with(${text}, form_type) then ${text}
+      else concat_ws(': ', form_type, nullif(${text}, '')) end`
 
   /** Formats a value as words: `split_announced` becomes `Split announced`. */
   const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
@@ -125,7 +126,9 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     format: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
       else 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"' end`,
     type: sql`case form_type when 'news' then 'news' else 'filing' end`,
-    title: sql`case form_type when 'news' then coalesce(title, 'News') else ${withFormType(sql`title`)} end`,
+    title: sql`case form_type when 'news' then coalesce(nullif(title, ''), 'News') else ${
+      withFormType(sql`title`)
+    } end`,
     key: makeKey(
       onDay(filed_at),
       sql`case form_type when 'news' then 'hide_filings=true' else 'hide_news=true' end`,

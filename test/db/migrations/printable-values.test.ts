@@ -52,9 +52,13 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
 /** The type without its modifier: `numeric` for `numeric(18,4)`. */
 const plainType = ({ type }: LoadableColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
 
+/** Whether the column is a text that is never missing, so that it must not be empty (D16). */
+const isText = (column: LoadableColumn) => plainType(column) === "text" && !column.is_nullable
+
 const badOf = (column: LoadableColumn, words: ReadonlyArray<string>) => [
   ...(unprintable[plainType(column)] ?? []),
   ...(words.length > 1 && plainType(column) === "text" ? [["'no such word'", "no such word"] as const] : []),
+  ...(isText(column) ? [["''", ""] as const] : []),
 ]
 
 const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
@@ -126,13 +130,16 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       const sql = yield* SqlClient.SqlClient
       const missing: Array<string> = []
       for (const { table } of loadableDatasets) {
-        const rules = yield* sql<{ readonly name: string }>`
-          select conname as name from pg_constraint
+        const rules = yield* sql<{ readonly name: string; readonly column: string }>`
+          select conname as name, (
+            select attname from pg_attribute where attrelid = conrelid and conkey = array[attnum]
+          ) as column from pg_constraint
           where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
         `
         for (const column of yield* readLoadableColumns(`public.${table}`)) {
           const name = `${table}_${column.name}_printable`
           if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
+          if (isText(column) && !rules.some((rule) => rule.column === column.name)) missing.push(name)
         }
       }
       assert.deepStrictEqual(missing, [])
