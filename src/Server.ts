@@ -31,6 +31,7 @@ import { CorrectionCountReader, correctionCountsJob } from "./history/Correction
 import { dayStartJob } from "./history/DayStart.ts"
 import { historyPartitionsJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/OutermostMiddleware.ts"
+import { DocumentationPaths, ProtocolErrorDescriber } from "./http/UnroutedResponses.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
@@ -119,7 +120,7 @@ const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOfReade
 const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
 /** The documentation pages. Their paths tell the middleware whether to respond with 404 or 405. */
-const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
+const documentation = Layer.effect(DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 const allJobs = [
   emailSenderJob,
@@ -138,7 +139,7 @@ export const backgroundJobsLayer = Jobs.jobRunnerLayer<Effect.Error<Preparation>
 const routes = HttpApiBuilder.layer(PublicApi).pipe(
   Layer.provide(Layer.mergeAll(catalogueHandlers, changelogHandlers, correctionsHandlers)),
   Layer.provide(apiMiddleware),
-  Layer.merge(Layer.provide(Middleware.layer, documentation)),
+  Layer.merge(Layer.provide(Layer.merge(Middleware.layer, ProtocolErrorDescriber.layer), documentation)),
   Layer.merge(Mcp.layer),
 )
 
@@ -186,7 +187,7 @@ class HttpApp extends Context.Service<
       const resolveAddress = yield* makeTrustedProxiesMiddleware
       return resolveAddress(dispatch(router.asHttpEffect()))
     }),
-  ).pipe(Layer.provide(routes), Layer.provide(HttpRouter.layer))
+  ).pipe(Layer.provideMerge(routes), Layer.provide(HttpRouter.layer))
 }
 
 /** The service for any `HttpServer`, without the response cache. Tests use it. */
@@ -197,19 +198,22 @@ export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.se
   Layer.provide(httpConfiguration),
 )
 
-/** A request listener for a Node server. It responds from the response cache if possible, otherwise with `HttpApp`. */
-export class NodeRequestListener extends Context.Service<
-  NodeRequestListener,
-  (request: IncomingMessage, response: ServerResponse) => void
->()("tickerline/NodeRequestListener") {
+export class NodeRequestListener extends Context.Service<NodeRequestListener, {
+  /** Responds from the response cache if possible, otherwise with `HttpApp`. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+  readonly describeError: ProtocolErrorDescriber["Service"]["describe"]
+}>()("tickerline/NodeRequestListener") {
   static readonly layer = Layer.effect(
     NodeRequestListener,
     Effect.gen(function* () {
       const { respond } = yield* ResponseCache
       const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
       const handle = yield* NodeHttpServer.makeHandler(yield* HttpApp, { scope })
-      return (request: IncomingMessage, response: ServerResponse) =>
-        respond(request, response, () => handle(request, response))
+      return {
+        handle: (request: IncomingMessage, response: ServerResponse) =>
+          respond(request, response, () => handle(request, response)),
+        describeError: (yield* ProtocolErrorDescriber).describe,
+      }
     }),
   ).pipe(
     Layer.provide(HttpApp.layer),

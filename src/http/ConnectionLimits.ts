@@ -6,10 +6,13 @@ import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import {
-  getHttpParserErrorStatus,
+  getRejection,
   maxHeaderCount,
   maxRequestBodyBytes,
   maxRequestHeadBytes,
+  type PartialRequest,
+  type ProtocolError,
+  type Rejection,
   sendProtocolError,
 } from "./ProtocolErrors.ts"
 import { mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
@@ -111,26 +114,36 @@ const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   if (queue.length === 1) entry.begin()
 }
 
-const makeErrorEntry = (socket: Duplex, status: number): QueueEntry => ({
-  request: undefined,
-  begin: () => sendProtocolError(socket, status),
-})
+const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): PartialRequest => {
+  const id = headers["x-request-id"]
+  return { method, target: url, requestId: typeof id === "string" ? id : undefined }
+}
 
 /** Creates a server that calls `handle` for each valid request, in order and one at a time per connection. */
 export const makeHttpServer = (
   timeouts: ConnectionTimeouts,
-  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  { describeError, handle }: {
+    readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+    readonly describeError: (rejection: Rejection) => ProtocolError
+  },
 ) => {
   const connections = new Map<Duplex, Connection>()
   let isShuttingDown = false
 
+  const makeErrorEntry = (socket: Duplex, rejection: Rejection): QueueEntry => ({
+    request: undefined,
+    begin: () => sendProtocolError(socket, describeError(rejection), rejection.request?.requestId),
+  })
+
   /** Queues a protocol error behind the earlier responses, in place of the request that could not be parsed. */
-  const reject = (socket: Duplex, status: number) => {
+  const reject = (socket: Duplex, rejection: Rejection) => {
     const queue = connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
     if (last !== undefined && last.request === undefined) return
-    if (last?.request?.complete === false) queue.pop()
-    enqueue(queue, makeErrorEntry(socket, status))
+    const incomplete = last?.request?.complete === false ? last.request : undefined
+    if (incomplete !== undefined) queue.pop()
+    const known = incomplete === undefined ? rejection : { ...rejection, request: toPartialRequest(incomplete) }
+    enqueue(queue, makeErrorEntry(socket, known))
   }
 
   /** Handles a request once all earlier responses on its connection are complete. */
@@ -145,10 +158,10 @@ export const makeHttpServer = (
       if (socket.writable) queue[0]?.begin()
     }
     /** Sends an error instead of the response, and drops all later requests on the connection. */
-    const rejectAndClose = (status: number) => {
+    const rejectAndClose = (status: Rejection["status"]) => {
       if (queue[0] !== entry) return
       queue.length = 0
-      enqueue(queue, makeErrorEntry(socket, status))
+      enqueue(queue, makeErrorEntry(socket, { status, request: toPartialRequest(request) }))
     }
     const proceed = () => {
       if (queue[0] === entry) handle(request, response)
@@ -185,10 +198,12 @@ export const makeHttpServer = (
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
   // Without a listener, Node closes the connection of a CONNECT request without responding.
-  server.on("connect", (_request, socket) => reject(socket, 400))
+  server.on("connect", (request, socket) => {
+    reject(socket, { status: "unknown method", request: toPartialRequest(request) })
+  })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else reject(socket, getHttpParserErrorStatus(error))
+    else reject(socket, getRejection(error))
   })
   server.on("connection", (socket) => {
     const queue: Array<QueueEntry> = []

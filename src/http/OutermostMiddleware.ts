@@ -1,5 +1,5 @@
 /** The outermost middleware: adds the request id (D12) and headers (D14) to every response and compresses it. */
-import { Clock, Context, Effect, Layer, Option } from "effect"
+import { Clock, Effect, Layer, Option } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { getUncompressedBodySize } from "../accounts/billing/Pricing.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
@@ -9,21 +9,15 @@ import { resolveRequestId } from "../rules/RequestIds.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import { makeCompressionMiddleware } from "./Compression.ts"
 import { addEncodingToEtagAndVary } from "./ConditionalRequests.ts"
-import { allowedEndpointMethods, makeCorsHeaderSetter } from "./Cors.ts"
-import { makeRequestContext, RequestContext } from "./RequestContext.ts"
+import { makeCorsHeaderSetter } from "./Cors.ts"
+import { formatLinks, makeRequestContext, RequestContext } from "./RequestContext.ts"
 import { ResponseCache } from "./ResponseCache.ts"
 import { addExportTrailers } from "./Trailers.ts"
 import * as UnroutedResponses from "./UnroutedResponses.ts"
 
-/** Paths of the documentation pages, which accept the same methods as endpoints (D10). */
-export const DocumentationPaths = Context.Reference<ReadonlySet<string>>("tickerline/http/DocumentationPaths", {
-  defaultValue: () => new Set(),
-})
-
 /** Headers that depend on the status (§7.2, errors). */
 const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
-  405: { Allow: allowedEndpointMethods },
   503: { "Retry-After": "5" },
 }
 
@@ -43,12 +37,12 @@ const getDefaultCacheControl = ({ response: { account_id } }: RequestContext) =>
 
 const addHeaders = (context: RequestContext, base: string, response: HttpServerResponse.HttpServerResponse) => {
   context.response.bytes ??= getUncompressedBodySize(response)
-  const links = context.response.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
+  const { links } = context.response
   return HttpServerResponse.setHeaders(encodeLongText(response), {
     ...statusHeaders[response.status],
     "Cache-Control": response.headers["cache-control"] ?? getDefaultCacheControl(context),
     ...context.response.headers,
-    ...(links.length === 0 ? {} : { Link: links.join(", ") }),
+    ...(links.length === 0 ? {} : { Link: formatLinks(base, links) }),
     // A browser must not interpret a response as a page or a script (OWASP API8).
     "X-Content-Type-Options": "nosniff",
     "X-API-Version": "v1",
@@ -111,7 +105,7 @@ export const makeOutermostMiddleware = Effect.fnUntraced(function* (pages: Reado
 })
 
 const middleware = HttpRouter.middleware(
-  Effect.map(Effect.flatMap(DocumentationPaths, makeOutermostMiddleware), (wrap) => (httpApp) => wrap(httpApp)),
+  Effect.map(Effect.flatMap(UnroutedResponses.DocumentationPaths, makeOutermostMiddleware), (wrap) => (httpApp) => wrap(httpApp)),
   { global: true },
 )
 

@@ -1,8 +1,8 @@
 /** Error responses to requests that Node cannot parse or that exceed a limit. The connection is then closed. */
-import { Context, Metric } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { STATUS_CODES } from "node:http"
+import { Context, Metric, Predicate } from "effect"
+import { METHODS, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
+import { resolveRequestId } from "../rules/RequestIds.ts"
 import { mcpPath } from "./RequestTarget.ts"
 
 /** Maximum size of the request line and the headers together. */
@@ -15,7 +15,7 @@ const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 
-export const protocolErrorMessages: Readonly<Record<number, string>> = {
+export const protocolErrorMessages = {
   400: "The request is not valid HTTP.",
   408: "The request did not arrive in time. Send it without pauses.",
   413:
@@ -27,8 +27,67 @@ export const protocolErrorMessages: Readonly<Record<number, string>> = {
     `${maxHeaderCount} headers. Send a shorter request.`,
 }
 
-export const getHttpParserErrorStatus = ({ code }: NodeJS.ErrnoException) =>
-  code === "HPE_HEADER_OVERFLOW" ? 431 : code === "ERR_HTTP_REQUEST_TIMEOUT" ? 408 : 400
+type ProtocolErrorStatus = keyof typeof protocolErrorMessages
+
+/** What is known of a request that gets a protocol error. */
+export interface PartialRequest {
+  readonly method: string
+  readonly target: string
+  /** The value of `X-Request-Id`. */
+  readonly requestId: string | undefined
+}
+
+/** What a request gets: one of the errors above, or the response to a method that Node cannot parse. */
+export interface Rejection {
+  readonly status: ProtocolErrorStatus | "unknown method"
+  readonly request: PartialRequest | undefined
+}
+
+/** A response to a request that does not reach the application. */
+export interface ProtocolError {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  /** The headers that depend on the path or the status. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\S+) HTTP\/1\.[01]$/
+
+/** Finds the start of the request in the bytes that Node could not parse. It may have arrived earlier. */
+const findPartialRequest = (error: NodeJS.ErrnoException) => {
+  const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
+  const parsed = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
+  if (!Buffer.isBuffer(packet)) return undefined
+  const text = packet.toString("latin1")
+  // The line with the invalid byte is the last one. The parser checks the version after the end of the line.
+  const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? parsed - 2 : parsed)
+  const lines = text.slice(0, end < 0 ? text.length : end).split("\n").map((line) => line.replace(/\r$/, ""))
+  const index = lines.findLastIndex((line) => requestLine.test(line))
+  const [line = "", method, target] = requestLine.exec(lines[index] ?? "") ?? []
+  if (method === undefined || target === undefined) return undefined
+  const [head = ""] = text.slice(text.lastIndexOf(line, parsed)).split(/\r?\n\r?\n/, 1)
+  const requestId = /^x-request-id:(.*)$/im.exec(head)?.[1]?.trim()
+  const hasUnknownMethod = index === lines.length - 1 && !METHODS.includes(method)
+  return { method, target, requestId, hasUnknownMethod }
+}
+
+/** Codes of the parser for a method that it does not know, or does not accept in HTTP. */
+const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION"])
+
+/** Returns what a request gets that Node cannot parse. */
+export const getRejection = (error: NodeJS.ErrnoException): Rejection => {
+  const { code = "" } = error
+  const request = findPartialRequest(error)
+  const status = code === "HPE_HEADER_OVERFLOW"
+    ? 431
+    : code === "ERR_HTTP_REQUEST_TIMEOUT"
+    ? 408
+    : request?.hasUnknownMethod === true && methodErrorCodes.has(code)
+    ? "unknown method"
+    : 400
+  return { status, request }
+}
 
 const makeCounter = (status: string) =>
   Metric.counter("tickerline_http_refused_total", {
@@ -37,14 +96,20 @@ const makeCounter = (status: string) =>
     incremental: true,
   })
 
-const counters = new Map(Object.keys(protocolErrorMessages).map((status) => [Number(status), makeCounter(status)]))
+const counters = new Map(
+  [...Object.keys(protocolErrorMessages), "404", "405"].map((status) => [Number(status), makeCounter(status)]),
+)
 
 /** Sends an error with the same headers and JSON format as all other errors (D14), and closes the connection. */
-export const sendProtocolError = (socket: Duplex, status: number) => {
+export const sendProtocolError = (
+  socket: Duplex,
+  { code, headers, message, status }: ProtocolError,
+  requestId: string | undefined,
+) => {
   if (!socket.writable) return socket.destroy()
   counters.get(status)?.updateUnsafe(1, Context.empty())
-  const request_id = SecureRandom.uuidV7Unsafe()
-  const body = JSON.stringify({ error: { code: "bad_request", message: protocolErrorMessages[status] }, request_id })
+  const request_id = resolveRequestId(requestId)
+  const body = JSON.stringify({ error: { code, message }, request_id })
   setTimeout(() => socket.destroy(), closeDelayMillis).unref()
   return socket.end([
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -55,6 +120,7 @@ export const sendProtocolError = (socket: Duplex, status: number) => {
     "X-Content-Type-Options: nosniff",
     "X-API-Version: v1",
     `X-Request-Id: ${request_id}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     "",
     body,
   ].join("\r\n"))

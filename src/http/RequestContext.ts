@@ -40,10 +40,20 @@ export interface StreamUsageRecorder {
   ) => void
 }
 
+/** An entry of `Link`. The path starts with `/`. */
+export interface ResponseLink {
+  readonly path: string
+  readonly attributes: string
+}
+
+/** Formats the header `Link`. `base` is the base URL. */
+export const formatLinks = (base: string, links: ReadonlyArray<ResponseLink>) =>
+  links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`).join(", ")
+
 /** What the pipeline steps record about a request and its response: the only mutable part of `RequestContext`. */
 export interface ResponseBuilder {
-  /** Entries of `Link`: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
-  readonly links: Array<{ readonly path: string; readonly attributes: string }>
+  /** Entries of `Link`: next page (D8), successor and documentation (§9.4, lifecycle). */
+  readonly links: Array<ResponseLink>
   /** Response headers other than `Link`. */
   readonly headers: Record<string, string>
   /** Number of results in the response. */
@@ -129,10 +139,10 @@ export const setResponseHeaders = (headers: Readonly<Record<string, string>>) =>
     Object.assign(context.response.headers, headers)
   })
 
-/** Adds a link to the `Link` header. `path` starts with `/`. */
-export const addLinkHeader = (path: string, attributes: string) =>
+/** Adds a link to the `Link` header. */
+export const addLinkHeader = (link: ResponseLink) =>
   Effect.map(RequestContext, (context) => {
-    context.response.links.push({ path, attributes })
+    context.response.links.push(link)
   })
 
 /** Sets the number of results, which usage and estimates report (D28, D29). */

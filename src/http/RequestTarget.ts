@@ -13,7 +13,7 @@ const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.
  * Returns the path and query byte for byte, and the host of an absolute-form target (RFC 9112, 3.2).
  * Returns undefined if the target is malformed or its form is invalid for the method.
  */
-const parseTarget = (method: string, target: string) => {
+export const parseTarget = (method: string, target: string) => {
   if (target.startsWith("/")) return { target, host: undefined }
   if (target === "*") return method === "OPTIONS" ? { target, host: undefined } : undefined
   const [, host = "", path = ""] = absoluteForm.exec(target) ?? []

@@ -10,9 +10,10 @@ import { BaseUrl } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { respondWithError } from "../http/ErrorResponses.ts"
 import { maxRequestBodyBytes, protocolErrorMessages } from "../http/ProtocolErrors.ts"
-import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+import { RequestContext } from "../http/RequestContext.ts"
 import { mcpPath } from "../http/RequestTarget.ts"
-import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
+import { refuseMethod } from "../http/UnroutedResponses.ts"
+import { BadRequest } from "../rules/Errors.ts"
 import { InternalApiClient } from "./InternalApiClient.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { makeMessageSlots, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
@@ -71,13 +72,6 @@ const allowedOrigins = Effect.map(
 
 const originRefused = makeJsonRpcError(403, -32600, "Web pages of this origin may not use the MCP server.")
 
-const refuseMethod = Effect.andThen(
-  setResponseHeaders({ Allow: "POST" }),
-  Effect.suspend(() =>
-    respondWithError(new MethodNotAllowed({ error: { message: `${mcpPath} supports POST, not other methods.` } }))
-  ),
-)
-
 const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: "POST" } })
 
 /** Reads the body of the request. Fails with a 413 response if the body is too long, or 400 if it cannot be read. */
@@ -85,7 +79,7 @@ const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) 
   Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxRequestBodyBytes)),
   Effect.mapError(({ reason }) => {
     const status = reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? 413 : 400
-    return { status, message: protocolErrorMessages[status] ?? "" }
+    return { status, message: protocolErrorMessages[status] }
   }),
   Effect.catch(({ message, status }) =>
     Effect.flatMap(
@@ -160,7 +154,7 @@ const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(fu
       const origin = request.headers["origin"]
       if (origin !== undefined && !origins.includes(origin)) return originRefused
       if (request.method === "OPTIONS") return preflightResponse
-      if (request.method !== "POST") return yield* refuseMethod
+      if (request.method !== "POST") return yield* refuseMethod(request.method, mcpPath, new Set())
       const account = yield* Effect.result(authenticate(request))
       if (Result.isFailure(account)) return yield* respondWithError(account.failure)
       const counted = yield* Effect.result(countAndRecord(account.success, mcpPath))

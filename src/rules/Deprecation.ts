@@ -4,7 +4,7 @@
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { type HttpApiEndpoint, HttpApiMiddleware, OpenApi } from "effect/http-api"
-import { addLinkHeader, RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+import { addLinkHeader, RequestContext, type ResponseLink, setResponseHeaders } from "../http/RequestContext.ts"
 import { CalendarDate, todayInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
 
@@ -66,14 +66,22 @@ export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
 export const getEndpointDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
+/** Returns the headers `Deprecation` and `Sunset`. */
+export const makeDeprecationHeaders = ({ announced, sunset }: Deprecation): Readonly<Record<string, string>> => ({
+  Deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
+  ...(sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
+})
+
+/** Returns the links of the header `Link`. */
+export const makeDeprecationLinks = ({ successor }: Deprecation): ReadonlyArray<ResponseLink> => [
+  { path: successor, attributes: `rel="successor-version"` },
+  { path: documentationPath, attributes: `rel="deprecation"; type="text/html"` },
+]
+
 /** Adds `Deprecation`, `Sunset` and `Link`, which every response of a deprecated endpoint has (§9.4). */
-export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, successor, sunset }: Deprecation) {
-  yield* setResponseHeaders({
-    Deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
-    ...(sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
-  })
-  yield* addLinkHeader(successor, `rel="successor-version"`)
-  yield* addLinkHeader(documentationPath, `rel="deprecation"; type="text/html"`)
+export const addDeprecationHeaders = Effect.fnUntraced(function* (deprecation: Deprecation) {
+  yield* setResponseHeaders(makeDeprecationHeaders(deprecation))
+  yield* Effect.forEach(makeDeprecationLinks(deprecation), addLinkHeader, { discard: true })
 })
 
 /** Fails with 410 if the sunset date has passed. The error message begins with `subject`, such as a path. */

@@ -19,6 +19,15 @@ const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
+const assertDeprecated = ([answer]: ReadonlyArray<RawSockets.ParsedResponse>) => {
+  const { deprecation, link, sunset } = answer?.headers ?? {}
+  assert.deepStrictEqual([deprecation, sunset], ["@1793491200", undefined], answer?.text)
+  assert.strictEqual(
+    link,
+    `</v1/ticker-changes>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`,
+  )
+}
+
 layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Request boundaries
@@ -143,7 +152,87 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       }),
   )
 
-  it.effect("answers 400 to CONNECT, and reads nothing more (§7.1, D14)", () =>
+  const allowedMethods = { "/v1/news": "GET, HEAD", "/health/live": "GET, HEAD", "/v1/docs": "GET, HEAD", "/mcp": "POST" }
+
+  it.effect.each(
+    ["FOO", "get", "Post", "GETX", "GE", "1", "PRI", "SETUP", "TEARDOWN", "CONNECT", "QUERY", "PROPFIND", "TRACE", "SOURCE"],
+  )(
+    "answers 405 and Allow to the method %s on every path, and 404 on an unknown one (D10, D14)",
+    (method) =>
+      Effect.gen(function* () {
+        const port = yield* ServicePort
+        const ask = (target: string, more = "") =>
+          RawSockets.exchangeBytes(
+            port,
+            `${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-Id: mine\r\n${more}\r\n`,
+          )
+        for (const [path, allow] of Object.entries(allowedMethods)) {
+          const answers = yield* ask(`${path}?x=1`)
+          RawSockets.assertSingleError(answers, 405, "method_not_allowed")
+          assert.deepStrictEqual([answers[0]?.headers["allow"], answers[0]?.headers["x-request-id"]], [allow, "mine"])
+          assert.include(answers[0]?.text, `${path} supports ${allow}, not ${method}.`)
+        }
+        const deprecated = yield* ask("/v1/historical-tickers?ticker=FB", "Accept: text/csv\r\n")
+        RawSockets.assertSingleError(deprecated, 405, "method_not_allowed")
+        assertDeprecated(deprecated)
+        const [legacy] = yield* ask("/enterprise/v1/news")
+        assert.deepStrictEqual([legacy?.status, legacy?.headers["allow"]], [405, "GET, HEAD"])
+        const unknown = yield* ask("/nowhere")
+        RawSockets.assertSingleError(unknown, 404, "not_found")
+        assert.isUndefined(unknown[0]?.headers["allow"])
+        yield* assertServiceResponds
+      }),
+  )
+
+  it.effect("answers earlier requests of the connection before a method that Node does not know (D14)", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      const first = formatIdentifiedRequest("/v1/screener", pro, "first")
+      const bytes = `${first}FOO /v1/news HTTP/1.1\r\nHost: x\r\nX-Request-Id: second\r\n\r\n${lastRequest}`
+      const answers = summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes))
+      assert.deepStrictEqual(answers, [[200, "first"], [405, "second"]])
+    }))
+
+  it.effect.each(
+    [
+      ["without a path", "FOO\r\n\r\n"],
+      ["that is not complete", "FOO /v1/ne"],
+      ["with a path that cannot be decoded", "FOO /v1/%ff HTTP/1.1\r\nHost: x\r\n\r\n"],
+      ["with another protocol", "FOO /v1/news RTSP/1.0\r\n\r\n"],
+      ["with a character that no method has", "F(O /v1/news HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ] as const,
+  )("answers 400 to an unknown method %s (D13, D14)", ([, bytes]) =>
+    Effect.gen(function* () {
+      RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
+    }))
+
+  it.effect("sends the headers of a deprecated endpoint with 400, 413 and 431, if it knows the path (§9.4, D14)", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      const port = yield* ServicePort
+      const target = "/v1/historical-tickers?ticker=FB"
+      const line = `GET ${target} HTTP/1.1\r\nHost: x\r\n`
+      const requests = [
+        [413, formatGetRequest(pro, target, "Content-Length: 70000\r\n")],
+        [413, `${formatGetRequest(pro, target, "Transfer-Encoding: chunked\r\n")}11800\r\n${"x".repeat(71_680)}`],
+        [431, formatGetRequest(pro, target, `X-Long: ${"x".repeat(17_000)}\r\n`)],
+        [431, formatGetRequest(pro, target, "A: b\r\n".repeat(1_001))],
+        [400, `${line}A b: c\r\n\r\n`],
+        [400, `${line}Host: y\r\n\r\n`],
+        [400, formatGetRequest(pro, target, "Transfer-Encoding: chunked\r\n").concat("zz\r\n")],
+      ] as const
+      for (const [status, request] of requests) {
+        const answers = yield* RawSockets.exchangeBytes(port, request)
+        RawSockets.assertSingleError(answers, status)
+        assertDeprecated(answers)
+      }
+      for (const path of ["/v1/news", "/nowhere"]) {
+        const answers = yield* RawSockets.exchangeBytes(port, formatGetRequest(pro, path, "Content-Length: 70000\r\n"))
+        assert.isUndefined(answers[0]?.headers["deprecation"])
+      }
+    }))
+
+  it.effect("answers 400 to CONNECT to another host, and reads nothing more (§7.1, D14)", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${lastRequest}`
       RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)

@@ -465,14 +465,6 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         assert.strictEqual((yield* request(query)).status, 422, query)
       }
     }))
-})
-
-const assertExpired = Effect.fnUntraced(function* (after: string) {
-  const { body, status, text } = yield* request(`after=${encodeURIComponent(after)}`)
-  assert.strictEqual(status, 410, text)
-  assert.strictEqual(valueAt(body, "error", "code"), "cursor_expired")
-  assert.strictEqual(valueAt(body, "error", "details", "restart"), "/v1/changes?after=now")
-  return String(valueAt(body, "error", "details", "earliest"))
 
   it.effect("prints an empty text as null, and does not list it as changed from null (D16)", () =>
     Effect.gen(function* () {
@@ -493,6 +485,14 @@ const assertExpired = Effect.fnUntraced(function* (after: string) {
       ])
       assert.strictEqual(changes[1]?.before?.["details"], null)
     }))
+})
+
+const assertExpired = Effect.fnUntraced(function* (after: string) {
+  const { body, status, text } = yield* request(`after=${encodeURIComponent(after)}`)
+  assert.strictEqual(status, 410, text)
+  assert.strictEqual(valueAt(body, "error", "code"), "cursor_expired")
+  assert.strictEqual(valueAt(body, "error", "details", "restart"), "/v1/changes?after=now")
+  return String(valueAt(body, "error", "details", "earliest"))
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("A cursor", (it) => {

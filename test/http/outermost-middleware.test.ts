@@ -938,8 +938,6 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
     ["text that is not HTTP", "hello\r\n\r\n"],
     ["a TLS greeting", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
     ["HTTP/2 without negotiation", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
-    ["an unknown method", "BREW /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
-    ["a method in lower case", "get /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["a space in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["a wrong version", "GET / HTTP/9.9\r\nHost: x\r\n\r\n"],
     ["a header without a name", "GET /endpoints HTTP/1.1\r\n: x\r\n\r\n"],
