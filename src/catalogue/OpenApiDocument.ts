@@ -249,8 +249,11 @@ interface ResponseKind extends EndpointFacts {
   readonly status: number
 }
 
-/** Statuses of malformed requests, which cannot be assigned to an endpoint. */
+/** Statuses of requests that do not reach the endpoint. */
 const malformedStatuses = new Set([408, 413, 431])
+
+/** Statuses of malformed requests whose path may be unknown. */
+const pathlessStatuses = new Set([408, 431])
 
 /** Statuses of responses that are sent before a key is accepted. */
 const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
@@ -277,11 +280,12 @@ const rateLimitPresence = (response: ResponseKind): Presence => {
 
 const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
 
-const isDeprecatedResponse = ({ deprecation, status }: ResponseKind) =>
-  Option.isSome(deprecation) && !malformedStatuses.has(status)
+/** Presence of a header of deprecated endpoints. */
+const deprecationPresence = ({ deprecation, status }: ResponseKind): Presence =>
+  Option.isNone(deprecation) ? undefined : pathlessStatuses.has(status) ? "sometimes" : "always"
 
-const hasSunset = (response: ResponseKind) =>
-  isDeprecatedResponse(response) && Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined)
+const sunsetPresence = (response: ResponseKind) =>
+  Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined) ? deprecationPresence(response) : undefined
 
 /** Presence of the headers with which a removed endpoint responds: `Deprecation`, `Sunset` and `Link`. */
 const removalPresence = (response: ResponseKind): Presence =>
@@ -293,14 +297,12 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-Request-Id": () => "always",
   "X-Content-Type-Options": () => "always",
   "Vary": () => "sometimes",
-  "Deprecation": (response) => isDeprecatedResponse(response) ? "always" : removalPresence(response),
-  "Sunset": (response) => hasSunset(response) ? "always" : removalPresence(response),
+  "Deprecation": (response) => deprecationPresence(response) ?? removalPresence(response),
+  "Sunset": (response) => sunsetPresence(response) ?? removalPresence(response),
   "Link": (response) =>
-    isDeprecatedResponse(response)
-      ? "always"
-      : response.isList && (response.status === 200 || response.status === 304)
-      ? "sometimes"
-      : removalPresence(response),
+    deprecationPresence(response) ??
+      sometimesIf(response.isList && (response.status === 200 || response.status === 304)) ??
+      removalPresence(response),
   "WWW-Authenticate": ({ status }) => alwaysIf(status === 401),
   "Allow": ({ status }) => alwaysIf(status === 405),
   "Retry-After": ({ status }) => alwaysIf(status === 429 || status === 503),
