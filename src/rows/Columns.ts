@@ -2,7 +2,7 @@
  * The column types of datasets (D16, D31); `Timestamps.ts` has the types for times. Each type has three schemas:
  * `select` for the value from the driver, `insert` for the text in a data file, `json` for the response.
  */
-import { Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
+import { Effect, Schema, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
 import { CalendarDate } from "../rules/Dates.ts"
 import { tickerPattern } from "../rules/Tickers.ts"
@@ -15,6 +15,7 @@ import {
   textArrayFieldEncoder,
   textFieldEncoder,
 } from "./FieldEncoders.ts"
+import { makeJsonDecimal } from "./JsonDecimals.ts"
 
 /** Returns the JSON schema of a row class. It has the name of the class in the OpenAPI document. */
 export const getRowJsonSchema = <Json extends Schema.Top>(
@@ -135,36 +136,6 @@ const makeDecimalText = (integers: number, decimals: number) =>
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
   }))
 
-declare global {
-  /** Node 22 and Deno have these functions ("JSON.parse source text access"), but TypeScript does not declare them. */
-  interface JSON {
-    rawJSON(text: string): { readonly rawJSON: string }
-    isRawJSON(value: unknown): boolean
-  }
-}
-
-/** Whether the value is a decimal as text, as returned by a lossless JSON parser if a float would lose digits. */
-const isLosslessDecimal = (value: unknown) =>
-  typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
-
-const isJsonNumber = (value: unknown) =>
-  typeof value === "number" || isLosslessDecimal(value) || ("isRawJSON" in JSON && JSON.isRawJSON(value))
-
-/**
- * A decimal as a JSON number (D16). The service holds decimals as text, because a float cannot hold all digits of
- * long ones, and prints them with `JSON.rawJSON`: docs/decisions/0004-decimals-are-text.md.
- */
-const JsonNumber = Schema.Json.check(
-  Schema.makeFilter(isJsonNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),
-)
-
-const removeTrailingZeros = (stored: string) => {
-  if (!stored.endsWith("0") || !stored.includes(".")) return stored
-  let end = stored.length
-  while (stored.charCodeAt(end - 1) === 48) end -= 1
-  return stored.slice(0, stored.charCodeAt(end - 1) === 46 ? end - 1 : end)
-}
-
 const makeDecimalColumn = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: makeDecimalFieldEncoder(integers + decimals, decimals) }),
@@ -173,10 +144,7 @@ const makeDecimalColumn = (integers: number, decimals: number) => (description: 
       description,
       examples: ["12.34"],
     }),
-    json: JsonNumber.annotate({ description }).pipe(Schema.decodeTo(Schema.String, {
-      decode: SchemaGetter.transform(String),
-      encode: SchemaGetter.transform((stored: string) => JSON.rawJSON(removeTrailingZeros(stored))),
-    })),
+    json: makeJsonDecimal({ description }),
   })
 
 /** A price in USD with four decimals: `numeric(18,4)`. */
