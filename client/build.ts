@@ -12,6 +12,7 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
 import { renderPromiseContract } from "./PromiseDeclarations.ts"
+import { renderPromiseSchemas } from "./PromiseSchemaModule.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const [folder = join(root, "client/dist")] = process.argv.slice(2)
@@ -23,7 +24,18 @@ const compilerOptions = ["--project", "client/tsconfig.json", "--outDir", folder
 execFileSync(compiler, compilerOptions, { cwd: root, stdio: "inherit" })
 writeFileSync(join(folder, "client/PromiseContract.d.ts"), renderPromiseContract())
 
-const bundle = await rolldown({ input: join(root, "src/client/PromiseClient.ts"), platform: "neutral", cwd: root })
+const schemaModule = join(root, "src/client/PromiseSchemas.ts")
+const bundle = await rolldown({
+  input: join(root, "src/client/PromiseClient.ts"),
+  platform: "neutral",
+  cwd: root,
+  // Drops modules of which nothing is used, such as the error classes of the service.
+  treeshake: { moduleSideEffects: false },
+  plugins: [{
+    name: "generated-schemas",
+    load: (id) => id === schemaModule ? renderPromiseSchemas("../rows/JsonDecimals.ts") : null,
+  }],
+})
 const { output: [chunk] } = await bundle.generate({
   format: "esm",
   codeSplitting: false,

@@ -7,7 +7,7 @@ import { Sse } from "effect/encoding"
 import { NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointCaller, EventsResponse } from "./EndpointCaller.ts"
 import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
-import { changeStreamDecoder, type EndpointDecoder, type RawResponse } from "./ResponseDecoder.ts"
+import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { toRequestAttemptResult } from "./RetryPolicy.ts"
 
 export interface FollowOptions {
@@ -159,7 +159,7 @@ export const makeDecodingChangeReader = (
   via: FollowOptions["via"],
   toError: (failure: unknown, metadata: RawResponse["metadata"]) => unknown = (failure) => failure,
 ): ChangeReader<unknown, unknown> => {
-  const { decode, path } = via === "polling" ? endpoint : changeStreamDecoder ?? endpoint
+  const { decode, path } = via === "polling" ? endpoint : endpoint.eventStream ?? endpoint
   const convert = <Value>(read: (response: RawResponse) => Effect.Effect<Value, unknown>) => (response: RawResponse) =>
     Effect.mapError(read(response), (failure) => toError(failure, response.metadata))
   const readError = (response: RawResponse) => {

@@ -33,8 +33,9 @@ import {
   type ResultPage,
   toEndpointName,
 } from "./EndpointTypes.ts"
+import { endpointSchemas } from "./EndpointSchemas.ts"
 import type { PageQuery } from "./PromiseResource.ts"
-import { type EndpointDecoder, jsonEndpointDecoders } from "./ResponseDecoder.ts"
+import { type EndpointDecoder, makeEndpointDecoders } from "./ResponseDecoder.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
@@ -153,6 +154,8 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
   return { get, getWithHeaders, pages, rows, download }
 }
 
+const endpointDecoders = makeEndpointDecoders(endpointSchemas)
+
 /** Creates a client. Fails if the options are invalid. */
 export const makeClient = (options: ClientOptions): Effect.Effect<Client, InvalidOptions, HttpClient.HttpClient> =>
   Effect.map(
@@ -160,7 +163,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
     // The compiler cannot check that the values match the types, although both are derived from the contract.
     (caller) =>
       Object.fromEntries(
-        jsonEndpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
+        endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
       ) as Client,
   )
 

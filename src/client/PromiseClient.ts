@@ -8,9 +8,8 @@
  * for await (const row of tickerline.intradayRunners.rows({ limit: 100 })) console.log(row.ticker, row.high_time)
  * ```
  */
-import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema, Stream } from "effect"
+import { Cause, Effect, Exit, Redacted, Result, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
-import { InstantColumn } from "../rows/Timestamps.ts"
 import { followChanges, makeDecodingChangeReader } from "./ChangeFollower.ts"
 import {
   type EndpointCaller,
@@ -24,7 +23,8 @@ import type { NoAnswer } from "./ClientErrors.ts"
 import { type AnyQuery, type ResultPage, toEndpointName } from "./EndpointTypes.ts"
 import type { TickerlineClient } from "./PromiseContract.ts"
 import type { CallOptions, DownloadedFile, FollowOptions } from "./PromiseResource.ts"
-import { type EndpointDecoder, jsonEndpointDecoders } from "./ResponseDecoder.ts"
+import { promiseSchemas } from "./PromiseSchemas.ts"
+import { type EndpointDecoder, makeEndpointDecoders } from "./ResponseDecoder.ts"
 import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 import { toTickerlineError } from "./TickerlineError.ts"
 
@@ -59,16 +59,6 @@ export interface PromiseClientOptions {
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => void) | undefined
   /** Called once for each deprecated endpoint. Prints a warning on the console by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
-}
-
-const encodeDateTime = Schema.encodeSync(InstantColumn.schemas.json)
-
-/** Replaces every `DateTime` with the text that the service sent. */
-const toJson = (value: unknown): unknown => {
-  if (DateTime.isDateTime(value)) return encodeDateTime(DateTime.toUtc(value))
-  if (Array.isArray(value)) return value.map(toJson)
-  if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toJson(field)]))
 }
 
 /** Makes a call use the `fetch` of the options and send no trace headers. */
@@ -113,7 +103,7 @@ async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: Ab
   try {
     for await (const change of { [Symbol.asyncIterator]: () => iterator }) {
       signal?.throwIfAborted()
-      yield toJson(change)
+      yield change
     }
     signal?.throwIfAborted()
   } catch (error) {
@@ -142,7 +132,7 @@ const makeResource = (
   }
   const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
     const { success, told } = await run(call(endpoint, query), signal)
-    return { answer: toJson(success), told }
+    return { answer: success, told }
   }
   const download = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
     const { success: { bytes, rows }, told } = await run(openFile(endpoint, query), signal)
@@ -177,6 +167,8 @@ const makeResource = (
 const toEffect = <Value>(callback: (path: string, value: Value) => void) => (path: string, value: Value) =>
   Effect.sync(() => callback(path, value))
 
+const endpointDecoders = makeEndpointDecoders(promiseSchemas)
+
 /** Creates a client. Throws a `TickerlineError` with the code `invalid_options` if the options are invalid. */
 export const createClient = (options: PromiseClientOptions): TickerlineClient => {
   const { apiKey, longestWaitMs, onAnswer, onDeprecated, retries, timeoutMs } = options
@@ -203,8 +195,9 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     )
   // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
-    jsonEndpointDecoders.map((
-      endpoint,
-    ) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, prepare)]),
+    endpointDecoders.map((endpoint) => [
+      toEndpointName(endpoint.path),
+      makeResource(endpoint, caller.success, prepare),
+    ]),
   ) as TickerlineClient
 }

@@ -1,9 +1,8 @@
-/** Decodes responses according to the contract. All endpoint decoders are built once, when the module is loaded. */
-import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
+/** Decodes responses according to the schemas of the endpoints. */
+import { Effect, Option, Schema, SchemaAST } from "effect"
 import type { Headers } from "effect/http"
-import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
-import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
+import type { EndpointSchemas } from "./EndpointSchemas.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 /** Matches numbers of 16 or more characters. A double keeps every digit of shorter numbers. */
@@ -30,24 +29,6 @@ const parseJson = (text: string): Option.Option<unknown> => {
 
 /** Makes a codec. Its type is not checked, but correct, because no schema of the contract needs an Effect service. */
 const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
-
-/** §9.3 (additions): accepts any text as an enum value, because a newer service may have more values. */
-const openEnums = (ast: SchemaAST.AST): SchemaAST.AST => {
-  const opened = openEnumsInside(ast)
-  return SchemaAST.isOptional(ast) && !SchemaAST.isOptional(opened) ? Schema.optionalKey(codecOf(opened)).ast : opened
-}
-
-const openEnumsInside = (ast: SchemaAST.AST): SchemaAST.AST => {
-  if (ast.encoding !== undefined) return ast
-  if (SchemaAST.isLiteral(ast)) return Predicate.isString(ast.literal) ? SchemaAST.string : ast
-  if (SchemaAST.isUnion(ast)) return new SchemaAST.Union(ast.types.map(openEnums))
-  if (SchemaAST.isArrays(ast)) {
-    return new SchemaAST.Arrays(ast.isMutable, ast.elements.map(openEnums), ast.rest.map(openEnums))
-  }
-  if (!SchemaAST.isObjects(ast)) return ast
-  const fields = ast.propertySignatures.map(({ name, type }) => new SchemaAST.PropertySignature(name, openEnums(type)))
-  return new SchemaAST.Objects(fields, ast.indexSignatures)
-}
 
 const fieldOf = (ast: SchemaAST.AST, field: string) =>
   SchemaAST.isObjects(ast) ? ast.propertySignatures.find(({ name }) => name === field)?.type : undefined
@@ -85,6 +66,8 @@ export interface EndpointDecoder {
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
+  /** Decodes the errors of the endpoint's event stream, if it has one. */
+  readonly eventStream: EndpointDecoder | undefined
 }
 
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
@@ -93,7 +76,7 @@ const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChang
     return undefined
   }
   const [change = SchemaAST.unknown] = results.rest
-  const decodeChange = Schema.decodeUnknownEffect(codecOf(openEnums(change)))
+  const decodeChange = Schema.decodeUnknownEffect(codecOf(change))
   return (response) =>
     Option.match(parseJson(response.text), {
       onNone: () => Effect.fail(unreadableAnswer(response, "The stream of changes sent a change that is not JSON")),
@@ -106,17 +89,12 @@ const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChang
 }
 
 const makeEndpointDecoder = (
-  { path }: HttpApiEndpoint.Top,
-  successes: ReadonlyMap<number, ReadonlyArray<Schema.Top>>,
-  errors: ReadonlyMap<number, ReadonlyArray<Schema.Top>>,
+  { errors, path, success }: EndpointSchemas,
+  eventStream: EndpointDecoder | undefined,
 ): EndpointDecoder => {
-  const [success = Schema.Unknown] = successes.get(200) ?? []
-  const decodeBody = Schema.decodeUnknownEffect(codecOf(openEnums(success.ast)))
+  const decodeBody = Schema.decodeUnknownEffect(codecOf(success))
   const decodeErrors = new Map(
-    Array.from(errors, ([status, schemas]) => [
-      status,
-      Schema.decodeUnknownOption(codecOf(new SchemaAST.Union(schemas.map(({ ast }) => ast)))),
-    ]),
+    Array.from(errors, ([status, schema]) => [status, Schema.decodeUnknownOption(codecOf(schema))]),
   )
   const decode = (response: RawResponse) => {
     const { status } = response.metadata
@@ -134,24 +112,13 @@ const makeEndpointDecoder = (
     const declared = Option.flatMap(Option.fromUndefinedOr(decodeErrors.get(status)), (decode) => decode(body.value))
     return Effect.fail(Option.getOrElse(declared, () => unknownError(response, path, body.value)))
   }
-  const hasPages = fieldOf(success.ast, "page") !== undefined
-  return { path, hasPages, decodeChange: makeChangeDecoder(success.ast), decode }
+  const hasPages = fieldOf(success, "page") !== undefined
+  return { path, hasPages, decodeChange: makeChangeDecoder(success), decode, eventStream }
 }
 
-const makeDecoders = (isIncluded: (endpoint: { readonly path: string; readonly isText: boolean }) => boolean) => {
-  const decoders: Array<EndpointDecoder> = []
-  HttpApi.reflect(Api, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint, errors, successes }) => {
-      const isText = (successes.get(200) ?? []).some(({ ast }) => SchemaAST.isString(ast))
-      if (isIncluded({ path: endpoint.path, isText })) decoders.push(makeEndpointDecoder(endpoint, successes, errors))
-    },
+/** Makes one decoder for each endpoint that returns JSON. */
+export const makeEndpointDecoders = (all: ReadonlyArray<EndpointSchemas>): ReadonlyArray<EndpointDecoder> =>
+  all.filter(({ success }) => !SchemaAST.isString(success)).map((schemas) => {
+    const eventStream = all.find(({ path }) => path === `${schemas.path}/stream`)
+    return makeEndpointDecoder(schemas, eventStream && makeEndpointDecoder(eventStream, undefined))
   })
-  return decoders
-}
-
-/** One decoder for each endpoint that returns JSON. */
-export const jsonEndpointDecoders: ReadonlyArray<EndpointDecoder> = makeDecoders(({ isText }) => !isText)
-
-/** Decodes the errors of `/v1/changes/stream`. */
-export const [changeStreamDecoder] = makeDecoders(({ path }) => path === "/v1/changes/stream")

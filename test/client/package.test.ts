@@ -1,6 +1,6 @@
 /** Builds, packs and installs the published package in a project outside of this repository, and tests it there. */
 import { assert, expect, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Predicate, Schema } from "effect"
 import { execFileSync } from "node:child_process"
 import {
   cpSync,
@@ -17,7 +17,13 @@ import {
 import { createRequire, stripTypeScriptTypes } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { gzipSync } from "node:zlib"
+import { rolldown } from "rolldown"
 import { clientVersion } from "../../src/client/EndpointCaller.ts"
+import { createClient } from "../../src/client/PromiseClient.ts"
+import { toEndpointName } from "../../src/client/EndpointTypes.ts"
+import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import { documentsWithExamples, findTypeErrors, runProgram } from "../support/DocumentExamples.ts"
 import { readCodeBlocks } from "../support/CodeBlocks.ts"
 import { getCandidateProgramPaths, projectRoot } from "../support/Processes.ts"
@@ -209,6 +215,42 @@ const runConsumer = Effect.fnUntraced(function* (command: string, args: Readonly
   assert.strictEqual(Service.valueAt(output, "inEffect", "ticker"), "GAP7")
 })
 
+/** Bundles and minifies a module as a web site would, and returns its compressed size in bytes. */
+const compressedSizeOf = (input: string) =>
+  Effect.promise(async () => {
+    const bundle = await rolldown({ input, platform: "browser" })
+    const { output: [{ code }] } = await bundle.generate({ format: "esm", minify: true })
+    await bundle.close()
+    return gzipSync(code, { level: 9 }).length
+  })
+
+/** Calls a method of an endpoint. Returns its answer, or the fields of the error. */
+const answerOf = async (client: unknown, path: string, query: object): Promise<unknown> => {
+  const get = Service.valueAt(client, toEndpointName(path), "get")
+  if (!Predicate.isFunction(get)) return "no such method"
+  try {
+    return await get(query)
+  } catch (error) {
+    const [code, status, message, details] = ["code", "status", "message", "details"].map((field) =>
+      Service.valueAt(error, field)
+    )
+    return { code, status, message, details }
+  }
+}
+
+/** What a body may become, on its way or in a newer service. */
+const changesOfBodies = [
+  (body: string) => body,
+  (body: string) => body.replaceAll(/:(null|true|false)/g, ":0"),
+  (body: string) => body.replaceAll(/:-?[\d.]+/g, ":-1.5"),
+  (body: string) => body.replaceAll(/:-?\d+\.\d+/g, ":12345678901234567.125"),
+  (body: string) => body.replaceAll(/:-?\d+/g, `:"text"`),
+  (body: string) => body.replaceAll(/:"[^"]*"/g, `:"newer"`),
+  (body: string) => body.replaceAll(/:"[^"]*"/g, ":1"),
+  (body: string) => body.replaceAll("{", `{"newer":1,`).replaceAll(",}", "}"),
+  (body: string) => body.replaceAll(/"[a-z_]+":(?=["\d-])/g, (field) => `"x${field.slice(1)}`),
+]
+
 const service = Layer.provideMerge(Project.layer, Service.sampleServiceLayer)
 
 layer(service, { excludeTestServices: true })("The npm package", (it) => {
@@ -256,6 +298,50 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const code = readFileSync(join(dist, "PromiseClient.js"), "utf8")
       assert.notMatch(code, /^import\b|^export\b.*\bfrom\b|\bimport\(|\brequire\(/m)
       assert.match(code, /^\/\*! @license\nContains parts of the npm package effect:\n\nMIT License\n/)
+    }))
+
+  it.effect("has a Promise client of at most 80 KB, minified and compressed (client guide)", () =>
+    Effect.gen(function* () {
+      const { plain } = yield* Project
+      const bytes = yield* compressedSizeOf(join(plain, "node_modules/tickerline/dist/client/PromiseClient.js"))
+      assert.isAtMost(bytes, 80_000)
+    }))
+
+  it.effect("has a Promise client that reads every response as its source does (§9.3, D16)", () =>
+    Effect.gen(function* () {
+      const { plain } = yield* Project
+      const { ultimate } = yield* Service.TestKeys
+      const baseUrl = `http://127.0.0.1:${yield* Service.servicePort}`
+      const published: unknown = yield* Effect.promise(() =>
+        import(pathToFileURL(join(plain, "node_modules/tickerline/dist/client/PromiseClient.js")).href)
+      )
+      const makePublished = Service.valueAt(published, "createClient")
+      if (!Predicate.isFunction(makePublished)) return assert.fail("The package has no createClient")
+      const codes = new Set<unknown>()
+      for (const endpoint of DocumentedEndpoints.documentedEndpoints) {
+        if (endpoint.path.endsWith(".atom")) continue
+        const hasTicker = endpoint.parameters.some(({ name }) => name === "ticker")
+        const required = Object.fromEntries(DocumentedEndpoints.makeRequiredQuery(endpoint))
+        const query = hasTicker ? { ...required, ticker: "GAP7" } : required
+        const url = DocumentedEndpoints.buildUrl(endpoint.path, Object.entries(query))
+        // Both clients read the same response, because counters and times differ between two.
+        const response = yield* Effect.promise(() =>
+          fetch(`${baseUrl}${url}`, { headers: { authorization: `Bearer ${ultimate}` } })
+        )
+        const body = yield* Effect.promise(() => response.text())
+        for (const change of changesOfBodies) {
+          const fetchChanged: typeof fetch = () => Promise.resolve(new Response(change(body), response))
+          const options = { baseUrl, apiKey: ultimate, fetch: fetchChanged, retries: 0, onDeprecated: () => {} }
+          const [expected, actual] = yield* Effect.promise(() =>
+            Promise.all(
+              [createClient(options), makePublished(options)].map((client) => answerOf(client, endpoint.path, query)),
+            )
+          )
+          assert.deepStrictEqual(actual, expected, endpoint.path)
+          codes.add(Service.valueAt(expected, "code"))
+        }
+      }
+      assert.includeMembers([...codes], [undefined, "unreadable_answer"])
     }))
 
   it.effect("documents every column and parameter, so that editors show it (client guide)", () =>

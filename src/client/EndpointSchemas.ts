@@ -1,0 +1,64 @@
+/** The schemas of the responses of every endpoint, from the contract. Built once, when the module is loaded. */
+import { Predicate, Schema, SchemaAST } from "effect"
+import { HttpApi } from "effect/http-api"
+import { Api } from "../Api.ts"
+
+export interface EndpointSchemas {
+  readonly path: string
+  /** The body of a 200. Text if the endpoint does not return JSON. */
+  readonly success: SchemaAST.AST
+  /** The bodies of the declared errors, by status. */
+  readonly errors: ReadonlyMap<number, SchemaAST.AST>
+}
+
+/** Replaces the schemas inside of objects, lists and unions. Drops the checks of objects and lists. */
+export const replaceLeaves = (
+  ast: SchemaAST.AST,
+  replace: (leaf: SchemaAST.AST) => SchemaAST.AST,
+): SchemaAST.AST => {
+  const replaced = replaceLeavesInside(ast, replace)
+  return SchemaAST.isOptional(ast) && !SchemaAST.isOptional(replaced)
+    ? Schema.optionalKey(Schema.make(replaced)).ast
+    : replaced
+}
+
+const replaceLeavesInside = (
+  ast: SchemaAST.AST,
+  replace: (leaf: SchemaAST.AST) => SchemaAST.AST,
+): SchemaAST.AST => {
+  const replaceInside = (inside: SchemaAST.AST) => replaceLeaves(inside, replace)
+  if (ast.encoding !== undefined) return replace(ast)
+  if (SchemaAST.isUnion(ast)) return new SchemaAST.Union(ast.types.map(replaceInside))
+  if (SchemaAST.isArrays(ast)) {
+    return new SchemaAST.Arrays(ast.isMutable, ast.elements.map(replaceInside), ast.rest.map(replaceInside))
+  }
+  if (!SchemaAST.isObjects(ast)) return replace(ast)
+  const fields = ast.propertySignatures.map(({ name, type }) =>
+    new SchemaAST.PropertySignature(name, replaceInside(type))
+  )
+  return new SchemaAST.Objects(fields, ast.indexSignatures)
+}
+
+/** §9.3 (additions): accepts any text as an enum value, because a newer service may have more values. */
+const openEnum = (ast: SchemaAST.AST) =>
+  ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
+
+const readEndpointSchemas = () => {
+  const all: Array<EndpointSchemas> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint: { path }, errors, successes }) => {
+      const [success = Schema.Unknown] = successes.get(200) ?? []
+      all.push({
+        path,
+        success: replaceLeaves(success.ast, openEnum),
+        errors: new Map(
+          Array.from(errors, ([status, schemas]) => [status, new SchemaAST.Union(schemas.map(({ ast }) => ast))]),
+        ),
+      })
+    },
+  })
+  return all
+}
+
+export const endpointSchemas: ReadonlyArray<EndpointSchemas> = readEndpointSchemas()
