@@ -1,6 +1,6 @@
 /**
- * The response schemas of the Promise client. They leave times as the text that the service sent, and errors to
- * `ResponseDecoder.ts`. In the published client, `client/PromiseSchemaModule.ts` generates this module.
+ * The response schemas of the Promise client. Times stay the text that the service sent. No errors are declared, so
+ * `ResponseDecoder.ts` returns their details as received. `client/PromiseSchemaModule.ts` renders the published one.
  */
 import { SchemaAST } from "effect"
 import { type EndpointSchemas, endpointSchemas, replaceLeaves } from "./EndpointSchemas.ts"
