@@ -522,7 +522,7 @@ const enumerationNames = new Map(Object.entries(enumerations).map(([name, values
 
 /** Replaces an enumeration that has a name with a reference to it. */
 const withNamedEnumeration = (object: JsonObject): JsonObject => {
-  const { enum: values, type, ...rest } = object
+  const { enum: values, type: _, ...rest } = object
   const name = Array.isArray(values) ? enumerationNames.get(values.join()) : undefined
   return name === undefined ? object : { ...rest, $ref: `#/components/schemas/${name}` }
 }

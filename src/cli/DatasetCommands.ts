@@ -8,6 +8,7 @@ import { findDatasetFiles } from "../load/FolderScan.ts"
 import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../load/Load.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
+import { revokingDemoKey } from "./DemoKey.ts"
 import { whileProgressHidden, withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -36,7 +37,8 @@ const formatResult = ({ dropped, merged, rows, superseded, table }: LoadResult, 
 
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
-  const [duration, result] = yield* Effect.timed(withProgressDisplay(loadDatasetFile(task, insertedRows)))
+  const load = revokingDemoKey(loadDatasetFile(task, insertedRows), task.file)
+  const [duration, result] = yield* Effect.timed(withProgressDisplay(load))
   if (result.warning !== undefined) yield* Console.error(result.warning)
   if (result.ignored.length > 0) {
     yield* Console.error(

@@ -1,16 +1,15 @@
 /** Prepares a new embedded database for the first request: loads the sample market and creates a demo key. */
-import { Effect, FileSystem, Option, Path, Redacted, Ref, Stream } from "effect"
+import { Effect, FileSystem, Option, Path, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
-import { ensureAccount, type NewAccount } from "../accounts/Accounts.ts"
-import { makeApiKeyHasher } from "../accounts/keys/ApiKeyFormat.ts"
-import { createApiKey } from "../accounts/keys/ApiKeyManagement.ts"
 import { formatLoadLockName } from "../load/LoadingTable.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadDatasetFile } from "../load/Load.ts"
+import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
 import { OperationProgress } from "../observability/Progress.ts"
+import { createDemoKey, findDemoKeyFile, getSamplesFolder, revokeDemoKey } from "./DemoKey.ts"
 
 const samplesUrl = new URL("../../samples/", import.meta.url)
 
@@ -59,33 +58,6 @@ export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-const demoAccount: NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
-
-const isActiveKey = Effect.fnUntraced(function* (key: string) {
-  const sql = yield* SqlClient.SqlClient
-  const hash = yield* makeApiKeyHasher
-  const digest = yield* hash(Redacted.make(key))
-  const rows = yield* sql`
-    select 1 from api_keys
-    where key_hash = decode(${digest}, 'hex') and revoked_at is null and disabled_at is null
-      and (expires_at is null or expires_at > now())
-  `
-  return rows.length > 0
-})
-
-/** Returns the demo key, creating it if needed. It is stored in plain text, as it gives access only to sample data. */
-const ensureDemoKey = Effect.fnUntraced(function* (home: string) {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const file = path.join(home, "demo-key")
-  const stored = Option.map(yield* Effect.option(fs.readFileString(file)), (text) => text.trim())
-  if (Option.isSome(stored) && (yield* isActiveKey(stored.value))) return stored.value
-  yield* ensureAccount(demoAccount)
-  const key = yield* createApiKey({ account: demoAccount.name, name: "demo", expires: null, endpoints: null })
-  yield* fs.writeFileString(file, `${key}\n`, { mode: 0o600 })
-  return key
-})
-
 /** Whether the database contains neither accounts nor data. */
 const isUnused = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -104,21 +76,31 @@ const lockLoads = Effect.gen(function* () {
   }
 })
 
-/** Loads the sample market into an unused database in one transaction, so an interrupted start stores no rows. */
-const loadSamplesIfUnused = Effect.fnUntraced(function* (folder: string) {
+/**
+ * Loads the sample market into an unused database and creates the demo key, in one transaction, so that an interrupted
+ * start stores neither.
+ */
+const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
   if (!(yield* isUnused)) return
   yield* Effect.logInfo("Loading sample data. Only the first start does this.")
   Object.assign(yield* OperationProgress, { label: "sample data" })
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* lockLoads
-    if (yield* isUnused) yield* loadSampleMarket(folder)
+    if (!(yield* isUnused)) return
+    yield* loadSampleMarket(yield* getSamplesFolder(home))
+    yield* createDemoKey(home)
   }))
 })
 
-/** Loads the sample market into an unused database. Returns the demo key. */
+/**
+ * Loads the sample market into an unused database. Returns the file of the demo key, if that key works. A service that
+ * ingests real data gets neither sample data nor a demo key.
+ */
 export const prepareFirstStart = Effect.fnUntraced(function* (home: string) {
-  const path = yield* Path.Path
-  yield* loadSamplesIfUnused(path.join(home, "samples"))
-  return yield* ensureDemoKey(home)
+  const sql = yield* SqlClient.SqlClient
+  yield* Option.isSome(yield* IngestScheduleConfig)
+    ? sql.withTransaction(revokeDemoKey(home))
+    : loadSamplesIfUnused(home)
+  return yield* findDemoKeyFile(home)
 })

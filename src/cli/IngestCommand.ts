@@ -15,6 +15,7 @@ import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeBooleanFlag, makeCommandExample, makeUsageError } from "./CommandParts.ts"
+import { revokingDemoKey } from "./DemoKey.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -150,7 +151,7 @@ const edgarCommand = Command.make(
       scheduled: false,
     }
     const report = makeEmptyIngestReport()
-    const [duration] = yield* runIngest(options, report).pipe(
+    const [duration] = yield* revokingDemoKey(runIngest(options, report)).pipe(
       withProgressDisplay,
       Effect.timed,
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),

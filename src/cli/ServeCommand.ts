@@ -1,6 +1,6 @@
 /** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Console, Context, Effect, Layer, Option } from "effect"
+import { Console, Context, Effect, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
 import { ChangeStream } from "../history/ChangeStream.ts"
@@ -36,7 +36,15 @@ export const startServer = Effect.fnUntraced(
   },
 )
 
-/** Formats the greeting. It may contain the demo key, because that key gives access only to sample data. */
+/** Returns a word of a shell command that is replaced with the key in the file. */
+const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
+  const path = yield* Path.Path
+  const relative = path.relative("", file)
+  const shorter = relative.startsWith("..") ? file : relative
+  return `$(cat ${/^[\w./-]+$/.test(shorter) ? shorter : `'${shorter.replaceAll("'", `'\\''`)}'`})`
+})
+
+/** Formats the greeting. It names the file of the demo key instead of the key, because output is often logged. */
 const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
   [
     `Tickerline is running at ${baseUrl}`,
@@ -50,11 +58,11 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
       : ["Create a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
   ].join("\n")
 
-/** Applies migrations and prepares an embedded database for its first start. Returns the demo key, if there is one. */
+/** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */
 const prepareDatabase = Effect.gen(function* () {
   yield* withDirectConnection(Migrations.runMigrations)
   const { folder } = yield* EmbeddedHomeDirectory
-  return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepareFirstStart))
+  return Option.isSome(folder) ? yield* FirstStart.prepareFirstStart(folder.value) : Option.none<string>()
 })
 
 /** Serves until interrupted. Then waits for the shutdown delay, finishes open requests, and closes the database. */
@@ -62,11 +70,12 @@ export const serveUntilInterrupted = Effect.gen(function* () {
   const baseUrl = yield* apiBaseUrl
   const delay = yield* ShutdownDelayConfig
   const shutdown = { begun: false }
-  const demoKey = yield* withProgressDisplay(prepareDatabase)
+  const demoKeyFile = yield* withProgressDisplay(prepareDatabase)
   yield* startServer({ host: yield* HostConfig, port: yield* PortConfig, reusePort: yield* ReusePortConfig }).pipe(
     Effect.provideService(BaseUrl, baseUrl),
     Effect.provideService(ShutdownState, shutdown),
   )
+  const demoKey = yield* Effect.transposeOption(Option.map(demoKeyFile, formatKeyFromFile))
   yield* Console.log(formatGreeting(baseUrl, demoKey))
   return yield* Effect.onInterrupt(Effect.never, () => {
     shutdown.begun = true

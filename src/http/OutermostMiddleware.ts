@@ -105,7 +105,10 @@ export const makeOutermostMiddleware = Effect.fnUntraced(function* (pages: Reado
 })
 
 const middleware = HttpRouter.middleware(
-  Effect.map(Effect.flatMap(UnroutedResponses.DocumentationPaths, makeOutermostMiddleware), (wrap) => (httpApp) => wrap(httpApp)),
+  Effect.map(
+    Effect.flatMap(UnroutedResponses.DocumentationPaths, makeOutermostMiddleware),
+    (wrap) => (httpApp) => wrap(httpApp),
+  ),
   { global: true },
 )
 

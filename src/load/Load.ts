@@ -2,8 +2,8 @@
  * Loads a file into a dataset, completely or not at all (D31, load). The rows first go into a table in the schema
  * `loading` and are then merged, so that only rows that differ change; until the commit, readers see the old rows.
  */
-import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
-import { SqlClient } from "effect/sql"
+import { Array, Context, Data, Effect, Ref, Schema, Stream } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { formatCountWithNoun } from "../cli/terminal/TerminalText.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { type LoadableDataset, requireDataset } from "./Datasets.ts"
@@ -73,6 +73,12 @@ export interface Removal {
   readonly removed: number
   readonly existing: number
 }
+
+/** Runs at the end of the transaction of each load, unless the load only checks the file. */
+export const BeforeLoadCommit = Context.Reference<Effect.Effect<void, SqlError.SqlError>>(
+  "tickerline/load/BeforeLoadCommit",
+  { defaultValue: () => Effect.void },
+)
 
 interface RowCounts {
   /** Rows with distinct keys. */
@@ -343,7 +349,9 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
     const counts = yield* loadRows(dataset, task, insertedRows)
     const result: LoadResult = { table, ...counts }
-    return task.check === true ? yield* new CheckPassed({ result }) : result
+    if (task.check === true) return yield* new CheckPassed({ result })
+    yield* yield* BeforeLoadCommit
+    return result
   }).pipe(
     sql.withTransaction,
     Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),

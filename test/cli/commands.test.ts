@@ -1167,12 +1167,14 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Parses the curl command in the greeting. */
-const parseCurlCommand = (out: string) => {
-  const [, header = "", url = ""] = /^ *curl -H "([^"]+)" "([^"]+)"$/m.exec(out) ?? []
-  const [name = "", value = ""] = header.split(": ")
-  return { headers: { [name]: value }, url, key: value.replace("Bearer ", "") }
-}
+/** Parses the curl command in the greeting, as a shell does. */
+const parseCurlCommand = Effect.fnUntraced(function* (out: string) {
+  const fs = yield* FileSystem.FileSystem
+  const [, name = "", file = "", url = ""] = /^ *curl -H "(\S+): Bearer \$\(cat ([^'")]+)\)" "([^"]+)"$/m.exec(out) ??
+    []
+  const key = (yield* fs.readFileString(file)).trim()
+  return { headers: { [name]: `Bearer ${key}` }, url, key }
+})
 
 layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (it) => {
   const remembered = { key: "", milliseconds: 0 }
@@ -1205,7 +1207,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
     assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
   })
 
-  it.effect("prints the documentation's address and a working curl command at the first start, and writes only to TICKERLINE_HOME; SIGTERM stops it (README, decisions/0085)", () =>
+  it.effect("prints the documentation's address and a working curl command at the first start, without the demo key, and writes only to TICKERLINE_HOME; SIGTERM stops it (README, decisions/0085)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home
@@ -1213,8 +1215,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       assert.isFalse(yield* canWriteFiles(process.execPath, writeOnlyNextTo(home)))
       const base = `http://127.0.0.1:${port}`
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json" })
-      const { headers, key, url } = parseCurlCommand(out)
-      Object.assign(remembered, { key, milliseconds })
+      const { headers, key, url } = yield* parseCurlCommand(out)
       assert.strictEqual((yield* serversOf(home)).length, 1)
       assert.deepStrictEqual(yield* fs.readDirectory(dirname(home)), [basename(home)])
 
@@ -1229,7 +1230,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
       assert.isAtLeast(lines.length, 1)
       for (const line of lines) assert.strictEqual(valueAt(line, "level"), "INFO")
-      assert.notInclude(running.output.err, key)
+      assert.notInclude(running.output.err + running.output.out, key)
 
       const mine = { "X-API-Key": key }
       const environment = { TICKERLINE_HOME: home }
@@ -1239,9 +1240,18 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
         runProgram(["load", "historical-tickers", file, "--append"], environment),
         runProgram(["keys", "create", "--account", "beside", "--tier", "basic"], environment),
       ], { concurrency: 2 })
-      assert.match(assertSuccess(loaded), /^historical_tickers: 1 row merged: 1 added/)
-      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": parseKey(made) })
+      assert.strictEqual(loaded.code, 0, loaded.err)
+      assert.match(loaded.out, /^historical_tickers: 1 row merged: 1 added/)
+      assert.match(loaded.err, /The demo key was revoked.* keys create --account me --tier ultimate/)
+      const own = assertSuccess(made).trim()
+      Object.assign(remembered, { key: own, milliseconds })
+      const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": own })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
+
+      yield* Effect.repeat(get(url, mine), {
+        until: ({ status }) => status === 401,
+        schedule: Schedule.spaced("50 millis"),
+      })
 
       // A second service reports that its port is in use, and does not affect the first service.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
@@ -1256,16 +1266,18 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       yield* assertStopped
     }))
 
-  it.effect("keeps the key and the data when it starts again, even after kill -9; SIGINT stops it (README, operations/data)", () =>
+  it.effect("keeps keys and data when it starts again, even after kill -9, and creates no other demo key; SIGINT stops it (README, operations/data, SECURITY.md)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home
       const { milliseconds, out, running } = yield* serving()
       console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
       assert.notInclude(running.output.err, "Loaded sample data")
-      const { headers, key, url } = parseCurlCommand(out)
-      assert.strictEqual(key, remembered.key)
-      assert.strictEqual((yield* get(url, headers)).status, 200)
+      // Other data than the samples was loaded, so there is no demo key, and the start creates none.
+      assert.match(out, /Bearer <key>"/)
+      assert.match(running.output.out, /Create a key with: /)
+      assert.isFalse(yield* (yield* FileSystem.FileSystem).exists(`${home}/demo-key`))
+      const headers = { "X-API-Key": remembered.key }
       assert.strictEqual(
         (yield* get(`http://127.0.0.1:${port}/v1/historical-tickers?ticker=LATER`, headers)).status,
         200,

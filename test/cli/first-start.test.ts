@@ -11,6 +11,7 @@ import {
   FileSystem,
   Layer,
   Logger,
+  Option,
   Ref,
   Schedule,
 } from "effect"
@@ -18,10 +19,13 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { formatLoadLockName } from "../../src/load/LoadingTable.ts"
+import { createApiKey } from "../../src/accounts/keys/ApiKeyManagement.ts"
+import { createDemoKey, revokingDemoKey } from "../../src/cli/DemoKey.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
+import { EmbeddedHomeDirectory } from "../../src/db/ConnectionLayers.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { findDatasetFiles } from "../../src/load/FolderScan.ts"
-import { loadDatasetFile } from "../../src/load/Load.ts"
+import { loadDatasetFile, type LoadTask } from "../../src/load/Load.ts"
 import * as Logging from "../../src/cli/Logging.ts"
 import { withProgressDisplay } from "../../src/cli/terminal/ProgressDisplay.ts"
 import { startProgram } from "../support/Processes.ts"
@@ -409,7 +413,8 @@ const killFirstStart = Effect.fnUntraced(function* (home: string) {
 /** A slow first start, after another one was killed. All tests below use the resulting database and home folder. */
 class Started extends Context.Service<Started, {
   readonly home: string
-  readonly key: string
+  /** The file of the demo key. */
+  readonly file: string
   /** The accounts after the killed start. */
   readonly accounts: ReadonlyArray<unknown>
   /** The lines on standard error, with LOG_FORMAT=json. */
@@ -423,7 +428,9 @@ class Started extends Context.Service<Started, {
       yield* Effect.scoped(killFirstStart(home))
       const accounts = yield* sql`select 1 from accounts`
       const started = yield* startSlowly(home, "json").pipe(
-        Effect.flatMap(({ finish, lines }) => Effect.map(finish, (key) => ({ key, lines }))),
+        Effect.flatMap(({ finish, lines }) =>
+          Effect.map(finish, (file) => ({ file: Option.getOrElse(file, () => ""), lines }))
+        ),
         Effect.provide(TestClock.layer()),
       )
       return { home, accounts, ...started }
@@ -474,7 +481,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }))
 
-  it.effect("keeps data that was loaded before (README)", () =>
+  it.effect("keeps data that was loaded before, and creates no demo key beside it (README, SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -482,38 +489,84 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       const own = `${home}/own.csv`
       yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
       yield* loadDatasetFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
-      yield* FirstStart.prepareFirstStart(home)
+      assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
       const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
+      assert.deepStrictEqual(yield* sql`select 1 from accounts union all select 1 from api_keys`, [])
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
-  // This must be the last test, because it deletes rows and invalidates keys.
-  it.effect("creates a demo key that only its owner can read, and replaces it only after it stops working (README)", () =>
+  it.effect("creates neither sample data nor a demo key if INGEST_EDGAR is set, and revokes an existing one (SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
-      const { home, key: first } = yield* Started
-      assert.match(first, /^tl_live_[0-9A-Za-z]{38}$/)
-      assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
+      const home = yield* folder
+      const start = Effect.provide(
+        FirstStart.prepareFirstStart(home),
+        ConfigProvider.layer(ConfigProvider.fromUnknown({ INGEST_EDGAR: "daily 22:15 America/New_York" })),
+      )
+      assert.deepStrictEqual(yield* start, Option.none())
+      assert.deepStrictEqual(yield* sql`select 1 from news union all select 1 from accounts`, [])
+      yield* createDemoKey(home)
+      assert.deepStrictEqual(yield* start, Option.none())
+      assert.isFalse(yield* fs.exists(`${home}/demo-key`))
+      assert.deepStrictEqual(yield* sql`select revoked_at is null as active from api_keys`, [{ active: false }])
+    }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
+
+  // The last two tests change rows and keys.
+  it.effect("creates a demo key that only its owner can read, once: loading other data than the samples revokes it (README, SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const { file, home } = yield* Started
+      assert.strictEqual(file, `${home}/demo-key`)
+      assert.match(yield* fs.readFileString(file), /^tl_live_[0-9A-Za-z]{38}\n$/)
+      assert.strictEqual((yield* fs.stat(file)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
-      assert.strictEqual(yield* FirstStart.prepareFirstStart(home), first)
+      assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.some(file))
       // Sample data are loaded only once, so the second start does not restore deleted rows.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
-      let last = first
+
+      const load = (task: Partial<LoadTask> & Pick<LoadTask, "file">) =>
+        Effect.flatMap(Ref.make(0), (rows) =>
+          revokingDemoKey(
+            loadDatasetFile({ dataset: "historical_tickers", append: false, ...task }, rows),
+            task.file,
+          )).pipe(Effect.provideService(EmbeddedHomeDirectory, { folder: Option.some(home) }))
+      const own = `${yield* folder}/historical_tickers.csv`
+      yield* fs.writeFileString(own, "ticker,former_ticker,date\nLATER,SOONER,2020-02-02\n")
+      const active = sql`select name from api_keys where revoked_at is null`
+      yield* load({ file: `${home}/samples/historical_tickers.csv` })
+      yield* load({ file: own, check: true })
+      yield* Effect.flip(sql.withTransaction(Effect.andThen(load({ file: own }), Effect.fail("rolled back"))))
+      assert.deepStrictEqual(yield* active, [{ name: "demo" }])
+      assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.some(file))
+
+      yield* load({ file: own, append: true })
+      assert.deepStrictEqual(yield* active, [])
+      assert.isFalse(yield* fs.exists(file))
+      assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
+      // Without the file, the operator may use the name of the account for keys of his own.
+      yield* createApiKey({ account: "demo", name: "demo", expires: null, endpoints: null })
+      yield* load({ file: own, append: true })
+      assert.deepStrictEqual(yield* active, [{ name: "demo" }])
+    }))
+
+  it.effect("creates no second demo key after the first one stopped working (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const home = yield* folder
       for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {
-        yield* sql`update api_keys set ${sql(ended)} = now() where ${sql(ended)} is null`
-        const next = yield* FirstStart.prepareFirstStart(home)
-        assert.notStrictEqual(next, last)
-        assert.strictEqual(yield* FirstStart.prepareFirstStart(home), next)
-        last = next
+        yield* sql`delete from api_keys`
+        yield* createDemoKey(home)
+        assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.some(`${home}/demo-key`))
+        yield* sql`update api_keys set ${sql(ended)} = now()`
+        assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
+        assert.strictEqual((yield* sql`select 1 from api_keys`).length, 1)
       }
-      // All keys belong to the demo account, which may use all endpoints and pays nothing.
+      // The demo account may use all endpoints and pays nothing.
       assert.deepStrictEqual(
-        yield* sql`
-          select accounts.name, tier, balance_microdollars, array_agg(distinct api_keys.name) as keys, count(*)::int
-          from accounts join api_keys using (account_id) group by accounts.account_id
-        `,
-        [{ name: "demo", tier: "ultimate", balance_microdollars: null, keys: ["demo"], count: 4 }],
+        yield* sql`select name, tier, balance_microdollars from accounts`,
+        [{ name: "demo", tier: "ultimate", balance_microdollars: null }],
       )
     }))
 })

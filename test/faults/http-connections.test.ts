@@ -152,10 +152,30 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       }),
   )
 
-  const allowedMethods = { "/v1/news": "GET, HEAD", "/health/live": "GET, HEAD", "/v1/docs": "GET, HEAD", "/mcp": "POST" }
+  const allowedMethods = {
+    "/v1/news": "GET, HEAD",
+    "/health/live": "GET, HEAD",
+    "/v1/docs": "GET, HEAD",
+    "/mcp": "POST",
+  }
 
   it.effect.each(
-    ["FOO", "get", "Post", "GETX", "GE", "1", "PRI", "SETUP", "TEARDOWN", "CONNECT", "QUERY", "PROPFIND", "TRACE", "SOURCE"],
+    [
+      "FOO",
+      "get",
+      "Post",
+      "GETX",
+      "GE",
+      "1",
+      "PRI",
+      "SETUP",
+      "TEARDOWN",
+      "CONNECT",
+      "QUERY",
+      "PROPFIND",
+      "TRACE",
+      "SOURCE",
+    ],
   )(
     "answers 405 and Allow to the method %s on every path, and 404 on an unknown one (D10, D14)",
     (method) =>

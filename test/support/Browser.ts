@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
-import * as FirstStart from "../../src/cli/FirstStart.ts"
+import { createDemoKey, getDemoKeyFile } from "../../src/cli/DemoKey.ts"
 import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
@@ -52,7 +52,8 @@ export class Browser extends Context.Service<Browser, {
       }
       const { address } = yield* HttpServer.HttpServer
       const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
-      const demoKey = yield* FirstStart.prepareFirstStart(home)
+      yield* createDemoKey(home)
+      const demoKey = (yield* (yield* FileSystem.FileSystem).readFileString(yield* getDemoKeyFile(home))).trim()
       const sql = yield* SqlClient.SqlClient
       // Insert counts of corrections, so that the page about corrections has all its tables.
       yield* sql`insert into history.change_counts values ('dilution_data', now(), 'corrected', 'later', 1234567)`

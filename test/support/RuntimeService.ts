@@ -1,6 +1,7 @@
 /** Starts the service as a separate process on Node or Deno. For programs outside Vitest. */
 import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -56,8 +57,9 @@ export const startServiceOnRuntime = async (
     let output = ""
     service.stdout.on("data", (chunk: Buffer) => {
       output += chunk
-      const [, key, exampleUrl] = /Bearer (\S+)" "(\S+)"/.exec(output) ?? []
-      if (key !== undefined && exampleUrl !== undefined) {
+      const [, exampleUrl] = /Bearer \$\(cat [^"]+\)" "(\S+)"/.exec(output) ?? []
+      if (exampleUrl !== undefined) {
+        const key = readFileSync(join(home, "demo-key"), "utf8").trim()
         resolve({ key, origin: `http://127.0.0.1:${port}`, exampleUrl, stop })
       }
     })

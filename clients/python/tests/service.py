@@ -5,7 +5,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -54,28 +53,29 @@ def new_service() -> Iterator[tuple[Service, Path]]:
             start_new_session=True,
         )
         try:
-            yield Service(f"http://127.0.0.1:{port}", _read_key(process)), Path(home)
+            _wait_until_ready(process)
+            yield Service(f"http://127.0.0.1:{port}", (Path(home) / "demo-key").read_text().strip()), Path(home)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             process.communicate()
 
 
-def run_command(home: Path, *arguments: str) -> None:
-    """Runs a command of the service on the database in its home folder."""
+def run_command(home: Path, *arguments: str) -> str:
+    """Runs a command of the service on the database in its home folder, and returns its output."""
     environment = {**os.environ, "TICKERLINE_HOME": str(home)}
-    subprocess.run([ROOT / "bin" / "tickerline", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
+    command = [ROOT / "bin" / "tickerline", *arguments]
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def _read_key(process: "subprocess.Popen[str]") -> str:
-    """Returns the demo key, which the service prints when it is ready."""
+def _wait_until_ready(process: "subprocess.Popen[str]") -> None:
+    """Returns when the service prints a request to try."""
     assert process.stdout is not None
     output = ""
     for line in process.stdout:
         output += line
-        match = re.search(r"Bearer (\S+)\"", line)
-        if match:
-            return match[1]
+        if "curl -H" in line:
+            return
     raise RuntimeError(f"The service ended before it was ready:\n{output}")
 
 

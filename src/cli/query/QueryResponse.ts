@@ -125,7 +125,7 @@ const formatInvalidParameters = (details: unknown) => {
 
 const keyHelp =
   "The key is read from --key-file, then from TICKERLINE_KEY. For the embedded database of this machine, " +
-  "the demo key is the default. Create a key with: tickerline keys create"
+  "the demo key is the default until other data than the samples is loaded. Create a key with: tickerline keys create"
 
 interface ErrorResponse {
   readonly status: number

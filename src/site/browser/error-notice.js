@@ -23,7 +23,7 @@ const adviceFor = (response) => {
           return "Enter another key for this account above, or request a new one."
         default:
           return "Enter your API key above. The operator of this service creates keys with `tickerline keys create`. " +
-            "A new installation has a demo key in the file `.tickerline/demo-key`."
+            "A new installation with sample data has a demo key in the file `.tickerline/demo-key`."
       }
     case 402:
       return "The prepaid balance of the account is used up or reserved by exports."
