@@ -1,6 +1,7 @@
 /** The commands `announce` and `announcements`: queue emails about changelog entries, and show their progress. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import packageJson from "../../package.json" with { type: "json" }
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
@@ -52,6 +53,7 @@ export const announceCommand = Command.make(
     }
     const announcements = yield* Announcements.queueAnnouncements({
       ...flags,
+      version: packageJson.version,
       baseUrl,
       unsubscribeAddress: yield* UnsubscribeAddressConfig,
     })

@@ -7,25 +7,57 @@ import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
 import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
-class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
+/** An entry is unknown, in the future or not released. */
+class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
+
+interface EntrySelection {
+  /** Ids of the entries to announce. If empty, every entry that is announced by email. */
+  readonly entryIds: ReadonlyArray<string>
+  /** The version of this program. Later releases in the changelog are not released yet. */
+  readonly version: string
+}
+
+/** Whether the release is this version or an earlier one. */
+const isReleasedIn = (version: string) => ({ release }: ChangelogEntry) =>
+  release.localeCompare(version, "en", { numeric: true }) <= 0
 
 /**
- * Finds the entries with the given ids. Without ids, finds the entries that are announced by email and not in the
- * future. Fails if an id is unknown or belongs to a future entry.
+ * Finds the entries with the given ids. Without ids, finds the entries that are announced by email, are released and
+ * not in the future. Fails if an id is unknown or belongs to an entry that is in the future or not released.
  */
-const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: EntrySelection) {
   const today = yield* todayInNewYork
-  const due = changelogEntries.filter(({ date }) => date <= today).toReversed()
-  if (ids.length === 0) return due.filter(isEntryAnnouncedByEmail)
-  return yield* Effect.forEach(ids, (id) => {
-    const entry = due.find((one) => one.id === id)
-    return entry !== undefined ? Effect.succeed(entry) : Effect.fail(
-      new UnknownChangelogEntry({
-        message: changelogEntries.some((one) => one.id === id)
-          ? `The date of ${id} is in the future. Nothing was queued.`
-          : `The changelog has no entry ${id}. It has: ${due.map((one) => one.id).join(", ")}`,
-      }),
+  const isReleased = isReleasedIn(version)
+  const past = changelogEntries.filter(({ date }) => date <= today).toReversed()
+  const due = past.filter(isReleased)
+  if (entryIds.length === 0) {
+    const unreleased = new Set(
+      past.filter((entry) => isEntryAnnouncedByEmail(entry) && !isReleased(entry)).map(({ release }) => release),
     )
+    if (unreleased.size > 0) {
+      yield* Effect.logWarning(
+        `Not announced, because this program is version ${version}: release ${[...unreleased].join(", ")}`,
+      )
+    }
+    return due.filter(isEntryAnnouncedByEmail)
+  }
+  return yield* Effect.forEach(entryIds, (id) => {
+    const entry = changelogEntries.find((one) => one.id === id)
+    if (entry === undefined) {
+      return new UnannounceableEntry({
+        message: `The changelog has no entry ${id}. It has: ${due.map((one) => one.id).join(", ")}`,
+      })
+    }
+    if (entry.date > today) {
+      return new UnannounceableEntry({ message: `The date of ${id} is in the future. Nothing was queued.` })
+    }
+    if (!isReleased(entry)) {
+      return new UnannounceableEntry({
+        message: `${id} belongs to release ${entry.release}, but this program is version ${version}. Nothing was ` +
+          `queued. Announce it with the program of that release, after the deployment.`,
+      })
+    }
+    return Effect.succeed(entry)
   })
 })
 
@@ -116,9 +148,7 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
   `
 })
 
-interface AnnouncementOptions extends EmailLinks {
-  /** Ids of the entries to announce. If empty, every entry that is announced by email. */
-  readonly entryIds: ReadonlyArray<string>
+interface AnnouncementOptions extends EmailLinks, EntrySelection {
   /** Includes accounts created after the day of the entry. */
   readonly includeNewAccounts: boolean
   readonly isDryRun: boolean
@@ -126,7 +156,7 @@ interface AnnouncementOptions extends EmailLinks {
 
 export const queueAnnouncements = Effect.fnUntraced(function* (options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
-  const entries = yield* findDueEntries(options.entryIds)
+  const entries = yield* findDueEntries(options)
   return yield* sql.withTransaction(Effect.forEach(entries, (entry) =>
     Effect.tap(
       prepareAnnouncement(entry, options),

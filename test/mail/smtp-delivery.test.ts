@@ -2,7 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../../src/accounts/Accounts.ts"
+import { changelogEntries } from "../../src/changelog/Changelog.ts"
 import * as Announcements from "../../src/mail/Announcements.ts"
 import { Option } from "effect"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -13,8 +15,8 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const noAddresses = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
 
-const announce = (ids: ReadonlyArray<string>) =>
-  Announcements.queueAnnouncements({ entryIds: ids, includeNewAccounts: true, isDryRun: false, ...noAddresses })
+const announce = (entryIds: ReadonlyArray<string>, version = packageJson.version) =>
+  Announcements.queueAnnouncements({ entryIds, version, includeNewAccounts: true, isDryRun: false, ...noAddresses })
 
 const createCustomers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
@@ -57,6 +59,24 @@ const waitForStatuses = (...expected: ReadonlyArray<string>) =>
 layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true, timeout: "120 seconds" })(
   "With a real SMTP server,",
   (it) => {
+    it.effect("no email announces a release that is later than the program (operations/announcements)", () =>
+      Effect.gen(function* () {
+        yield* createCustomers("ops@acme.example")
+        const later = new Set(
+          changelogEntries.filter(({ release }) => release !== "0.1.0").map(({ id }) => id),
+        )
+        assert.isTrue(later.has("parquet-exports"))
+        const queued = yield* announce([], "0.1.0")
+        assert.deepStrictEqual(queued.filter(({ selection }) => later.has(selection.entry.id)), [])
+        assert.isAbove(queued.length, 0)
+        const refused = yield* Effect.flip(announce(["ticker-changes", "parquet-exports"], "0.2.10"))
+        assert.match(
+          refused.message,
+          /^parquet-exports belongs to release 0\.3\.0, but this program is version 0\.2\.10/,
+        )
+        assert.isAbove((yield* announce(["parquet-exports"], "0.10.0")).length, 0)
+      }))
+
     it.effect("each address gets each entry once, regardless of case, and a second run queues nothing (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
