@@ -22,6 +22,13 @@ import {
   DirectDatabaseUrlConfig,
   PoolerPreparedStatementsConfig,
 } from "../db/pool/ConnectionSettings.ts"
+import {
+  SslCertificateConfig,
+  SslKeyConfig,
+  SslModeConfig,
+  sslModes,
+  SslRootCertificateConfig,
+} from "../db/pool/DatabaseTls.ts"
 import { ReplicaUrlsConfig } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
@@ -80,6 +87,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "postgres://user:password@host:5432/database",
     unset: "to use the embedded server",
     isSecret: true,
+    hasRules: true,
   },
   DATABASE_DIRECT_URL: {
     read: DirectDatabaseUrlConfig,
@@ -87,6 +95,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "postgres://user:password@host:5432/database",
     unset: "if there is no pooler",
     isSecret: true,
+    hasRules: true,
   },
   DATABASE_POOLER_PREPARES: { read: PoolerPreparedStatementsConfig, expected: boolean, example: "true" },
   DATABASE_READ_URLS: {
@@ -96,6 +105,30 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     unset: "to read from the primary",
     isSecret: true,
     hasRules: true,
+  },
+  PGSSLMODE: {
+    read: SslModeConfig,
+    expected: `${sslModes.slice(0, -1).map((mode) => JSON.stringify(mode)).join(", ")} or "verify-full"`,
+    example: "verify-full",
+    unset: "to use the sslmode of each URL",
+  },
+  PGSSLROOTCERT: {
+    read: SslRootCertificateConfig,
+    expected: "a file with certificates of authorities, or system",
+    example: "/etc/tickerline/ca.pem",
+    unset: "to use the sslrootcert of each URL",
+  },
+  PGSSLCERT: {
+    read: SslCertificateConfig,
+    expected: "a file with the certificate of this client",
+    example: "/etc/tickerline/client.pem",
+    unset: "to send no certificate",
+  },
+  PGSSLKEY: {
+    read: SslKeyConfig,
+    expected: "a file with the private key of PGSSLCERT",
+    example: "/etc/tickerline/client.key",
+    unset: "together with PGSSLCERT",
   },
   DATABASE_POOL_SIZE: { read: DatabasePoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
   DATABASE_POOL_TIMEOUT: { read: poolTimeout, expected: duration, example: "5 seconds" },

@@ -3,7 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { SqlClient } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { createServer, type Socket } from "node:net"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { type DoctorFinding, runDoctorCheck } from "../../src/cli/doctor/DoctorFinding.ts"
@@ -116,7 +116,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
           Effect.provide(DatabaseChecks.doctorConnectionLayer(url)),
         ),
       )
-      assert.include(String(refused.reason.cause), "read-only")
+      assert.include(String(SqlError.isSqlError(refused) ? refused.reason.cause : refused), "read-only")
     }))
 
   it.effect("finds a disabled or missing change trigger, and explains how to enable it (D17)", () =>

@@ -34,6 +34,7 @@ const invalidValues: Environment = {
   DATABASE_READ_URLS: "http://user:geheim@host",
   DATABASE_DIRECT_URL: "geheim",
   DATABASE_POOLER_PREPARES: "perhaps",
+  PGSSLMODE: "full",
   DATABASE_POOL_SIZE: "0",
   DATABASE_POOL_TIMEOUT: "soon",
   WHOLE_LISTS: "101",
@@ -89,7 +90,15 @@ describe("The settings check", () => {
 
   it.effect("reports the invalid value, what is expected, an example and the fix, but no secret (operations/settings)", () =>
     Effect.gen(function* () {
-      const acceptAnyText = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
+      const acceptAnyText = new Set([
+        "HOST",
+        "TICKERLINE_HOME",
+        "TICKERLINE_KEY",
+        "METRICS_HOST",
+        "PGSSLROOTCERT",
+        "PGSSLCERT",
+        "PGSSLKEY",
+      ])
       assert.sameMembers(Object.keys(invalidValues), settingNames.filter((name) => !acceptAnyText.has(name)))
       for (const [name, value] of Object.entries(invalidValues)) {
         const problems = yield* findProblems({ [name]: value })

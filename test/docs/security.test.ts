@@ -50,8 +50,9 @@ describe("SECURITY.md", () => {
     const isService = (file: string) => !/^src\/(client\/|cli\/query\/|cli\/doctor\/|cli\/McpCommand\.ts)/.test(file)
     assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 1)
     const found = files.filter((file) => isService(file) && isRequesting(file))
-    // SocketRegistry connects only to the host of DATABASE_URL.
+    // SocketRegistry connects only to the host of DATABASE_URL, and DatabaseTls encrypts such a connection.
     assert.sameMembers(found, [
+      "src/db/pool/DatabaseTls.ts",
       "src/db/health/SocketRegistry.ts",
       "src/ingest/edgar/EdgarClient.ts",
       "src/mail/SmtpDelivery.ts",

@@ -1,11 +1,12 @@
 /** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Duration, Effect, Option, Predicate, Redacted, Schedule } from "effect"
+import { Clock, Duration, Effect, Layer, Option, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { DatabasePoolSizeConfig } from "../../db/Database.ts"
 import { migrationsTableName } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db/pool/PoolerCheck.ts"
+import { makeTlsSockets, readTlsSettings } from "../../db/pool/DatabaseTls.ts"
 import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeServerPoll } from "../../db/replicas/ServerState.ts"
@@ -24,18 +25,21 @@ import {
 
 /** Connects to the database with short timeouts, and read-only, so that a faulty check cannot change data. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
-  PgClient.layer({
-    url,
-    maxConnections: 1,
-    connectTimeout: "5 seconds",
-    applicationName: "tickerline-doctor",
-    startupParameters: {
-      default_transaction_read_only: "on",
-      statement_timeout: "5s",
-      lock_timeout: "1s",
-      timezone: "UTC",
-    },
-  })
+  Layer.unwrap(Effect.map(makeTlsSockets(url), ({ sockets, ssl }) =>
+    PgClient.layer({
+      url,
+      ssl,
+      stream: sockets.open,
+      maxConnections: 1,
+      connectTimeout: "5 seconds",
+      applicationName: "tickerline-doctor",
+      startupParameters: {
+        default_transaction_read_only: "on",
+        statement_timeout: "5s",
+        lock_timeout: "1s",
+        timezone: "UTC",
+      },
+    })))
 
 /** Runs the same pooler check as the service does at startup, and reports the same errors. */
 export const checkPooler = Effect.fnUntraced(
@@ -62,24 +66,52 @@ const oldestVersion = 15
 
 const isLocal = (url: URL) => url.hostname === "" || /^(localhost|127\.|\[?::1|\/)/.test(url.hostname)
 
+const encryptionAdvice =
+  "Add ?sslmode=verify-full to DATABASE_URL, and &sslrootcert=FILE if a private authority issued " +
+  "the server's certificate, unless you trust the network in between."
+
+/** Reports whether the connection is encrypted and verified. A connection to this machine needs neither. */
+const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, version: string | null) {
+  const { mode, rootCertificate } = yield* readTlsSettings(url)
+  const isRemote = !isLocal(new URL(Redacted.value(url)))
+  if (version === null) {
+    return isRemote
+      ? [makeWarningFinding("encryption", "the connection to another machine is not encrypted", encryptionAdvice)]
+      : []
+  }
+  const isVerified = mode.startsWith("verify") || (mode === "require" && rootCertificate !== undefined)
+  if (isVerified) {
+    const name = mode === "verify-full" ? "certificate and host name" : "certificate, but not the host name,"
+    const authority = rootCertificate ?? "the authorities that Node trusts"
+    return [makePassedFinding("encryption", `${version}; sslmode=${mode} verifies the ${name} with ${authority}`)]
+  }
+  const found = `${version}, but sslmode=${mode} does not verify the server's certificate`
+  return [
+    isRemote
+      ? makeWarningFinding("encryption", `${found}, so another machine could take its place`, encryptionAdvice)
+      : makePassedFinding("encryption", found),
+  ]
+})
+
 export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{
     readonly version: string
     readonly number: number
     readonly encoding: string
-    readonly is_encrypted: boolean
+    /** The version of TLS; null if the connection is not encrypted. */
+    readonly tls_version: string | null
     readonly autovacuum: string
     readonly is_replica: boolean
   }>`
     select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
       pg_encoding_to_char(encoding) as encoding, current_setting('autovacuum') as autovacuum,
       pg_is_in_recovery() as is_replica,
-      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as is_encrypted
+      (select version from pg_stat_ssl where pid = pg_backend_pid() and ssl) as tls_version
     from pg_database where datname = current_database()
   `
   if (server === undefined) return []
-  const { autovacuum, encoding, is_encrypted, is_replica, number, version } = server
+  const { autovacuum, encoding, is_replica, number, tls_version, version } = server
   const findings: Array<DoctorFinding> = [
     Math.floor(number / 10_000) >= oldestVersion
       ? makePassedFinding("version", `PostgreSQL ${version}`)
@@ -102,14 +134,7 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
       makeWarningFinding("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."),
     )
   }
-  if (!is_encrypted && !isLocal(new URL(Redacted.value(url)))) {
-    findings.push(makeWarningFinding(
-      "encryption",
-      "the connection to another machine is not encrypted",
-      "Add ?sslmode=require to DATABASE_URL, unless you trust the network in between.",
-    ))
-  }
-  return findings
+  return [...findings, ...yield* checkEncryption(url, tls_version)]
 })
 
 /** Maximum clock difference that causes no warning, in seconds. */

@@ -1,8 +1,8 @@
 /** Checks the embedded server's folder and process from outside, without creating, locking or starting anything. */
-import { Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { Effect, FileSystem, Option, Path, type Redacted } from "effect"
 import { statfs } from "node:fs/promises"
 import process from "node:process"
-import { embeddedDatabaseUser, readServerCredentials } from "../../db/embedded/EmbeddedCluster.ts"
+import { makeEmbeddedUrl, readServerCredentials } from "../../db/embedded/EmbeddedCluster.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import { findPostgresPackage } from "../../db/embedded/PostgresPrograms.ts"
 import { findRunningPostgres } from "../../db/embedded/PostgresServer.ts"
@@ -133,7 +133,6 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   if (credentials._tag === "Failure") {
     return report(makeFailedFinding("access", credentials.failure.message, "Restore the file or its permissions."))
   }
-  const address =
-    `${embeddedDatabaseUser}:${credentials.success.password}@127.0.0.1:${running.port}/${embeddedDatabaseUser}`
-  return { findings, url: Option.some(Redacted.make(`postgres://${address}`)) } satisfies EmbeddedCheckResult
+  const url = makeEmbeddedUrl(credentials.success.password, running.port)
+  return { findings, url: Option.some(url) } satisfies EmbeddedCheckResult
 })

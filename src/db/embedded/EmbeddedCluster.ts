@@ -1,5 +1,5 @@
 /** The embedded server's database cluster: its data directory, its password and its port. */
-import { Effect, FileSystem, Schema } from "effect"
+import { Effect, FileSystem, Redacted, Schema } from "effect"
 import { randomBytes, randomInt } from "node:crypto"
 import { createServer } from "node:net"
 import process from "node:process"
@@ -19,6 +19,12 @@ import {
 import { findPostgresPackage, installPostgresPrograms, makeTemporaryDirectory } from "./PostgresPrograms.ts"
 
 export const embeddedDatabaseUser = "tickerline"
+
+/** The URL of the embedded server. It states its sslmode, so that PGSSLMODE has no effect on it. */
+export const makeEmbeddedUrl = (password: string, port: number) =>
+  Redacted.make(
+    `postgres://${embeddedDatabaseUser}:${password}@127.0.0.1:${port}/${embeddedDatabaseUser}?sslmode=disable`,
+  )
 
 export interface EmbeddedCluster extends ServerLocation {
   readonly programsDirectory: string

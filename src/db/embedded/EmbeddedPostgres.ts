@@ -7,7 +7,7 @@ import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from 
 import { fileURLToPath } from "node:url"
 import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
 import { isLockTimeout } from "../SqlState.ts"
-import { type EmbeddedCluster, embeddedDatabaseUser, openEmbeddedCluster } from "./EmbeddedCluster.ts"
+import { type EmbeddedCluster, embeddedDatabaseUser, makeEmbeddedUrl, openEmbeddedCluster } from "./EmbeddedCluster.ts"
 import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
 import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "./PostgresServer.ts"
@@ -156,9 +156,7 @@ export const startEmbeddedPostgres = Effect.fnUntraced(
     )
     const port = yield* Deferred.await(joined)
     const server: EmbeddedPostgres = {
-      url: Redacted.make(
-        `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${embeddedDatabaseUser}`,
-      ),
+      url: makeEmbeddedUrl(cluster.password, port),
       port,
       dataDirectory: cluster.dataDirectory,
       logFile: cluster.logFile,

@@ -6,7 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
-import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
@@ -37,7 +37,7 @@ const closedConnections = (why: Cause) =>
 
 const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolean })
 
-const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Socket) =>
+const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Duplex) =>
   PgClient.make({ ...config, stream, maxConnections: 1, minConnections: 0, connectTimeout: probeTimeout })
 
 export class HealthProbe extends Context.Service<HealthProbe, {

@@ -4,13 +4,14 @@
  */
 import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
+import type { Duplex } from "node:stream"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 
-export interface SocketRegistry {
+export interface SocketRegistry<Stream extends Duplex = Duplex> {
   /** Opens a socket for the driver; fails at once while connections are blocked. */
-  readonly open: () => Socket
+  readonly open: () => Stream
   /** Opens a socket for the health probe, even while connections are blocked. */
-  readonly openForProbe: () => Socket
+  readonly openForProbe: () => Stream
   /** Whether any socket has received a byte since the last call. */
   readonly hasReceivedBytes: () => boolean
   /** Destroys the sockets opened before a monotonic time in milliseconds (default: all). Returns their number. */
@@ -22,7 +23,7 @@ export interface SocketRegistry {
 }
 
 /** Parses the address as the driver does, because a custom `stream` replaces the driver's own connect. */
-const parseTarget = (address: string): TcpNetConnectOpts | { readonly path: string } => {
+export const parseDatabaseAddress = (address: string): TcpNetConnectOpts | { readonly path: string } => {
   const url = new URL(address)
   const hostname = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
   const host = url.searchParams.get("host") ?? hostname
@@ -39,7 +40,7 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
   let closedWithBytes = false
 
   const openForProbe = () => {
-    const socket = connect(parseTarget(Redacted.value(url)))
+    const socket = connect(parseDatabaseAddress(Redacted.value(url)))
     const state = { openedAt: now(), bytesSeen: 0 }
     sockets.set(socket, state)
     socket.once("close", () => {
@@ -49,7 +50,7 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
     return socket
   }
 
-  const registry: SocketRegistry = {
+  const registry: SocketRegistry<Socket> = {
     open: () => blockMessage === undefined ? openForProbe() : new Socket().destroy(new Error(blockMessage)),
     openForProbe,
     hasReceivedBytes: () => {

@@ -1,7 +1,8 @@
 /** Connection settings: database URLs and session parameters, direct or through a pooler in transaction mode. */
 import type { PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, Redacted, Schema } from "effect"
-import { makeSocketRegistry, type SocketRegistry } from "../health/SocketRegistry.ts"
+import type { SocketRegistry } from "../health/SocketRegistry.ts"
+import { areTlsParametersValid, makeTlsSockets, tlsParametersRule } from "./DatabaseTls.ts"
 import { makeDriverTypeRegistry } from "./TypeRegistry.ts"
 
 /** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
@@ -17,7 +18,9 @@ const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/
 
 /** A PostgreSQL URL. Redacted before validation, so that no error message shows a password. */
 const PostgresUrl = Schema.Redacted(Schema.String).check(
-  Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "must be a PostgreSQL URL" }),
+  // Begins with "Expected", because the message about the setting already contains this rule.
+  Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "Expected a PostgreSQL URL" }, true),
+  Schema.makeFilter((url) => areTlsParametersValid(Redacted.value(url)), { message: tlsParametersRule }),
 )
 
 /** The URL of the database. If unset, the embedded server is used. */
@@ -61,9 +64,10 @@ export interface ConnectionConfig {
 }
 
 export const makeConnectionConfig = Effect.fnUntraced(function* ({ applicationName, pooled, url }: SessionOptions) {
-  const sockets = yield* makeSocketRegistry(url)
+  const { sockets, ssl } = yield* makeTlsSockets(url)
   const config: PgClient.PgPoolConfig = {
     url,
+    ssl,
     applicationName,
     startupParameters: pooled ? sessionTimeZone : { ...sessionTimeouts, ...sessionTimeZone },
     prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,

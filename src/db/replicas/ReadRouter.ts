@@ -8,6 +8,7 @@ import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import type { ReplicaReader } from "../Database.ts"
 import { makeRetryCounter } from "../ReadPolicies.ts"
+import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
 import { makeReplica, makeReplicationLagTracker, type Replica, type RequiredTableVersion } from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
@@ -31,6 +32,9 @@ const parseName = (url: string) => {
 const RedactedUrls = Schema.Redacted(Schema.String).check(
   Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every((url) => parseName(url) !== undefined), {
     message: "must be URLs, postgres://user:password@host:port/database, separated by spaces or commas",
+  }, true),
+  Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every(areTlsParametersValid), {
+    message: tlsParametersRule,
   }),
   Schema.makeFilter((text) => {
     const names = splitUrls(Redacted.value(text)).map(parseName)

@@ -3,8 +3,8 @@ import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { DatabasePoolSizeConfig, type SessionQuery } from "../Database.ts"
-import { makeSocketRegistry } from "../health/SocketRegistry.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeTlsSockets } from "../pool/DatabaseTls.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
 import { makePoolQueue } from "../pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolTimeout } from "../ReadPolicies.ts"
@@ -79,9 +79,9 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
-  const sockets = yield* makeSocketRegistry(url)
+  const { sockets, ssl } = yield* makeTlsSockets(url)
   const permits = yield* DatabasePoolSizeConfig
-  const config = { ...primaryConfig, url, stream: sockets.open }
+  const config = { ...primaryConfig, url, ssl, stream: sockets.open }
   const pool = yield* PgPool.make({ ...config, maxConnections: permits })
   const pollReplica = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
   const pollSession = makeServerPoll(sql)

@@ -1,0 +1,214 @@
+/**
+ * TLS to PostgreSQL. `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a database URL, and the variables PGSSLMODE,
+ * PGSSLROOTCERT, PGSSLCERT and PGSSLKEY, mean what they mean to libpq (docs/operations/deployment.md).
+ */
+import { Config, Data, Effect, Option, Redacted, Schema } from "effect"
+import { X509Certificate } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import type { Socket } from "node:net"
+import { Duplex } from "node:stream"
+import { connect, type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
+import { makeSocketRegistry, parseDatabaseAddress } from "../health/SocketRegistry.ts"
+
+export const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const
+const SslMode = Schema.Literals(sslModes)
+type SslMode = typeof SslMode.Type
+
+/** Defaults for URLs that do not contain the parameter. */
+export const SslModeConfig = Config.option(Config.schema(SslMode, "PGSSLMODE"))
+export const SslRootCertificateConfig = Config.option(Config.NonEmptyString("PGSSLROOTCERT"))
+export const SslCertificateConfig = Config.option(Config.NonEmptyString("PGSSLCERT"))
+export const SslKeyConfig = Config.option(Config.NonEmptyString("PGSSLKEY"))
+
+/** Certificates or settings of TLS cannot be used. The message explains to the operator how to fix it. */
+export class DatabaseTlsError extends Data.TaggedError("DatabaseTlsError")<{ readonly message: string }> {}
+
+const supportedParameters = new Set(["sslmode", "sslrootcert", "sslcert", "sslkey"])
+
+const isSslMode = Schema.is(SslMode)
+
+/** Whether the TLS parameters of a URL can be used. Ignoring one would weaken the encryption silently. */
+export const areTlsParametersValid = (url: string) =>
+  Array.from(new URL(url).searchParams).every(([name, value]) =>
+    name === "sslmode"
+      ? isSslMode(value)
+      : name === "channel_binding"
+      ? value !== "require"
+      : supportedParameters.has(name)
+      ? value !== ""
+      : !/^(ssl|requiressl)/.test(name)
+  )
+
+export const tlsParametersRule = `sslmode must be ${sslModes.join(", ")}; of the other parameters for TLS, only ` +
+  "sslrootcert, sslcert and sslkey are supported, each with a value"
+
+/** What is used to connect to one server. */
+interface TlsSettings {
+  readonly mode: SslMode
+  /** A file with the certificates of trusted authorities, or `system`. */
+  readonly rootCertificate: string | undefined
+  readonly certificate: string | undefined
+  readonly key: string | undefined
+}
+
+/** Reads the parameters of the URL, and for missing ones the variables. Unix sockets never use TLS, as in libpq. */
+export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const address = Redacted.value(url)
+  const parameters = new Map(new URL(address).searchParams)
+  const read = <A extends string>(name: string, variable: Config.Config<Option.Option<A>>) =>
+    Effect.map(variable, (value) => parameters.get(name) ?? Option.getOrUndefined(value))
+  const rootCertificate = yield* read("sslrootcert", SslRootCertificateConfig)
+  const certificate = yield* read("sslcert", SslCertificateConfig)
+  const key = yield* read("sslkey", SslKeyConfig)
+  const named = yield* read("sslmode", SslModeConfig)
+  const mode = "path" in parseDatabaseAddress(address)
+    ? "disable"
+    : named ?? (rootCertificate === "system" ? "verify-full" : undefined)
+  if (mode === undefined && [rootCertificate, certificate, key].some((file) => file !== undefined)) {
+    return yield* new DatabaseTlsError({
+      message: "A database URL or a PGSSL variable names certificates, but no sslmode says how to use them. " +
+        "Add sslmode=verify-full to the URL, or set PGSSLMODE=verify-full.",
+    })
+  }
+  const settings: TlsSettings = { mode: isSslMode(mode) ? mode : "disable", rootCertificate, certificate, key }
+  if (settings.mode === "verify-ca" && rootCertificate === undefined) {
+    return yield* new DatabaseTlsError({
+      message: "sslmode=verify-ca needs sslrootcert, a file with the certificate of the authority. Add it to the " +
+        "database URL, or use verify-full for a certificate of a public authority.",
+    })
+  }
+  if (rootCertificate === "system" && settings.mode !== "verify-full" && settings.mode !== "disable") {
+    return yield* new DatabaseTlsError({
+      message: `sslrootcert=system needs sslmode=verify-full, not ${settings.mode}, because anybody can get a ` +
+        "certificate of a public authority.",
+    })
+  }
+  if (settings.mode !== "disable" && (certificate === undefined) !== (key === undefined)) {
+    return yield* new DatabaseTlsError({
+      message: "sslcert and sslkey belong together: the client's certificate and its private key. Set both, or none.",
+    })
+  }
+  return settings
+})
+
+const readCertificateFile = (parameter: string, file: string | undefined) =>
+  file === undefined ? Effect.succeed(undefined) : Effect.tryPromise({
+    try: () => readFile(file, "utf8"),
+    catch: (cause) =>
+      new DatabaseTlsError({
+        message: `${parameter} of a database URL names ${file}, which cannot be read: ${
+          cause instanceof Error && "code" in cause ? String(cause.code) : "unknown error"
+        }. Correct the path or its permissions.`,
+      }),
+  })
+
+/** Throws if a file with authorities contains none, or a damaged one: Node would ignore it. */
+const parseAuthorities = (pem: string) => {
+  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  if (certificates.length === 0) throw new Error("sslrootcert contains no certificate")
+  for (const certificate of certificates) new X509Certificate(certificate)
+}
+
+/** Fails if the files cannot be used, because a connection would fail later, or with a less helpful message. */
+const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<string | undefined>) =>
+  Effect.try({
+    try: () => {
+      if (typeof options.ca === "string") parseAuthorities(options.ca)
+      createSecureContext(options)
+    },
+    catch: (cause) =>
+      new DatabaseTlsError({
+        message: `The certificates for the database cannot be used (${
+          files.filter((file) => file !== undefined).join(", ")
+        }): ${cause instanceof Error ? cause.message : String(cause)}. They must be in PEM format, and the key must ` +
+          "belong to the certificate and have no password.",
+      }),
+  })
+
+/** The authorities that Node and this machine trust, for `sslrootcert=system`. */
+const getSystemAuthorities = () => [...getCACertificates("default"), ...getCACertificates("system")]
+
+const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
+  const { certificate, key, mode, rootCertificate } = settings
+  const [ca, cert, privateKey] = yield* Effect.all([
+    rootCertificate === "system"
+      ? Effect.sync(getSystemAuthorities)
+      : readCertificateFile("sslrootcert", rootCertificate),
+    readCertificateFile("sslcert", certificate),
+    readCertificateFile("sslkey", key),
+  ])
+  const files: ConnectionOptions = {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(privateKey === undefined ? {} : { key: privateKey }),
+  }
+  yield* checkCertificates(files, [rootCertificate, certificate, key])
+  if (mode === "verify-full") return files
+  // As in libpq, `require` verifies the certificate if its authority is known, but not the host name.
+  return mode === "verify-ca" || (mode === "require" && ca !== undefined)
+    ? { ...files, checkServerIdentity: () => undefined }
+    : { ...files, rejectUnauthorized: false }
+})
+
+/** The message with which a client asks whether the server supports TLS: its length and a fixed code. */
+const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
+
+/**
+ * Opens a stream that is encrypted if the server supports TLS. The driver has such a mode, too, but only with verified
+ * certificates.
+ */
+const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Duplex => {
+  const raw = open()
+  let socket: Socket | undefined
+  let pending: ((socket: Socket) => void) | undefined
+  const run = (action: (socket: Socket) => void) => {
+    if (socket === undefined) pending = action
+    else action(socket)
+  }
+  const stream = new Duplex({
+    read: () => void socket?.resume(),
+    write: (chunk, _encoding, done) => run((socket) => socket.write(chunk, done)),
+    final: (done) => run((socket) => socket.end(done)),
+    destroy: (error, done) => {
+      socket?.destroy()
+      raw.destroy()
+      done(error)
+    },
+  })
+  const begin = (negotiated: Socket) => {
+    socket = negotiated
+    negotiated.on("data", (chunk) => {
+      if (!stream.push(chunk)) negotiated.pause()
+    })
+    negotiated.on("end", () => stream.push(null))
+    pending?.(negotiated)
+  }
+  raw.on("error", (error) => stream.destroy(error))
+  raw.on("close", () => stream.destroy())
+  raw.once("connect", () => stream.emit("connect"))
+  raw.write(tlsRequest)
+  raw.once("data", (answer: Buffer) => {
+    const text = answer.toString("latin1")
+    if (text === "N") return begin(raw)
+    if (text !== "S") return stream.destroy(new Error("The server does not answer whether it supports TLS"))
+    const encrypted = connect({ ...options, socket: raw })
+    encrypted.on("error", (error) => stream.destroy(error))
+    encrypted.once("secureConnect", () => begin(encrypted))
+  })
+  return stream
+}
+
+/** The driver's option for TLS to the server in `url`, and the registry of the sockets to it. */
+export const makeTlsSockets = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const settings = yield* readTlsSettings(url)
+  const registry = yield* makeSocketRegistry(url)
+  if (settings.mode === "disable") return { ssl: false, sockets: registry }
+  const options = yield* makeTlsOptions(settings)
+  if (settings.mode !== "prefer" && settings.mode !== "allow") return { ssl: options, sockets: registry }
+  const sockets = {
+    ...registry,
+    open: () => openWithOptionalTls(registry.open, options),
+    openForProbe: () => openWithOptionalTls(registry.openForProbe, options),
+  }
+  return { ssl: false, sockets }
+})
