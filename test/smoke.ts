@@ -57,7 +57,7 @@ try {
   expect("the reference", (await ask("/v1/docs/reference")).status, 200)
   expect("readiness", (await ask("/health/ready")).body, {
     status: "ok",
-    parts: { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" },
+    parts: { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok", clock: "ok" },
   })
   exitCode = await stop()
   expect("an orderly stop", exitCode, 0)

@@ -94,6 +94,10 @@ const ReadinessParts = Schema.Struct({
     description:
       "idle: changes to the data cannot be followed at the moment, so every response is read from the database.",
   }),
+  clock: Schema.Literals(["ok", "wrong"]).annotate({
+    description: "wrong: the clocks of the instance and the database differ by more than a minute, so responses that " +
+      "depend on the current date may be wrong.",
+  }),
 }).annotate({ identifier: "Parts", description: "The parts of the service." })
 
 const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })

@@ -29,14 +29,16 @@ export const makeReadinessCheck = Effect.gen(function* () {
       usage: metering.hasCapacity() ? "ok" : "full",
       limits: rateLimit.isCountingLocally() ? "alone" : "ok",
       cache: versions.isPolling() ? "ok" : "idle",
+      clock: healthProbe.isClockRight() ? "ok" : "wrong",
     } as const
-    if (parts.service === "ok" && parts.database === "ok" && parts.usage === "ok") {
+    if (parts.service === "ok" && parts.database === "ok" && parts.usage === "ok" && parts.clock === "ok") {
       return { status: "ok", parts } as const
     }
     const reasons = [
       ...(parts.service === "ending" ? ["the service is shutting down"] : []),
       ...(parts.database === "ok" ? [] : ["the database does not answer"]),
       ...(parts.usage === "ok" ? [] : ["too many requests are waiting to be recorded"]),
+      ...(parts.clock === "ok" ? [] : ["the clocks of the service and the database differ"]),
     ]
     return yield* new NotReadyError({ error: { message: `Not ready: ${reasons.join(", and ")}.`, details: { parts } } })
   })

@@ -8,6 +8,7 @@ import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
 import { EmbeddedHomeDirectory, withDirectConnection } from "../db/ConnectionLayers.ts"
+import { requireRightClock } from "../db/health/ClockComparison.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
@@ -60,6 +61,7 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
 
 /** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */
 const prepareDatabase = Effect.gen(function* () {
+  yield* requireRightClock
   yield* withDirectConnection(Migrations.runMigrations)
   const { folder } = yield* EmbeddedHomeDirectory
   return Option.isSome(folder) ? yield* FirstStart.prepareFirstStart(folder.value) : Option.none<string>()

@@ -418,7 +418,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       for (const path of ["/health/live", "/health/ready"]) {
         const { body, status } = yield* requestJson(path, open)
         assert.strictEqual(status, 200)
-        const parts = { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" }
+        const parts = { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok", clock: "ok" }
         assert.deepStrictEqual(body, path === "/health/live" ? { status: "ok" } : { status: "ok", parts })
       }
     }))

@@ -75,7 +75,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(refused.status, 503)
       assert.deepInclude(JSON.parse(refused.text).error, {
         message: "Not ready: the service is shutting down.",
-        details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
+        details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok", clock: "ok" } },
       })
       // Each request uses a new connection, which shows that the process still accepts connections.
       const answered = yield* Effect.forEach(

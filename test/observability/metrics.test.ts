@@ -4,6 +4,7 @@ import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { retryUntil } from "../support/CustomerUsage.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { exchangeText } from "../support/Processes.ts"
@@ -116,6 +117,29 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       assert.match(text, /^tickerline_database_pool_timeouts_total [1-9]/m)
       assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
     }))
+
+  it.effect("shows for how long no usage has been written, even of a single request (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { port, scrape } = yield* startMeasuredInstance
+      const { basic } = yield* Service.TestKeys
+      const unwritten = Effect.map(scrape, (found) => found.get("tickerline_usage_unwritten_seconds"))
+      assert.strictEqual(yield* unwritten, 0)
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`lock table usage in share mode`
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", basic)).status, 200)
+        yield* retryUntil(unwritten, (seconds) => (seconds ?? 0) > 1)
+      }))
+      yield* retryUntil(unwritten, (seconds) => seconds === 0)
+    }))
+
+  it("limits the age of existing datasets only (operations/monitoring)", () => {
+    const text = readFileSync(new URL("../../ops/prometheus-alerts.yaml", import.meta.url), "utf8")
+    const limited = Array.from(text.matchAll(/dataset_max_age_seconds".*dataset: (\w+)/g), ([, table]) => table)
+    const tables = new Set<string | undefined>(loadableDatasets.map(({ table }) => table))
+    assert.isAbove(limited.length, 3)
+    assert.deepStrictEqual(limited.filter((table) => !tables.has(table)), [])
+  })
 
   it.effect("counts refused requests by status (operations/monitoring)", () =>
     Effect.gen(function* () {

@@ -5,6 +5,7 @@
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
@@ -82,6 +83,14 @@ export class UsageMetering extends Context.Service<UsageMetering, {
         description: "Rows of usage not written yet.",
         read: () => waiting.length + refusals.countWaitingRows(),
       })
+      const now = yield* makeMonotonicClock
+      /** When a row was last written or began to wait, in monotonic milliseconds. */
+      let lastProgressAt = now()
+      yield* registerGauge({
+        name: "tickerline_usage_unwritten_seconds",
+        description: "How long no usage has been written although rows wait; 0 if none wait.",
+        read: () => waiting.length === 0 ? 0 : (now() - lastProgressAt) / 1000,
+      })
       const hasUsage = yield* Latch.make()
       const hasRefusals = yield* Latch.make()
       let isRefusing = false
@@ -91,6 +100,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           refusals.add(row)
           hasRefusals.openUnsafe()
         } else {
+          if (waiting.length === 0) lastProgressAt = now()
           waiting.push(row)
           balances.addCharge(row)
           hasUsage.openUnsafe()
@@ -120,6 +130,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           Effect.suspend(() => {
             waiting.splice(0, sent.rows.length)
             balances.completeCharges(sent.rows)
+            lastProgressAt = now()
             batch = undefined
             isRefusing = false
             return Metric.update(rowsWrittenTotal, sent.rows.length)

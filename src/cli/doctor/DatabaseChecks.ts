@@ -1,11 +1,18 @@
 /** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Duration, Effect, Layer, Option, Predicate, Redacted, Schedule } from "effect"
+import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { DatabasePoolSizeConfig } from "../../db/Database.ts"
 import { migrationsTableName } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db/pool/PoolerCheck.ts"
+import {
+  describeClockDifference,
+  exceeds,
+  maxClockDifference,
+  maxUnreportedDifference,
+  measureClockDifference,
+} from "../../db/health/ClockComparison.ts"
 import { makeTlsSockets, readTlsSettings } from "../../db/pool/DatabaseTls.ts"
 import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
@@ -137,28 +144,17 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
   return [...findings, ...yield* checkEncryption(url, tls_version)]
 })
 
-/** Maximum clock difference that causes no warning, in seconds. */
-const maxClockDifference = 2
-
 export const checkDatabaseClock = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  // Opens the connection first, so that the connection time does not distort the comparison.
-  yield* sql`select 1`
-  const before = yield* Clock.currentTimeMillis
-  const [row] = yield* sql<{ readonly now: number }>`
-    select extract(epoch from clock_timestamp())::float8 * 1000 as now
-  `
-  const after = yield* Clock.currentTimeMillis
-  const difference = ((row?.now ?? 0) - (before + after) / 2) / 1000
-  const seconds = Math.abs(difference)
-  if (seconds <= maxClockDifference) {
+  const difference = yield* measureClockDifference
+  if (!exceeds(difference, maxUnreportedDifference)) {
+    const seconds = Math.abs(difference.millis) / 1000
     return makePassedFinding("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
   }
-  const found = `the database's clock is ${seconds.toFixed(1)} s ${
-    difference > 0 ? "ahead of" : "behind"
-  } this machine's`
-  const advice = "Set both clocks with NTP. Key expiry and recorded usage depend on them."
-  return seconds > 60 ? makeFailedFinding("clocks", found, advice) : makeWarningFinding("clocks", found, advice)
+  const found = describeClockDifference(difference)
+  const advice = "Set both clocks with NTP. Dates in responses, key expiry and recorded usage depend on them."
+  return exceeds(difference, maxClockDifference)
+    ? makeFailedFinding("clocks", `${found}, so the service does not start and is not ready`, advice)
+    : makeWarningFinding("clocks", found, advice)
 })
 
 export const checkConnectionLimit = Effect.gen(function* () {

@@ -10,6 +10,7 @@ import type { Duplex } from "node:stream"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { compareClocks, databaseMillisSql, makeClockMonitor } from "./ClockComparison.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
 
 const probeInterval = Duration.millis(500)
@@ -35,7 +36,7 @@ const closedConnections = (why: Cause) =>
     incremental: true,
   })
 
-const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolean })
+const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolean, now: Schema.Number })
 
 const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Duplex) =>
   PgClient.make({ ...config, stream, maxConnections: 1, minConnections: 0, connectTimeout: probeTimeout })
@@ -45,6 +46,8 @@ export class HealthProbe extends Context.Service<HealthProbe, {
   readonly sql: SqlClient.SqlClient
   /** Whether the last probe reached a primary and, with a pooler, whether the pooler accepts connections. */
   readonly isUp: () => boolean
+  /** Whether this machine's clock agreed with the primary's at the last probe. */
+  readonly isClockRight: () => boolean
 }>()("tickerline/db/HealthProbe") {
   static readonly layer = Layer.effect(
     HealthProbe,
@@ -88,7 +91,17 @@ export class HealthProbe extends Context.Service<HealthProbe, {
       const queryServer = SqlSchema.findOne({
         Request: Schema.Void,
         Result: ServerRow,
-        execute: () => sql`select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby`,
+        execute: () =>
+          sql`
+            select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby,
+              ${sql.literal(databaseMillisSql)} as now
+          `,
+      })
+      const clockMonitor = yield* makeClockMonitor
+      const queryServerAndClock = Effect.gen(function* () {
+        const before = yield* Clock.currentTimeMillis
+        const server = yield* queryServer()
+        return { ...server, clocks: yield* compareClocks(before, server.now) }
       })
 
       const probe = Effect.suspend(() => {
@@ -96,7 +109,10 @@ export class HealthProbe extends Context.Service<HealthProbe, {
         unansweredSince ??= probedAt
         return Effect.gen(function* () {
           // Tries twice, because the connection may have ended since the last probe. The retry opens a new one.
-          const { standby, started } = yield* Effect.timeout(Effect.retry(queryServer(), { times: 1 }), probeTimeout)
+          const { clocks, standby, started } = yield* Effect.timeout(
+            Effect.retry(queryServerAndClock, { times: 1 }),
+            probeTimeout,
+          )
           unansweredSince = undefined
           isRefused = false
           const previous = serverStartedAt
@@ -104,6 +120,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
           // A standby may lack recent charges and key revocations. The probe's own connection is also closed, so that
           // the next probe may reach a different server.
           if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
+          yield* clockMonitor.record(clocks)
           if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
           registries.forEach(({ unblock }) => unblock())
           // Closes only connections older than the probe's own, because they lead to the replaced server.
@@ -144,7 +161,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
             }))
         yield* repeatInBackground(Effect.ignore(Effect.timeout(poolerSql`select 1`, probeTimeout)), probeInterval)
       }
-      return HealthProbe.of({ sql, isUp })
+      return HealthProbe.of({ sql, isUp, isClockRight: clockMonitor.isRight })
     }),
   ).pipe(
     Layer.provide(Reactivity.layer),

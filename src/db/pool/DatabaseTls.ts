@@ -104,9 +104,9 @@ const readCertificateFile = (parameter: string, file: string | undefined) =>
 
 /** Throws if a file with authorities contains none, or a damaged one: Node would ignore it. */
 const parseAuthorities = (pem: string) => {
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
-  if (certificates.length === 0) throw new Error("sslrootcert contains no certificate")
-  for (const certificate of certificates) new X509Certificate(certificate)
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  const authorities = blocks.map((block) => new X509Certificate(block))
+  if (authorities.length === 0) throw new Error("sslrootcert contains no certificate")
 }
 
 /** Fails if the files cannot be used, because a connection would fail later, or with a less helpful message. */
