@@ -82,7 +82,7 @@ class AsOfTooEarly(ApiError):
 
     @property
     def earliest(self) -> str:
-        """The earliest moment for `as_of`, in UTC with microseconds."""
+        """The earliest moment for `as_of`, with six decimals."""
         return self.details["earliest"]
 
 
@@ -100,7 +100,7 @@ class CursorExpired(ApiError):
 
     @property
     def earliest(self) -> str:
-        """All changes after this time are known. In UTC with microseconds; `after` accepts it."""
+        """All changes after this time are known. With six decimals; `after` accepts it."""
         return self.details["earliest"]
 
     @property

@@ -1047,6 +1047,7 @@ PARTS = Structure(
     Field("usage", "text"),
     Field("limits", "text"),
     Field("cache", "text"),
+    Field("clock", "text"),
 )
 
 HEALTH_READY_BODY = Structure(

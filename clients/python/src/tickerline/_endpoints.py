@@ -1211,7 +1211,7 @@ class Endpoints(ABC):
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
             kind: One of added, corrected, removed; several comma-separated.
-            after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`.
+            after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T08:30:00-05:00`, or `now`.
                 Without it, the response has the earliest known changes.
             limit: Changes per response, at most 1000.
         """
@@ -1318,7 +1318,8 @@ class Endpoints(ABC):
         self, endpoint: types.EstimateEndpoint, *, parameters: Mapping[str, QueryValue] | None = None,
     ) -> Call[types.EstimateBody]:
         """What a request would cost. Send its path as `endpoint` together with its own parameters. The estimate is
-        free; if the request would be refused, the estimate is refused with the same error.
+        free; if the request would be answered with an error, the estimate is answered with the same error. A key may
+        estimate exactly the endpoints that it may use.
 
         ``GET /estimate``
 
@@ -2576,7 +2577,7 @@ class AsyncEndpoints(ABC):
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
             kind: One of added, corrected, removed; several comma-separated.
-            after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`.
+            after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T08:30:00-05:00`, or `now`.
                 Without it, the response has the earliest known changes.
             limit: Changes per response, at most 1000.
         """
@@ -2683,7 +2684,8 @@ class AsyncEndpoints(ABC):
         self, endpoint: types.EstimateEndpoint, *, parameters: Mapping[str, QueryValue] | None = None,
     ) -> AsyncCall[types.EstimateBody]:
         """What a request would cost. Send its path as `endpoint` together with its own parameters. The estimate is
-        free; if the request would be refused, the estimate is refused with the same error.
+        free; if the request would be answered with an error, the estimate is answered with the same error. A key may
+        estimate exactly the endpoints that it may use.
 
         ``GET /estimate``
 

@@ -1685,7 +1685,7 @@ class Usage(TypedDict):
     requested_at: dt.datetime
     """An instant, printed with the fixed offset -05:00."""
     endpoint: str
-    """Path of the requested endpoint."""
+    """Path of the requested endpoint. `/mcp`: a message to the MCP server that sent no request."""
     status_code: int
     """HTTP status of the response. 499: the client disconnected before the response."""
     records_returned: int
@@ -1697,7 +1697,7 @@ class Usage(TypedDict):
     duration_ms: int
     """Time to answer, milliseconds."""
     cached: bool
-    """Whether the response came from the cache or was a 304."""
+    """Whether the response was a 304: your own copy was current."""
     deprecated: bool
     """Whether the endpoint was deprecated."""
     key_hint: str | None
@@ -1727,7 +1727,7 @@ class UsageDay(TypedDict):
     usage_date: dt.date
     """Date in New York."""
     endpoint: str
-    """Path of the requested endpoint."""
+    """Path of the requested endpoint. `/mcp`: a message to the MCP server that sent no request."""
     requests: int
     """Number of requests on that day."""
     errors: int
@@ -1810,7 +1810,7 @@ class Estimate(TypedDict):
     records_returned: int
     """Number of records on the page."""
     records_total: int
-    """Number of records on all pages."""
+    """Number of records on all pages, or after the cursor. If `message` says so, there are more."""
     rows_sampled: int
     """Number of records measured to find the size: always the complete page."""
     estimated_bytes: int
@@ -1827,7 +1827,7 @@ class EstimateBody(TypedDict):
     results: list[Estimate]
     """Exactly one object."""
     message: NotRequired[str]
-    """Why the request would be free."""
+    """Why the request would be free, or what the numbers leave out."""
 
 
 class HealthLiveBody(TypedDict):
@@ -1843,6 +1843,10 @@ class Parts(TypedDict):
     usage: UsageState | str
     limits: LimitsState | str
     cache: CacheState | str
+    clock: Literal["ok", "wrong"] | str
+    """wrong: the clocks of the instance and the database differ by more than a minute, so responses that depend on the
+    current date may be wrong.
+    """
 
 
 class HealthReadyBody(TypedDict):
@@ -2009,12 +2013,12 @@ class AmbiguousTickerLineageDetails(TypedDict):
 
 class AsOfTooEarlyDetails(TypedDict):
     earliest: str
-    """The earliest moment for `as_of`, in UTC with microseconds."""
+    """The earliest moment for `as_of`, with six decimals."""
 
 
 class CursorExpiredDetails(TypedDict):
     earliest: str
-    """All changes after this time are known. In UTC with microseconds; `after` accepts it."""
+    """All changes after this time are known. With six decimals; `after` accepts it."""
     restart: str
     """The request that returns a cursor from which to start again."""
 
