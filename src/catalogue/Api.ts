@@ -95,6 +95,7 @@ const ReadinessParts = Schema.Struct({
       "idle: changes to the data cannot be followed at the moment, so every response is read from the database.",
   }),
   clock: Schema.Literals(["ok", "wrong"]).annotate({
+    identifier: "ClockState",
     description: "wrong: the clocks of the instance and the database differ by more than a minute, so responses that " +
       "depend on the current date may be wrong.",
   }),

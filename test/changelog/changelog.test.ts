@@ -223,7 +223,7 @@ layer(Service.layer, { excludeTestServices: true })("In GET /v1/changelog.atom,"
         assert.match(id, /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
       }
       for (const moment of yield* readXPath(declared, "//a:updated/text()")) {
-        assert.match(moment, /^\d{4}-\d\d-\d\dT00:00:00Z$/)
+        assert.match(moment, /^\d{4}-\d\d-\d\dT00:00:00-05:00$/)
       }
       assert.strictEqual((yield* readXPath(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
     }))

@@ -71,6 +71,7 @@ DatabaseState = Literal["ok", "away"]
 UsageState = Literal["ok", "full"]
 LimitsState = Literal["ok", "alone"]
 CacheState = Literal["ok", "idle"]
+ClockState = Literal["ok", "wrong"]
 ChangelogEntryType = Literal["added", "changed", "deprecated", "removed", "fixed"]
 LineageReason = Literal[
     "multiple_cik_lineages", "same_date_events", "competing_destinations", "broken_chain", "max_hops_exceeded",
@@ -1843,10 +1844,7 @@ class Parts(TypedDict):
     usage: UsageState | str
     limits: LimitsState | str
     cache: CacheState | str
-    clock: Literal["ok", "wrong"] | str
-    """wrong: the clocks of the instance and the database differ by more than a minute, so responses that depend on the
-    current date may be wrong.
-    """
+    clock: ClockState | str
 
 
 class HealthReadyBody(TypedDict):
