@@ -80,9 +80,13 @@ const makeChangedRows = (
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
   const values = sql.literal(`row(${expressions.join(", ")})`)
+  // If a row of `history.days` is lost, the change's own day decides.
   const currentDay = sql.literal(`cross join lateral (
-          select day from history.days where days.recorded_at <= requested.recorded_at
-          order by days.recorded_at desc limit 1
+          select coalesce(
+            (select day from history.days where days.recorded_at <= requested.recorded_at
+              order by days.recorded_at desc limit 1),
+            (requested.recorded_at at time zone 'America/Chicago')::date
+          ) as day
         ) as current_day`)
   /** Selects a version, or null if endpoints did not show it on the day of the change (`DayStart.ts`). */
   const version = condition === undefined

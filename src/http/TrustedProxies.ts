@@ -57,8 +57,10 @@ export const makeTrustedProxiesMiddleware = Effect.map(TrustedProxiesConfig, (tr
       HttpServerRequest.HttpServerRequest,
       (original) =>
         resolveAddress(Effect.updateService(httpApp, HttpServerRequest.HttpServerRequest, (resolved) =>
-          // Effect returns the same object if `X-Forwarded-For` contains no usable address.
-          resolved === original && Option.exists(original.peerAddress, isTrusted)
+          // Effect returns the same object if `X-Forwarded-For` contains no usable address, and the address of a proxy
+          // if it contains only proxies.
+          (resolved === original || Option.exists(resolved.remoteAddress, isTrusted)) &&
+            Option.exists(original.peerAddress, isTrusted)
             ? original.modify({ remoteAddress: Option.none(), peerAddress: original.peerAddress })
             : resolved)),
     )

@@ -125,8 +125,8 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
 }
 
 /**
- * Writes an array as JSON, without empty elements (D16, missing values). PostgreSQL sends: number of dimensions, flags, element type, size and lower bound of each
- * dimension, elements.
+ * Writes an array as JSON, without empty elements (D16, missing values). PostgreSQL sends: number of dimensions, flags,
+ * element type, size and lower bound of each dimension, elements.
  */
 const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)

@@ -54,11 +54,15 @@ export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> 
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
+/** Names a format such as `date`. The size of an integer matters only to code generators. */
+const describeSimpleType = (schema: unknown) => {
+  const type = getTextAt(schema, "type") ?? "any"
+  return type === "integer" ? type : getTextAt(schema, "format") ?? type
+}
+
 const typeName = (schema: unknown): string => {
   const names = listNonNullSchemaAlternatives(schema).map((option) =>
-    getValueAt(option, "type") === "array"
-      ? `array of ${typeName(itemsOf(option))}`
-      : getTextAt(option, "format") ?? getTextAt(option, "type") ?? "any"
+    getValueAt(option, "type") === "array" ? `array of ${typeName(itemsOf(option))}` : describeSimpleType(option)
   )
   const nullable = alternatives(schema).some(isNull) ? ["null"] : []
   return Array.from(new Set([...names, ...nullable])).join(" or ")

@@ -166,6 +166,18 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
       yield* waitForCondition("the next change", () => stream.changes.some(({ data }) => data.includes('"next"')))
     }).pipe(Effect.scoped))
 
+  it.effect("of the days of the feed stops no page (0121)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const read = Service.requestJson("/v1/changes?dataset=ticker_changes,historical_tickers", { key: ultimate })
+      yield* sql`insert into historical_tickers (ticker, former_ticker, date) values ('LOST', 'DAY', '2026-01-02')`
+      const before = yield* read
+      assert.include(before.text, '"DAY"')
+      yield* sql`delete from history.days`
+      assert.strictEqual((yield* read).text, before.text)
+    }))
+
   it.effect("is absent from requests with as_of (operations/history)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

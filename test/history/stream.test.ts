@@ -344,7 +344,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
   it.effect("is recorded when it ends, and is free if it sent no change", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("idle", { tier: "ultimate" })
-      const stream = yield* open("after=now&dataset=daily_prices", { key })
+      const stream = yield* open("after=now&dataset=split_status", { key })
       yield* waitForCondition("heartbeats", () => stream.comments > 5)
       stream.close()
       yield* waitForRecordedRequests(account_id, 1)

@@ -28,6 +28,8 @@ const violatingCell = (name: string, type: string): unknown => {
   if (type.startsWith("numeric")) return "NaN"
   if (type === "bigint") return name.endsWith("_printable") ? "9007199254740992" : "-1"
   if (type === "date") return "infinity"
+  // Empty text is null, which `load` refuses before the table does.
+  if (type === "text" && name.endsWith("_printable")) return ""
   return type.startsWith("timestamp") ? "infinity" : "no such value!"
 }
 

@@ -62,7 +62,12 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
   const [name, description] = [String(valueAt(parameter, "name")), String(valueAt(parameter, "description"))]
   const kind = kindOf(name, valueAt(parameter, "schema"), description)
   const [, listed = ""] = oneOf.exec(description) ?? []
-  const enumerated = listOf(valueAt(parameter, "schema", "enum")).map(String)
+  const [, named = ""] = /^#\/components\/schemas\/(\w+)$/.exec(String(valueAt(parameter, "schema", "$ref"))) ?? []
+  const schemas = valueAt(getDefaultOpenApiDocument(), "components", "schemas")
+  const enumerated = [
+    ...listOf(valueAt(parameter, "schema", "enum")),
+    ...listOf(valueAt(schemas, named, "enum")),
+  ].map(String)
   const words = enumerated.length > 0 ? enumerated : listed.split(", ")
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }

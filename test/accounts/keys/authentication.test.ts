@@ -255,7 +255,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
       assert.strictEqual((yield* requestJson(target, { key })).status, 200)
       assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
-      for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account", "/estimate"]) {
+      for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account"]) {
         const { body, headers, status } = yield* requestJson(`${path}?nonsense=1`, { key })
         assert.strictEqual(status, 403, path)
         assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")

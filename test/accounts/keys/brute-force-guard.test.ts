@@ -244,6 +244,8 @@ const withoutAddress = [
   "203.0.113.1,",
   "for=203.0.113.1",
   "x".repeat(4000),
+  "127.0.0.1",
+  "127.0.0.1, 127.0.0.1",
 ]
 
 /** Records the log of an instance. Returns the metrics port, too. */

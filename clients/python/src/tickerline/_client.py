@@ -61,9 +61,9 @@ class Tickerline(Endpoints):
     def follow_changes(
         self,
         *,
-        dataset: OneOrMore[types.ChangesDataset] | None = None,
+        dataset: OneOrMore[types.ChangeDataset] | None = None,
         ticker: OneOrMore[str] | None = None,
-        kind: OneOrMore[types.ChangesKind] | None = None,
+        kind: OneOrMore[types.ChangeKind] | None = None,
         after: str | None = None,
         via: Via = "stream",
         interval: float = 1.0,
@@ -136,9 +136,9 @@ class AsyncTickerline(AsyncEndpoints):
     def follow_changes(
         self,
         *,
-        dataset: OneOrMore[types.ChangesDataset] | None = None,
+        dataset: OneOrMore[types.ChangeDataset] | None = None,
         ticker: OneOrMore[str] | None = None,
-        kind: OneOrMore[types.ChangesKind] | None = None,
+        kind: OneOrMore[types.ChangeKind] | None = None,
         after: str | None = None,
         via: Via = "stream",
         interval: float = 1.0,
