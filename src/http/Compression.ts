@@ -1,18 +1,42 @@
-/** Compresses responses of 1 KiB or more with zstd, Brotli or gzip. */
+/** Compresses responses of 1 KiB or more with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3). */
 import { Effect } from "effect"
-import { HttpBody, HttpMiddleware, HttpPlatform, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpMiddleware, HttpPlatform, HttpServerRequest, HttpServerResponse } from "effect/http"
+import Negotiator from "negotiator"
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
 import { addAcceptEncodingToVary } from "./ConditionalRequests.ts"
 
+/** Best first. The order decides between algorithms that the client prefers equally. */
+const algorithms = ["zstd", "br", "gzip"] as const
+
 /** Compresses at low levels, because these save the most bytes of JSON rows per millisecond. */
-const compress = HttpMiddleware.compression({
-  algorithms: ["zstd", "br", "gzip"],
-  minSize: 1024,
-  compressible: (type) =>
-    /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type),
-  levels: { zstd: 1, br: 3, gzip: 4 },
-})
+const makeCompression = (minSize: number) =>
+  HttpMiddleware.compression({
+    algorithms,
+    minSize,
+    compressible: (type) =>
+      /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type),
+    levels: { zstd: 1, br: 3, gzip: 4 },
+  })
+
+const compress = makeCompression(1024)
+
+/** For clients that refuse uncompressed bodies. */
+const compressAnySize = makeCompression(0)
+
+/** The published types lack the option `preferred`. */
+interface EncodingNegotiator {
+  readonly encodings: (
+    available: ReadonlyArray<string>,
+    options: { readonly preferred: ReadonlyArray<string> },
+  ) => ReadonlyArray<string>
+}
+
+/** Returns those of the encodings that the client accepts, which may include `identity`, the most preferred one first. */
+const negotiateEncodings = (acceptEncoding: string | undefined, available: ReadonlyArray<string>) => {
+  const negotiator: EncodingNegotiator = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
+  return negotiator.encodings([...available, "identity"], { preferred: algorithms })
+}
 
 type Compressor = (bytes: Uint8Array) => Promise<Uint8Array>
 
@@ -49,10 +73,14 @@ export const getCompressedBody = (
   return compressed
 }
 
-const withCachedBodies = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.HttpPlatform["Service"] => ({
+/** Makes the platform use the compressed static bodies, and offer only the given algorithm. */
+const makePlatform = (
+  platform: HttpPlatform.HttpPlatform["Service"],
+  offered: typeof algorithms[number] | undefined,
+): HttpPlatform.HttpPlatform["Service"] => ({
   ...platform,
   compression: {
-    ...platform.compression,
+    algorithms: new Set(offered === undefined ? [] : [offered]),
     compressResponse: (response, algorithm, options) => {
       const { body, headers } = response
       const bodies = body._tag === "Uint8Array" ? compressedBodies.get(body.body) : undefined
@@ -75,8 +103,18 @@ const withCachedBodies = (platform: HttpPlatform.HttpPlatform["Service"]): HttpP
 export const makeCompressionMiddleware = Effect.map(
   HttpPlatform.HttpPlatform,
   (platform) => {
-    const cachingPlatform = withCachedBodies(platform)
+    // Older versions of Node lack zstd.
+    const available = algorithms.filter((algorithm) => platform.compression.algorithms.has(algorithm))
+    const uncompressed = makePlatform(platform, undefined)
+    const platforms = new Map<string, HttpPlatform.HttpPlatform["Service"]>(
+      available.map((algorithm) => [algorithm, makePlatform(platform, algorithm)]),
+    )
     return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-      Effect.provideService(compress(httpApp), HttpPlatform.HttpPlatform, cachingPlatform)
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+        const accepted = negotiateEncodings(headers["accept-encoding"], available)
+        const middleware = accepted.includes("identity") || accepted.length === 0 ? compress : compressAnySize
+        const chosen = platforms.get(accepted[0] ?? "identity") ?? uncompressed
+        return Effect.provideService(middleware(httpApp), HttpPlatform.HttpPlatform, chosen)
+      })
   },
 )

@@ -5,7 +5,6 @@ import { Arbitrary, Clock, ConfigProvider, Context, Effect, Layer, Option, Sched
 import { SqlClient } from "effect/sql"
 import { TestConsole } from "effect/testing"
 import { type IncomingHttpHeaders, request } from "node:http"
-import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { EmbeddedHomeDirectory } from "../../src/db/ConnectionLayers.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
@@ -13,6 +12,7 @@ import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import { exchangeText } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
+import { decompressBody } from "../support/ServiceInstances.ts"
 
 const { valueAt, insertRows, servicePort, TestKeys } = Service
 
@@ -33,9 +33,6 @@ interface Options {
 const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-const plain = (encoding: string | undefined, bytes: Buffer) =>
-  encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
-
 /** Sends a request with its target byte for byte. Does not follow redirects. */
 const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
   const keys = yield* TestKeys
@@ -47,7 +44,7 @@ const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, met
       const chunks: Array<Buffer> = []
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
       incoming.on("end", () => {
-        const text = plain(incoming.headers["content-encoding"], Buffer.concat(chunks)).toString("utf8")
+        const text = decompressBody(incoming.headers["content-encoding"], Buffer.concat(chunks)).toString("utf8")
         const body = jsonOf(incoming.headers["content-type"], text)
         resume(Effect.succeed({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, body }))
       })
@@ -680,6 +677,37 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         }
       }
     }))
+
+  const preferences: ReadonlyArray<readonly [accepted: string, large: string | undefined, small?: string]> = [
+    ["gzip, br, zstd", "zstd"],
+    ["zstd;q=0.1, br;q=0.2, gzip;q=0.3", "gzip"],
+    ["gzip;q=0.5, br;q=1.0", "br"],
+    ["zstd;q=0, *", "br"],
+    ["*", "zstd"],
+    ["*;q=0.5, gzip", "gzip"],
+    ["identity, gzip;q=0.5", undefined],
+    ["gzip, identity;q=0.5", "gzip"],
+    ["gzip;q=0, *;q=0", undefined],
+    ["deflate, compress", undefined],
+    ["GZIP;Q=1", "gzip"],
+    ["", undefined],
+    ["identity;q=0, gzip", "gzip", "gzip"],
+    ["*;q=0, br", "br", "br"],
+    ["identity;q=0", undefined],
+  ]
+  it.effect.each(preferences)(
+    "compresses as the client prefers: Accept-Encoding: %s (RFC 9110, 12.5.3)",
+    ([accepted, large, small]) =>
+      Effect.gen(function* () {
+        const headers = { "Accept-Encoding": accepted }
+        const targets = [["/endpoints", large], ["/v1/docs", large], ["/health/live", small]] as const
+        for (const [path, encoding] of targets) {
+          const answer = yield* send(path, { headers })
+          assert.strictEqual(answer.headers["content-encoding"], encoding, path)
+          assert.match(answer.headers["vary"] ?? "", /Accept-Encoding/, path)
+        }
+      }),
+  )
 
   it.effect("accepts a GET with a body, HTTP/1.0, and an absolute-form target (D10)", () =>
     Effect.gen(function* () {
