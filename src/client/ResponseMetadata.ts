@@ -44,6 +44,8 @@ export interface ResponseMetadata {
   readonly dropped_tickers: ReadonlyArray<string>
   /** One entry per company; empty without `follow_lineage`. */
   readonly lineages: ReadonlyArray<FollowedLineage>
+  /** Number of companies that `lineages` lacks, because the header would be too long. */
+  readonly more_lineages: number
   /** Requested types of events that `/v1/timeline` omitted, because the account or the key may not see them. */
   readonly omitted_types: ReadonlyArray<string>
   readonly deprecated: DeprecationNotice | null
@@ -86,20 +88,25 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
   }
 }
 
-/** Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL`. A company's last symbol has no date. */
-const parseLineages = (header: string | undefined): ReadonlyArray<FollowedLineage> => {
+/** Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. A company's last symbol has no date. */
+const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "lineages" | "more_lineages"> => {
   const lineages: Array<FollowedLineage> = []
+  const readCount = (parameters: ReadonlyArray<string>, name: string) => {
+    const found = parameters.find((parameter) => parameter.startsWith(`${name}=`))
+    return parseInteger(found?.slice(name.length + 1).replace("+", "")) ?? 0
+  }
+  let more_lineages = 0
   let periods: Array<FollowedLineage["periods"][number]> = []
   for (const entry of splitList(header)) {
     const [symbol = "", ...parameters] = entry.split(";")
     const [, ticker = symbol, until = null] = /^(.+)\.\.(\d{4}-\d\d-\d\d)$/.exec(symbol) ?? []
     periods.push({ ticker, until })
     if (until !== null) continue
-    const [, omitted = "0"] = /^outside=(\d+)\+?$/.exec(parameters[0] ?? "") ?? []
-    lineages.push({ periods, omitted_rows: Number(omitted) })
+    lineages.push({ periods, omitted_rows: readCount(parameters, "outside") })
+    more_lineages += readCount(parameters, "more")
     periods = []
   }
-  return lineages
+  return { lineages, more_lineages }
 }
 
 const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"] => {
@@ -140,7 +147,7 @@ export const readResponseMetadata = (
     rate_limit: parseRateLimit(headers),
     as_of: headers["x-as-of"] ?? null,
     dropped_tickers: splitList(headers["x-dropped-tickers"]).map(decodeOrKeep),
-    lineages: parseLineages(headers["x-lineage"]),
+    ...parseLineages(headers["x-lineage"]),
     omitted_types: splitList(headers["x-omitted-types"]),
     deprecated: parseDeprecation(headers),
     retry_after_seconds: retryAfterMillis === null ? null : Math.ceil(retryAfterMillis / 1000),

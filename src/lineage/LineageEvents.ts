@@ -1,5 +1,5 @@
 /** Reads the eligible events (D19) of symbols and of all symbols connected with them (D20, components). */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
@@ -9,8 +9,8 @@ import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
 
 /**
- * Maximum number of events read for a symbol, which bounds the work for a symbol with millions of events. A component
- * with more than `maxLineageLinks` events is a conflict anyway.
+ * Maximum number of events that a statement reads, which bounds the work for a symbol with millions of events. A
+ * component with more than `maxLineageLinks` events is a conflict anyway.
  */
 const maxEvents = 25_000
 
@@ -21,7 +21,7 @@ interface EventQuery {
   readonly today: string
 }
 
-const decodeEvents = decodePositionalRows(Schema.Struct({ requested: Schema.String, ...TickerChangeEvent.fields }))
+const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
 const makeEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -34,29 +34,25 @@ const makeEventReader = Effect.gen(function* () {
       const isEligible = isEligibleTickerChange(sql, sql`${parameter((query) => query.today)}::date`)
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
       return sql`
-        select requested.ticker, event.*
-        from unnest(${tickers}::text[]) as requested (ticker) cross join lateral (
-          with recursive symbols (ticker) as (
-            select requested.ticker
-            union
-            select neighbour.ticker
-            from symbols, lateral (
-              select new_ticker as ticker from ticker_changes
-              where old_ticker = symbols.ticker and ${isEligible}
-              union all
-              select old_ticker from ticker_changes
-              where new_ticker = symbols.ticker and ${isEligible}
-            ) as neighbour
-          )
-          select link.*
-          from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
-            select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name
-            from ticker_changes
-            where old_ticker = reached.ticker and ${isEligible}
-            limit ${maxEvents}
-          ) as link
+        with recursive symbols (ticker) as (
+          select unnest(${tickers}::text[])
+          union
+          select neighbour.ticker
+          from symbols, lateral (
+            select new_ticker as ticker from ticker_changes
+            where old_ticker = symbols.ticker and ${isEligible}
+            union all
+            select old_ticker from ticker_changes
+            where new_ticker = symbols.ticker and ${isEligible}
+          ) as neighbour
+        )
+        select link.*
+        from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
+          select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name
+          from ticker_changes
+          where old_ticker = reached.ticker and ${isEligible}
           limit ${maxEvents}
-        ) as event
+        ) as link
         limit ${maxEvents}
       `
     },
@@ -72,23 +68,60 @@ export const makeLineageEventFinder = Effect.map(
     readEvents({ tickers: [ticker], today }),
 )
 
-/** Returns a function that resolves several symbols with one statement, in the pool partition `lineage`. */
-export const makeLineageFinder = Effect.map(makeEventReader, (readEvents) => {
-  const readSymbols = (query: EventQuery) =>
-    Effect.map(readEvents(query, "lineage"), (events) => {
-      const eventsByTicker = Map.groupBy(events, ({ requested }) => requested)
-      const lineages = query.tickers.map((ticker): readonly [string, Lineage] => [
-        ticker,
-        resolveLineageOfEvents(eventsByTicker.get(ticker) ?? []),
-      ])
-      return { lineages, isComplete: events.length < maxEvents || query.tickers.length === 1 }
-    })
+const toSymbols = (ticker: string, events: Iterable<TickerChangeEvent>) =>
+  new Set([ticker, ...Array.from(events).flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])])
 
-  return Effect.fnUntraced(function* ({ tickers, today }: EventQuery) {
-    const { isComplete, lineages } = yield* readSymbols({ tickers, today })
-    if (isComplete) return lineages
-    // The limit may have cut off the events of any symbol, so each symbol is read again separately.
-    const separate = yield* Effect.forEach(tickers, (ticker) => readSymbols({ tickers: [ticker], today }))
-    return separate.flatMap(({ lineages }) => lineages)
-  })
-})
+/** Finds the events of the symbol's component among events of several components. */
+const findComponent = (eventsBySymbol: ReadonlyMap<string, ReadonlyArray<TickerChangeEvent>>, ticker: string) => {
+  const events = new Set<TickerChangeEvent>()
+  const symbols = new Set([ticker])
+  // The loop includes the symbols that are added meanwhile.
+  for (const symbol of symbols) {
+    for (const event of eventsBySymbol.get(symbol) ?? []) {
+      events.add(event)
+      symbols.add(event.old_ticker).add(event.new_ticker)
+    }
+  }
+  return Array.from(events)
+}
+
+const groupBySymbol = (events: ReadonlyArray<TickerChangeEvent>) => {
+  const groups = new Map<string, Array<TickerChangeEvent>>()
+  for (const event of events) {
+    for (const symbol of [event.old_ticker, event.new_ticker]) {
+      const group = groups.get(symbol)
+      if (group === undefined) groups.set(symbol, [event])
+      else group.push(event)
+    }
+  }
+  return groups
+}
+
+/**
+ * Returns a function that resolves several symbols in the pool partition `lineage`, with one statement if possible.
+ * Symbols of one component get the same lineage, which is resolved once.
+ */
+export const makeLineageFinder = Effect.map(
+  makeEventReader,
+  (readEvents) =>
+    Effect.fnUntraced(function* ({ tickers, today }: EventQuery) {
+      const read = (tickers: ReadonlyArray<string>) => readEvents({ tickers, today }, "lineage")
+      const all = yield* read(tickers)
+      // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
+      const isComplete = all.length + tickers.length < maxEvents
+      const eventsBySymbol = groupBySymbol(all)
+      const lineages = new Map<string, Lineage>()
+      for (const ticker of tickers) {
+        if (lineages.has(ticker)) continue
+        // If the limit may have cut off events, each component is read again separately.
+        const events = isComplete
+          ? findComponent(eventsBySymbol, ticker)
+          : tickers.length === 1
+          ? all
+          : yield* read([ticker])
+        const lineage = resolveLineageOfEvents(events)
+        for (const symbol of toSymbols(ticker, events)) lineages.set(symbol, lineage)
+      }
+      return lineages
+    }),
+)

@@ -68,7 +68,7 @@ const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>
   Result.map(
-    cik === undefined ? lineage : selectLineageCandidate(lineage, cik),
+    cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker }),
     (chain): CompanyLineage =>
       chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
   )
@@ -114,7 +114,9 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         }
         const missing = tickers.filter((ticker) => !found.has(ticker))
         if (missing.length === 0) return found
-        for (const [ticker, lineage] of yield* findLineages({ tickers: missing, today })) {
+        const lineages = yield* findLineages({ tickers: missing, today })
+        for (const ticker of missing) {
+          const lineage = lineages.get(ticker) ?? Result.succeed(undefined)
           found.set(ticker, lineage)
           if (version === undefined) continue
           const cached = { lineage, version, today }

@@ -172,26 +172,31 @@ export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
 export const resolveLineageOfEvents = (events: Events): Lineage =>
   Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
 
-/** A requested CIK that belongs to none of the candidates. */
+/** A requested CIK that belongs to none of the candidates whose chain contains the symbol. */
 export class UnknownLineageCik extends Data.TaggedClass("UnknownCik")<{
   readonly cik: string
+  /** The candidates whose chain contains the symbol. */
   readonly candidates: ReadonlyArray<LineageCandidate>
 }> {}
 
 const hasCik = (chain: LineageChain): chain is LineageCandidate => chain.cik !== null
 
+const containsSymbol = ({ history }: LineageChain, ticker: string) =>
+  history.some(({ new_ticker, old_ticker }) => old_ticker === ticker || new_ticker === ticker)
+
 /**
- * Selects the chain of the issuer with this ten-digit CIK (D35). The only candidate of an unambiguous symbol is its
- * issuer. A conflict without candidates stays a conflict, because its reasons say more than an empty list.
+ * Selects the chain that contains the symbol, and whose issuer has this ten-digit CIK (D35). The only candidate of an
+ * unambiguous symbol is its issuer. A conflict without candidates stays a conflict, because its reasons say more than
+ * an empty list.
  */
 export const selectLineageCandidate = (
   lineage: Lineage,
-  cik: string,
+  { cik, ticker }: { readonly cik: string; readonly ticker: string },
 ): Result.Result<LineageCandidate, LineageConflict | UnknownLineageCik> => {
   if (Result.isFailure(lineage) && lineage.failure.candidates.length === 0) return Result.fail(lineage.failure)
   const candidates = Result.match(lineage, {
     onSuccess: (chain) => chain !== undefined && hasCik(chain) ? [chain] : [],
-    onFailure: (conflict) => conflict.candidates,
+    onFailure: (conflict) => conflict.candidates.filter((candidate) => containsSymbol(candidate, ticker)),
   })
   const selected = candidates.find((candidate) => candidate.cik === cik)
   return selected === undefined ? Result.fail(new UnknownLineageCik({ cik, candidates })) : Result.succeed(selected)

@@ -122,10 +122,36 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
 /** The omitted rows of each company are counted up to this number. `X-Lineage` reports more as `100+`. */
 export const maxCountedOmittedRows = 100
 
-/** Formats `X-Lineage`. `outside` contains the number of omitted rows of each company, or is empty. */
-export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyArray<number>) =>
-  names.map((name, company) => {
+/** Maximum length of `X-Lineage`, in bytes (D37). Many clients and proxies refuse longer headers. */
+const maxHeaderLength = 4096
+
+const separator = ", "
+
+/** Longest text for the number of companies that are left out. */
+const maxMoreLength = ";more=100".length
+
+/**
+ * Formats `X-Lineage`. `outside` contains the number of omitted rows of each company, or is empty. If the header would
+ * be too long, leaves out companies with one symbol, then others, the last ones first; `more` is their number (D37).
+ */
+export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyArray<number>) => {
+  const entries = names.map((name, company) => {
     const count = outside[company] ?? 0
-    if (count === 0) return name
-    return `${name};outside=${count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count}`
-  }).join(", ")
+    const omitted = count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count
+    return { text: count === 0 ? name : `${name};outside=${omitted}`, hasOneSymbol: !name.includes(separator) }
+  })
+  let length = entries.reduce((sum, { text }) => sum + text.length + separator.length, -separator.length)
+  if (length <= maxHeaderLength) return entries.map(({ text }) => text).join(separator)
+  const removable = [
+    ...entries.filter(({ hasOneSymbol }) => !hasOneSymbol),
+    ...entries.filter(({ hasOneSymbol }) => hasOneSymbol),
+  ]
+  const kept = new Set(entries)
+  while (length > maxHeaderLength - maxMoreLength) {
+    const last = removable.pop()
+    if (last === undefined) break
+    kept.delete(last)
+    length -= last.text.length + separator.length
+  }
+  return `${Array.from(kept, ({ text }) => text).join(separator)};more=${entries.length - kept.size}`
+}

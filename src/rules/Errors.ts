@@ -139,8 +139,18 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
     Schema.Struct({
       ...ambiguousSymbolFields,
       symbols: Schema.optionalKey(
-        Schema.Array(Schema.Struct(ambiguousSymbolFields).annotate({ identifier: "AmbiguousSymbol" })).annotate({
-          description: "If several symbols were requested: the same details of each ambiguous one.",
+        Schema.Array(
+          Schema.Struct({
+            ...ambiguousSymbolFields,
+            same_history_as: Schema.optionalKey(Schema.String.annotate({
+              description:
+                "An earlier entry whose symbol has the same history. Its lists are not repeated, so those of " +
+                "this entry are empty; the counts are not.",
+            })),
+          }).annotate({ identifier: "AmbiguousSymbol" }),
+        ).annotate({
+          description: "If several symbols were requested: the same details of each ambiguous one, with at most 500 " +
+            "symbols, candidates and events in total.",
         }),
       ),
     }),

@@ -81,7 +81,8 @@ const declarations = {
   ))),
   "X-Lineage": shared(optional(text(
     "With `follow_lineage=true`: the symbols of each company, oldest first, each former one with the first day of " +
-      "the next. `;outside=` counts omitted rows: those of the symbols on days when no requested company used them.",
+      "the next. `;outside=` counts omitted rows: those of the symbols on days when no requested company used them. " +
+      "At most 4 KB: companies with one symbol are left out first, then the last ones, and `;more=` counts them.",
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
   "X-As-Of": shared(optional(text(

@@ -709,8 +709,8 @@ describe("selectLineageCandidate (D35)", () => {
   const fund = event("META", "METV", "2022-01-31", "0001683471", "The fund")
   const facebook = event("FB", "META", "2022-06-09", "0001326801", "Meta Platforms")
 
-  const select = (events: Events, cik: string) =>
-    Result.match(selectLineageCandidate(resolveLineageOfEvents(events), cik), {
+  const select = (events: Events, cik: string, ticker = "META") =>
+    Result.match(selectLineageCandidate(resolveLineageOfEvents(events), { cik, ticker }), {
       onSuccess: ({ current_ticker }): unknown => current_ticker,
       onFailure: (failure) =>
         "reasons" in failure ? failure.reasons : { candidates: failure.candidates.map((candidate) => candidate.cik) },
@@ -723,6 +723,12 @@ describe("selectLineageCandidate (D35)", () => {
 
   it("refuses a CIK that no candidate has, and names the candidates (D35)", () => {
     assert.deepStrictEqual(select([fund, facebook], "0000000001"), { candidates: ["0001683471", "0001326801"] })
+  })
+
+  it("refuses a chain that never contained the symbol, and names the candidates that did (D35)", () => {
+    assert.deepStrictEqual(select([fund, facebook], "0001683471", "FB"), { candidates: ["0001326801"] })
+    assert.strictEqual(select([fund, facebook], "0001326801", "FB"), "META")
+    assert.deepStrictEqual(select([fund, facebook], "0001326801", "METV"), { candidates: ["0001683471"] })
   })
 
   it("accepts the issuer of an unambiguous chain, even if some events have no CIK (D35)", () => {

@@ -113,6 +113,49 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       assert.strictEqual(valueAt(JSON.parse(ndjson.text), "lineage_ticker"), "SAME")
     }))
 
+  it.effect("X-Lineage is at most 4 KB: it lacks companies with one symbol, then the last ones, and counts them (D37)", () =>
+    Effect.gen(function* () {
+      const long = (company: number) =>
+        Array.from({ length: 8 }, (_, index) => `LONGSYMBOL${company}X${index}`.slice(0, 16))
+      for (let company = 10; company < 40; company += 1) {
+        const symbols = long(company)
+        yield* insertRows(
+          "ticker_changes",
+          ...symbols.slice(1).map((new_ticker, index) => ({
+            old_ticker: symbols[index],
+            new_ticker,
+            effective_date: `20${10 + index}-01-01`,
+            status: "confirmed",
+          })),
+        )
+      }
+      yield* store(["LONGSYMBOL10X0", "2015-01-01"], ["SINGLE1", "2015-01-01"])
+      const chains = Array.from({ length: 30 }, (_, index) => `LONGSYMBOL${index + 10}X0`)
+      const ask = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
+        const { headers, status, text } = yield* follow(`ticker=${tickers.join(",")}`)
+        assert.strictEqual(status, 200, text)
+        const lineage = headers["x-lineage"] ?? ""
+        assert.isAtMost(lineage.length, 4096)
+        const [, more] = /;more=(\d+)$/.exec(lineage) ?? []
+        const companies = lineage.split(", ").filter((entry) => !entry.includes(".."))
+          .map((entry) => entry.replace(/;.*/, ""))
+        return { companies, more: more === undefined ? undefined : Number(more), lineage }
+      })
+      const several = yield* ask(["SINGLE1", ...chains.slice(0, 10)])
+      assert.deepStrictEqual([several.companies.length, several.more], [11, undefined])
+      const mixed = yield* ask(["SINGLE1", ...chains, "SINGLE2"])
+      assert.strictEqual(mixed.companies.length + (mixed.more ?? 0), 32)
+      assert.notInclude(mixed.lineage, "SINGLE")
+      const last = `LONGSYMBOL${mixed.companies.length + 9}X7`
+      assert.include(mixed.lineage, `LONGSYMBOL10X0..2010-01-01`)
+      assert.strictEqual(mixed.companies.at(-1), last)
+      const singles = Array.from({ length: 70 }, (_, index) => `SINGLE${index}`)
+      const first = yield* ask([...singles, ...chains.slice(0, 17)])
+      assert.strictEqual(first.companies.length + (first.more ?? 0), 87)
+      assert.includeMembers([...first.companies], chains.slice(0, 17).map((name) => name.replace("X0", "X7")))
+      assert.include(first.lineage, "SINGLE0, ")
+    }))
+
   it.effect("a company that returns to a symbol has two periods with that symbol (D21, D35)", () =>
     Effect.gen(function* () {
       yield* change("RTA", "RTB", "2020-01-10")
@@ -197,9 +240,11 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       const alone = yield* details("LHUB")
       assert.deepStrictEqual([valueAt(alone, "tickers"), valueAt(alone, "ticker_count")], [all, 131])
       const list = yield* details("LHUB,LH1")
-      for (const symbol of [list, valueAt(list, "symbols", 0), valueAt(list, "symbols", 1)]) {
+      for (const symbol of [list, valueAt(list, "symbols", 0)]) {
         assert.deepStrictEqual([valueAt(symbol, "tickers"), valueAt(symbol, "ticker_count")], [all.slice(0, 100), 131])
       }
+      const second = valueAt(list, "symbols", 1)
+      assert.deepStrictEqual([valueAt(second, "same_history_as"), valueAt(second, "ticker_count")], ["LHUB", 131])
     }))
 
   it.effect("the parameter `cik` selects a candidate, alone or in a list (D35)", () =>
@@ -214,6 +259,13 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
         assert.strictEqual(headers["x-lineage"], lineage, query)
         assert.deepStrictEqual(summarize(body), rows, query)
       })
+      // The fund never used CKC, and the company never used CKB.
+      for (const query of ["ticker=CKB&cik=8", "ticker=CKB:8,CKA:7", "ticker=CKA:7,CKB&cik=CKB:8"]) {
+        assert.deepStrictEqual(yield* fieldErrors(`follow_lineage=true&${query}`), [
+          "cik",
+          "must be a CIK in the history of CKB: 0000000007 (The fund); not 0000000008",
+        ])
+      }
       for (const query of ["ticker=CKA&cik=8", "ticker=CKC&cik=0000000008", "ticker=CKA:8", "ticker=cka&cik=cka:8"]) {
         yield* selects(query, `${company};outside=2`, ["CKA 2022-06-09 CKA"])
       }
@@ -319,6 +371,71 @@ layer(cachingService, { excludeTestServices: true })("A company with thirteen sy
       // The service may notice the stored changes between two pages, and then resolves the company again.
       assert.isAtMost(counts.filter(({ resolutions }) => resolutions > 0).length, 3)
       assert.strictEqual((yield* countStatements(`ticker=${first}&date_from=2010-01-10`)).pages, 2)
+    }))
+})
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+layer(Layer.fresh(cachingService), { excludeTestServices: true })("A component of 5,000 events", (it) => {
+  it.effect("is resolved and listed once, for any number of its symbols; counts tell what is left out (D20, D21)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, company_name, status)
+        select 'HUGE' || n, 'HUGE' || n + 1, date '1990-01-01' + n, lpad((n % 150)::text, 10, '0'), '', 'confirmed'
+        from generate_series(0, 4999) as n
+      `
+      yield* change("HUGF0", "HUGF1", "2020-01-10", "0000000007")
+      yield* change("HUGF1", "HUGF2", "2021-01-10", "0000000008")
+      const tickers = ["HUGF1", ...Array.from({ length: 99 }, (_, index) => `HUGE${index * 50}`)]
+      const parameters = `ticker=${tickers.join(",")}&follow_lineage=true`
+      for (const target of [`/v1/premarket-stats?${parameters}`, `/v1/news?${parameters}`]) {
+        const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target))
+        assert.strictEqual(answer.status, 409, answer.text.slice(0, 1000))
+        assert.isBelow(answer.text.length, 150_000)
+        assert.isAtMost(sent.filter(({ text }) => text.includes("recursive symbols")).length, 1)
+        const error = valueAt(answer.body, "error")
+        assert.isBelow(String(valueAt(error, "message")).length, 5000)
+        assert.strictEqual(valueAt(error, "details", "query_ticker"), "HUGF1")
+        const symbols = listOf(valueAt(error, "details", "symbols"))
+        assert.deepStrictEqual(symbols.map((symbol) => valueAt(symbol, "query_ticker")), tickers)
+        const [other, first, ...rest] = symbols
+        assert.strictEqual(valueAt(other, "candidate_count"), 2)
+        const lengths = (symbol: unknown) =>
+          ["tickers", "candidates", "events"].map((name) => listOf(valueAt(symbol, name)).length)
+        assert.deepStrictEqual(lengths(first), [100, 0, 100])
+        for (const symbol of [first, ...rest]) {
+          assert.strictEqual(valueAt(symbol, "reason"), "multiple_cik_lineages")
+          assert.deepStrictEqual([valueAt(symbol, "ticker_count"), valueAt(symbol, "event_count")], [5001, 5000])
+        }
+        for (const symbol of rest) {
+          assert.strictEqual(valueAt(symbol, "same_history_as"), "HUGE0")
+          assert.deepStrictEqual(lengths(symbol), [0, 0, 0])
+        }
+      }
+    }))
+
+  it.effect("lists at most 500 events of all components together, and counts the others (D21)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
+        select 'M' || company || 'X' || n, 'M' || company || 'X' || n + 1, date '2010-01-01' + n, 'confirmed'
+        from generate_series(1, 50) as company, generate_series(0, 19) as n
+      `
+      const tickers = Array.from({ length: 50 }, (_, index) => `M${index + 1}X0`)
+      const { body, status } = yield* follow(`ticker=${tickers.join(",")}`)
+      assert.strictEqual(status, 409)
+      const symbols = listOf(valueAt(body, "error", "details", "symbols"))
+      assert.strictEqual(symbols.length, 50)
+      assert.deepStrictEqual(
+        symbols.map((symbol) => listOf(valueAt(symbol, "events")).length),
+        symbols.map((_, index) => index < 25 ? 20 : 0),
+      )
+      for (const symbol of symbols) {
+        assert.strictEqual(valueAt(symbol, "event_count"), 20)
+        assert.isUndefined(valueAt(symbol, "same_history_as"))
+      }
     }))
 })
 

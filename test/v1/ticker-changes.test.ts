@@ -340,6 +340,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         field: "cik",
         reason: "must be a CIK in the history of CIKA: 0001683471 (The fund), 0001326801; not 0000000007",
       }])
+      // The company never used CIKB, and the fund never used CIKC.
+      for (
+        const [ticker, cik, possible] of [["CIKB", "0001326801", "0001683471 (The fund)"], [
+          "CIKC",
+          "0001683471",
+          "0001326801",
+        ]]
+      ) {
+        const { body, status } = yield* of(`${ticker}&cik=${cik}`)
+        assert.strictEqual(status, 422)
+        assert.strictEqual(
+          at(body, "error", "message"),
+          `cik must be a CIK in the history of ${ticker}: ${possible}; not ${cik}`,
+        )
+        assert.strictEqual((yield* of(`${ticker}&cik=${possible?.slice(0, 10)}`)).status, 200)
+      }
       for (const cik of ["", "x", "12345678901", "-1", "META:1"]) {
         const { body, status } = yield* of(`CIKA&cik=${cik}`)
         assert.strictEqual(status, 422, cik)

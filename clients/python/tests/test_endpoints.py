@@ -11,6 +11,7 @@ import pytest
 import tickerline
 from tickerline import AsyncTickerline, Tickerline, _contract
 from tickerline._api_errors import ERRORS
+from tickerline._metadata import read_metadata
 from tickerline._structures import Endpoint, ListEndpoint
 
 from .drivers import Driver
@@ -126,6 +127,15 @@ def test_follows_a_company_and_reports_its_symbols(service: Service) -> None:
         assert lineage.periods[-1].until is None
         timeline = client.timeline("OSTK", follow_lineage=True).get()["results"]
         assert {row["lineage_ticker"] for row in timeline} == {"NXH"}
+
+
+def test_counts_the_companies_that_the_header_leaves_out() -> None:
+    headers = {"x-lineage": "OSTK..2023-11-06, BYON;outside=100+, AAPL, GAP7;outside=3;more=12"}
+    metadata = read_metadata(200, headers, attempts=1, now=0, sent_request_id="r")
+    symbols = [[period.ticker for period in lineage.periods] for lineage in metadata.lineages]
+    assert symbols == [["OSTK", "BYON"], ["AAPL"], ["GAP7"]]
+    assert [lineage.omitted_rows for lineage in metadata.lineages] == [100, 0, 3]
+    assert metadata.more_lineages == 12
 
 
 def test_states_the_cost_of_each_call(driver: Driver) -> None:

@@ -24,7 +24,7 @@ export const tickerChangesEndpoints = Effect.gen(function* () {
       const { cik, ticker: query_ticker } = query
       const lineage = resolveLineageOfEvents(yield* findEvents(query))
       const chain = yield* Effect.mapError(
-        Effect.fromResult(cik === undefined ? lineage : selectLineageCandidate(lineage, cik)),
+        Effect.fromResult(cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker })),
         (failure) =>
           failure instanceof UnknownLineageCik
             ? makeUnknownCikError(query_ticker, failure)

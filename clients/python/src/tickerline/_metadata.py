@@ -68,6 +68,8 @@ class ResponseMetadata:
     """Invalid symbols that the service ignored, at most 20."""
     lineages: tuple[FollowedLineage, ...]
     """One entry per company; empty without ``follow_lineage``."""
+    more_lineages: int
+    """Number of companies that ``lineages`` lacks, because the header would be too long."""
     omitted_types: tuple[str, ...]
     """Types of ``/v1/timeline`` that the account or key may not use."""
     deprecated: DeprecationNotice | None
@@ -125,8 +127,9 @@ def _parse_deprecation(headers: Mapping[str, str]) -> DeprecationNotice | None:
     )
 
 
-def _parse_lineages(header: str) -> tuple[FollowedLineage, ...]:
-    """Parses ``OSTK..2023-11-06, BYON;outside=3, AAPL``. A company's last symbol has no date."""
+def _parse_lineages(header: str) -> tuple[tuple[FollowedLineage, ...], int]:
+    """Parses ``OSTK..2023-11-06, BYON;outside=3, AAPL;more=7``. A company's last symbol has no date."""
+    more = 0
     lineages: list[FollowedLineage] = []
     periods: list[LineagePeriod] = []
     for entry in filter(None, (text.strip() for text in header.split(","))):
@@ -136,10 +139,11 @@ def _parse_lineages(header: str) -> tuple[FollowedLineage, ...]:
             periods.append(LineagePeriod(former[1], dt.date.fromisoformat(former[2])))
             continue
         periods.append(LineagePeriod(symbol, None))
-        outside = re.match(r"outside=(\d+)", parameters)
-        lineages.append(FollowedLineage(tuple(periods), int(outside[1]) if outside else 0))
+        counts = {name: int(count) for name, count in re.findall(r"(outside|more)=([0-9]+)", parameters)}
+        lineages.append(FollowedLineage(tuple(periods), counts.get("outside", 0)))
+        more += counts.get("more", 0)
         periods = []
-    return tuple(lineages)
+    return tuple(lineages), more
 
 
 def _parse_rate_limit(headers: Mapping[str, str]) -> RateLimit | None:
@@ -159,6 +163,7 @@ def read_metadata(
 ) -> ResponseMetadata:
     """Reads the headers, whose names are in lower case. ``now`` is the Unix time."""
     retry_after = parse_retry_after(headers.get("retry-after"), now)
+    lineages, more_lineages = _parse_lineages(headers.get("x-lineage", ""))
     return ResponseMetadata(
         status=status,
         request_id=headers.get("x-request-id", sent_request_id),
@@ -168,7 +173,8 @@ def read_metadata(
         rate_limit=_parse_rate_limit(headers),
         as_of=_parse_moment(headers.get("x-as-of")),
         dropped_tickers=_split(headers.get("x-dropped-tickers", "")),
-        lineages=_parse_lineages(headers.get("x-lineage", "")),
+        lineages=lineages,
+        more_lineages=more_lineages,
         omitted_types=_split(headers.get("x-omitted-types", "")),
         deprecated=_parse_deprecation(headers),
         retry_after_seconds=None if retry_after is None else math.ceil(retry_after),
