@@ -32,7 +32,7 @@ interface EncodingNegotiator {
   ) => ReadonlyArray<string>
 }
 
-/** Returns those of the encodings that the client accepts, which may include `identity`, the most preferred one first. */
+/** Returns the available encodings that the client accepts, perhaps with `identity`, the most preferred one first. */
 const negotiateEncodings = (acceptEncoding: string | undefined, available: ReadonlyArray<string>) => {
   const negotiator: EncodingNegotiator = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
   return negotiator.encodings([...available, "identity"], { preferred: algorithms })

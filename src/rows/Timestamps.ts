@@ -54,7 +54,7 @@ export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 /** Text format of `NewYorkTimeColumn` in data files: wall-clock time in New York. */
 export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
-/** At most milliseconds. Moments of the history have three more decimals, which are zeros in `recorded_at`. */
+/** At most milliseconds. `recorded_at` is printed with six decimals (D15), of which the last three are zeros. */
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
 
