@@ -52,7 +52,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       ] as const
       for (const [query, names] of queries) {
         const found = search(query).map(({ entry }) => entry.path)
-        const [first] = found.filter((path) => path.startsWith("/v1/docs/reference/"))
+        const first = found.find((path) => path.startsWith("/v1/docs/reference/"))
         assert.include(names.map((name) => `/v1/docs/reference/${name}`), first, query)
         assert.includeMembers(found, names.map((name) => `/v1/docs/reference/${name}`), query)
       }

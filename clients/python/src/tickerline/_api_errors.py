@@ -64,7 +64,9 @@ class AmbiguousTickerLineage(ApiError):
 
     @property
     def symbols(self) -> list[types.AmbiguousSymbol] | None:
-        """If several symbols were requested: the same details of each ambiguous one."""
+        """If several symbols were requested: the same details of each ambiguous one, with at most 500 symbols,
+        candidates and events in total.
+        """
         return self.details.get("symbols")
 
 

@@ -1137,6 +1137,7 @@ AMBIGUOUS_SYMBOL = Structure(
     Field("candidate_count", "integer"),
     Field("events", LINEAGE_EVENT, is_list=True),
     Field("event_count", "integer"),
+    Field("same_history_as", "text", required=False),
 )
 
 AMBIGUOUS_TICKER_LINEAGE_DETAILS = Structure(

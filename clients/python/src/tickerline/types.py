@@ -1984,6 +1984,10 @@ class AmbiguousSymbol(TypedDict):
     """The first 100 events, by date."""
     event_count: int
     """The number of events. The search stops at 25,000."""
+    same_history_as: NotRequired[str]
+    """An earlier entry whose symbol has the same history. Its lists are not repeated, so those of this entry are empty;
+    the counts are not.
+    """
 
 
 class AmbiguousTickerLineageDetails(TypedDict):
@@ -2006,7 +2010,9 @@ class AmbiguousTickerLineageDetails(TypedDict):
     event_count: int
     """The number of events. The search stops at 25,000."""
     symbols: NotRequired[list[AmbiguousSymbol]]
-    """If several symbols were requested: the same details of each ambiguous one."""
+    """If several symbols were requested: the same details of each ambiguous one, with at most 500 symbols, candidates
+    and events in total.
+    """
 
 
 class AsOfTooEarlyDetails(TypedDict):
