@@ -13,7 +13,7 @@ import { BeforeLoadCommit } from "../load/Load.ts"
 const demoAccount: NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
 const demoKeyName = "demo"
 
-/** The file that contains the demo key. Without the file, the installation has no demo key. */
+/** The file that contains the demo key. */
 export const getDemoKeyFile = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "demo-key"))
 
 /** The folder with the files of the sample data. */
@@ -56,8 +56,10 @@ export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const sql = yield* SqlClient.SqlClient
   const file = yield* getDemoKeyFile(home)
-  // Without the file, an account named "demo" is the operator's own.
-  if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) return
+  const samples = yield* getSamplesFolder(home)
+  const exists = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
+  // The user may have deleted the file. Without the sample data, an account named "demo" is the operator's own.
+  if (!(yield* exists(file)) && !(yield* exists(samples))) return
   const revoked = yield* sql`
     update api_keys set revoked_at = now() from accounts
     where accounts.account_id = api_keys.account_id and accounts.name = ${demoAccount.name}

@@ -27,7 +27,7 @@ export const findStartupProblem = ({ missing, node, platform, root, runsTypeScri
   }
   if (!runsTypeScript) {
     return `Node ${node} is too old to run TypeScript. Use \`npm start\` or \`npm run tickerline\`, which run the ` +
-      "Node that `npm ci` installs, or install Node 22.18 or newer."
+      "Node that `npm ci` installs, or install Node 22.19 or newer."
   }
   return undefined
 }

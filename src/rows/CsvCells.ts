@@ -133,5 +133,8 @@ export const removeFormulaApostrophe = (cell: string) =>
   cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell
 
 /** Encodes a JSON value as a CSV cell. */
-export const encodeCsvCell = (json: string): string =>
-  textDecoder.decode(rowOutputBuffer.bytes.subarray(0, replaceJsonWithCsvCell(0, rowOutputBuffer.writeText(json, 0))))
+export const encodeCsvCell = (json: string): string => {
+  const end = replaceJsonWithCsvCell(0, rowOutputBuffer.writeText(json, 0))
+  // Writing may replace the buffer, so its bytes are read afterwards.
+  return textDecoder.decode(rowOutputBuffer.bytes.subarray(0, end))
+}

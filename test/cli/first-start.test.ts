@@ -20,7 +20,7 @@ import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { formatLoadLockName } from "../../src/load/LoadingTable.ts"
 import { createApiKey } from "../../src/accounts/keys/ApiKeyManagement.ts"
-import { createDemoKey, revokingDemoKey } from "../../src/cli/DemoKey.ts"
+import { createDemoKey, revokeDemoKey, revokingDemoKey } from "../../src/cli/DemoKey.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { EmbeddedHomeDirectory } from "../../src/db/ConnectionLayers.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
@@ -510,6 +510,21 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(yield* start, Option.none())
       assert.isFalse(yield* fs.exists(`${home}/demo-key`))
       assert.deepStrictEqual(yield* sql`select revoked_at is null as active from api_keys`, [{ active: false }])
+    }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
+
+  it.effect("revokes the demo key even if its file was deleted (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const home = yield* folder
+      yield* createDemoKey(home)
+      yield* fs.remove(`${home}/demo-key`)
+      const isActive = Effect.map(sql`select 1 from api_keys where revoked_at is null`, ({ length }) => length > 0)
+      yield* sql.withTransaction(revokeDemoKey(home))
+      assert.isTrue(yield* isActive, "without sample data, the account is the operator's own")
+      yield* fs.makeDirectory(`${home}/samples`)
+      yield* sql.withTransaction(revokeDemoKey(home))
+      assert.isFalse(yield* isActive)
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
   // The last two tests change rows and keys.

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
+import { execFileSync } from "node:child_process"
+import process from "node:process"
 import { encodeCsvCell, removeFormulaApostrophe } from "../../src/rows/CsvCells.ts"
 import { negotiatePageFormat } from "../../src/rows/ListFormats.ts"
 
@@ -91,4 +93,12 @@ describe("The CSV encoder", () => {
       assert.strictEqual(encodeCsvCell(`"plain"`), "plain")
       assert.strictEqual(encodeCsvCell(`"null"`), "null")
     }))
+
+  it("has the first cell of a new process (D8)", () => {
+    // Encoding it allocates the output buffer, which earlier tests of this process have done.
+    const code = `import { encodeCsvCell } from "${new URL("../../src/rows/CsvCells.ts", import.meta.url)}"
+      process.stdout.write(encodeCsvCell('"first"'))`
+    const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], { encoding: "utf8" })
+    assert.strictEqual(output, "first")
+  })
 })

@@ -12,7 +12,7 @@ export const checkRuntime = Effect.sync(() => {
   return major > 22 || (major === 22 && minor >= 18) ? makePassedFinding("runtime", `Node ${node}`) : makeFailedFinding(
     "runtime",
     `Node ${node} is too old`,
-    "Use Node 22.18 or newer. `npm ci` installs one, and `npm run` uses it.",
+    "Use Node 22.19 or newer. `npm ci` installs one, and `npm run` uses it.",
   )
 })
 
