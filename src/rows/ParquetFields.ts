@@ -56,10 +56,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   }
 }
 
-/**
- * Reads an array without its empty elements (D16, missing values). PostgreSQL sends: number of dimensions, flags,
- * element type, size and lower bound of each dimension, elements.
- */
+/** Reads an array without its empty elements (D16, missing values). `writeTextArray` describes the format. */
 const readTextList: ParquetField["read"] = (bytes, offset, size) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
