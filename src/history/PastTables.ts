@@ -74,10 +74,12 @@ const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: Retur
 }
 
 /** Adds common table expressions to a statement, before those that it already has. */
-const addTables = (text: string, tables: ReadonlyArray<string>) =>
-  /^\s*with\s/.test(text)
-    ? text.replace(/^\s*with\s/, () => `with ${tables.join(", ")}, `)
-    : `with ${tables.join(", ")} ${text}`
+const addTables = (text: string, tables: ReadonlyArray<string>) => {
+  const [start] = /^\s*with\s(?:\s*recursive\s)?/.exec(text) ?? []
+  return start === undefined
+    ? `with ${tables.join(", ")} ${text}`
+    : `${start}${tables.join(", ")}, ${text.slice(start.length)}`
+}
 
 /** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
 export const makePastStatementRewriters = Effect.gen(function* () {
