@@ -78,8 +78,8 @@ class Tickerline(Endpoints):
             dataset: Only changes of these datasets.
             ticker: Only changes of these symbols.
             kind: Only changes of these kinds.
-            after: The cursor of the last change, a time such as ``2026-06-01T08:30:00-05:00``, or ``now``. Without it, the
-                first changes are the earliest known.
+            after: The cursor of the last change, a time such as ``2026-06-01T08:30:00-05:00``, or ``now``. Without it,
+                the first changes are the earliest known.
             via: ``stream`` waits for changes on an open connection; ``polling`` requests them again and again.
             interval: With ``polling``: seconds before the next request, unless more changes are known.
         """
@@ -153,8 +153,8 @@ class AsyncTickerline(AsyncEndpoints):
             dataset: Only changes of these datasets.
             ticker: Only changes of these symbols.
             kind: Only changes of these kinds.
-            after: The cursor of the last change, a time such as ``2026-06-01T08:30:00-05:00``, or ``now``. Without it, the
-                first changes are the earliest known.
+            after: The cursor of the last change, a time such as ``2026-06-01T08:30:00-05:00``, or ``now``. Without it,
+                the first changes are the earliest known.
             via: ``stream`` waits for changes on an open connection; ``polling`` requests them again and again.
             interval: With ``polling``: seconds before the next request, unless more changes are known.
         """
