@@ -1243,7 +1243,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       assert.strictEqual(loaded.code, 0, loaded.err)
       assert.match(loaded.out, /^historical_tickers: 1 row merged: 1 added/)
       assert.match(loaded.err, /The demo key was revoked.* keys create --account me --tier ultimate/)
-      const own = assertSuccess(made).trim()
+      const own = parseKey(made)
       Object.assign(remembered, { key: own, milliseconds })
       const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": own })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })

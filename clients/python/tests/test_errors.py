@@ -133,7 +133,7 @@ def test_gives_each_code_its_class(
 
 
 def test_distinguishes_a_service_that_is_not_ready_from_one_that_is_busy(driver_class: type[Driver]) -> None:
-    parts = {"service": "ok", "database": "away", "usage": "ok", "limits": "ok", "cache": "ok"}
+    parts = {"service": "ok", "database": "away", "usage": "ok", "limits": "ok", "cache": "ok", "clock": "ok"}
     not_ready = error_response(503, "database_pool_timeout", {"parts": parts})
     busy = error_response(503, "database_pool_timeout")
     with scripted_server(not_ready, busy) as server, driver_class(server.url, retries=0) as driver:
