@@ -29,7 +29,7 @@ export interface ChangeWithoutRows {
   readonly position: bigint
   /** The first day of the month whose partitions contain the transaction's rows. */
   readonly month: string
-  /** What happened to the row in its table, whether or not endpoints show it. */
+  /** The change of the row in its table, whether or not endpoints show it. */
   readonly kind: ChangeKind
   /** With this cursor, a client continues after the change. */
   readonly cursor: string

@@ -29,7 +29,7 @@ export const protocolErrorMessages = {
 
 type ProtocolErrorStatus = keyof typeof protocolErrorMessages
 
-/** What is known of a request that gets a protocol error. */
+/** Facts about a request that gets a protocol error. */
 export interface PartialRequest {
   readonly method: string
   readonly target: string
@@ -37,7 +37,7 @@ export interface PartialRequest {
   readonly requestId: string | undefined
 }
 
-/** What a request gets: one of the errors above, or the response to a method that Node cannot parse. */
+/** The response to a request: one of the errors above, or the response to a method that Node cannot parse. */
 export interface Rejection {
   readonly status: ProtocolErrorStatus | "unknown method"
   readonly request: PartialRequest | undefined

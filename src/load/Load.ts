@@ -91,7 +91,7 @@ interface RowCounts {
 
 export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
-  /** What the load did, or would do. */
+  /** Counts of the rows that the load changed, or would change. */
   readonly merged: MergedRowCounts | ReplacedRowCounts
   /** Columns of the file that were not loaded, because the service fills or computes them. */
   readonly ignored: ReadonlyArray<string>

@@ -31,7 +31,7 @@ const poolPartition = "reservations"
 interface Balance {
   /** The balance as last read, minus what this process has charged since. */
   balance: number
-  /** What exports in any process have reserved, as last read, changed by what this process has reserved since. */
+  /** Amount that the exports of all processes have reserved: as last read, and changed by this process since. */
   reserved: number
   /** The cost of responses that is not written yet. */
   unrecorded: number
@@ -53,7 +53,7 @@ interface Holding {
 interface ReservationAttempt {
   readonly isGranted: boolean
   readonly balance_microdollars: number
-  /** What other exports of the account have reserved. */
+  /** Amount that other exports of the account have reserved. */
   readonly reserved_microdollars: number
 }
 

@@ -42,7 +42,7 @@ export const areTlsParametersValid = (url: string) =>
 export const tlsParametersRule = `sslmode must be ${sslModes.join(", ")}; of the other parameters for TLS, only ` +
   "sslrootcert, sslcert and sslkey are supported, each with a value"
 
-/** What is used to connect to one server. */
+/** Settings of the connections to one server. */
 interface TlsSettings {
   readonly mode: SslMode
   /** A file with the certificates of trusted authorities, or `system`. */
