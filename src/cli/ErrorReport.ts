@@ -162,8 +162,12 @@ const improveError = ({ helpDoc }: InvalidInvocation) =>
 (
   error: CliError.NonShowHelpErrors,
 ): CliError.NonShowHelpErrors => {
+  if (error._tag === "InvalidValue" && error.expected.startsWith("Invalid key=value format")) {
+    const message = `Invalid value for flag --${error.option}: "${error.value}". Write NAME=VALUE, such as limit=10.`
+    return new CliError.ValidationError({ message })
+  }
   if (error._tag === "InvalidValue" && repeatedWords.test(error.expected)) {
-    const rule = error.expected.replace(repeatedWords, "")
+    const rule = error.expected.replace(repeatedWords, "").replace("a string representing a finite number", "a number")
     const name = error.kind === "flag" ? `flag --${error.option}` : `argument <${error.option}>`
     const sentence = rule.startsWith("must ") ? `It ${rule}` : `Expected ${rule}`
     return new CliError.ValidationError({ message: `Invalid value for ${name}: "${error.value}". ${sentence}` })
