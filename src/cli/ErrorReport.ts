@@ -167,7 +167,7 @@ const improveError = ({ helpDoc }: InvalidInvocation) =>
     return new CliError.ValidationError({ message })
   }
   if (error._tag === "InvalidValue" && repeatedWords.test(error.expected)) {
-    const rule = error.expected.replace(repeatedWords, "").replace("a string representing a finite number", "a number")
+    const rule = error.expected.replace(repeatedWords, "")
     const name = error.kind === "flag" ? `flag --${error.option}` : `argument <${error.option}>`
     const sentence = rule.startsWith("must ") ? `It ${rule}` : `Expected ${rule}`
     return new CliError.ValidationError({ message: `Invalid value for ${name}: "${error.value}". ${sentence}` })

@@ -428,7 +428,6 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           `flag --tier: "x". Expected: "basic" | "pro" | "ultimate"`,
         ],
         [["query", "news", "-p", "limit"], `flag --param: "limit". Write NAME=VALUE, such as limit=10.`],
-        [["keys", "revoke", "abc"], `argument <id>: "abc". Expected a number`],
         [["query", ""], "query needs an endpoint, such as news."],
         [["query", " "], "query needs an endpoint, such as news."],
       ]

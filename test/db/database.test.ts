@@ -160,8 +160,13 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
     it.effect("causes 503 database_pool_timeout after the timeout, and recovers at once (§7.2)", () =>
       Effect.gen(function* () {
         const other = yield* OtherConnection
+        const sql = yield* SqlClient.SqlClient
         yield* insertRows("ticker_changes", event)
         assert.strictEqual((yield* requestJson(path)).status, 200)
+        // After its start, the job that counts corrections reads the table, which would take one of the connections.
+        yield* waitUntil(
+          Effect.map(sql`select 1 from history.counting_place where cursor is not null`, ({ length }) => length > 0),
+        )
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
         const holders = yield* Effect.forEach(
