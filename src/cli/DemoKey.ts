@@ -59,11 +59,14 @@ export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
   const samples = yield* getSamplesFolder(home)
   const exists = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
   // The user may have deleted the file. Without the sample data, an account named "demo" is the operator's own.
-  if (!(yield* exists(file)) && !(yield* exists(samples))) return
+  const hasFile = yield* exists(file)
+  if (!hasFile && !(yield* exists(samples))) return
   const revoked = yield* sql`
     update api_keys set revoked_at = now() from accounts
     where accounts.account_id = api_keys.account_id and accounts.name = ${demoAccount.name}
       and api_keys.name = ${demoKeyName} and revoked_at is null
+      -- Without its file, the demo key is the first key of the database.
+      and (${hasFile} or key_id = (select min(key_id) from api_keys))
     returning key_id
   `
   yield* sql.afterCommit(Effect.andThen(

@@ -76,7 +76,7 @@ describe("preflight", () => {
     assert.strictEqual(findStartupProblem({ ...environment, platform: "darwin" }), undefined)
     assert.match(
       findStartupProblem({ ...environment, node: "20.1.0", runsTypeScript: false }) ?? "",
-      /^Node 20\.1\.0 .*22\.18 or newer/,
+      /^Node 20\.1\.0 .*22\.19 or newer/,
     )
     assert.match(
       findStartupProblem({ ...environment, platform: "win32" }) ?? "",
