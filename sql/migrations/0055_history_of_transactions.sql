@@ -25,17 +25,19 @@ declare
   current bigint;
   known   text[];
 begin
-  -- The truncation has locked the table, so whoever wrote to it before has drawn a time from the sequence.
+  -- The truncation has locked the table, so whoever wrote to it before has drawn a time from the sequence. If this
+  -- transaction has drawn one itself, because constraints were set immediate, it cannot tell whether others have.
   if tg_op = 'TRUNCATE' and current_setting('transaction_isolation') <> 'read committed' and (
     select is_called and last_value > (
       select coalesce(max(extract(epoch from recorded_at) * 1000000), 0) from history.transactions
+      where xact is distinct from pg_current_xact_id()
     )
     from history.newest_microsecond
   ) then
     raise serialization_failure using
       message = 'could not serialize access due to concurrent update',
       detail = format('Rows that this transaction does not see may be in the table %I.', tg_table_name),
-      hint = 'Try again, or truncate under read committed.';
+      hint = 'Try again before constraints are set immediate, or truncate under read committed.';
   end if;
   begin
     current := currval('history.transaction_ids');

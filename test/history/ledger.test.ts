@@ -468,6 +468,12 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const changes = yield* readChanges(after?.id ?? "")
       const found = changes.filter((change) => /SEEN|SER|REP/.test(change))
       assert.strictEqual(found.length, 3)
+      // Constraints that are set immediate give its own record a later time than changes that it does not see.
+      yield* other`begin isolation level repeatable read`
+      yield* other`insert into daily_prices (ticker, date, close) values ('OWN', '2024-02-01', 1)`
+      yield* sql`insert into daily_prices (ticker, date, close) values ('UNSEEN', '2024-02-01', 1)`
+      yield* other`set constraints all immediate`
+      assert.strictEqual((yield* Effect.flip(other`truncate daily_prices`)).reason._tag, "SerializationError")
     }).pipe(Effect.scoped))
 
   it.effect("records only the rows that a load changes (0113, 0116)", () =>
