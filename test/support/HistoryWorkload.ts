@@ -141,11 +141,13 @@ const runTransaction = Effect.fnUntraced(function* (
   const id = record.nextTransaction()
   let rows = 0
   const makeToken = () => formatRowToken(id, rows += 1)
-  const query = (text: string) => Effect.timeout(connection.query(text), "20 seconds")
-  let leaves = new Map<string, string>()
   const statements: Array<string> = []
-  const write = Effect.fnUntraced(function* ({ effect, table, text }: HistoryTables.HistoryStatement) {
+  const query = (text: string) => {
     statements.push(text)
+    return Effect.timeout(connection.query(text), "20 seconds")
+  }
+  let leaves = new Map<string, string>()
+  const write = Effect.fnUntraced(function* ({ effect, table, text }: HistoryTables.HistoryStatement) {
     const { rows } = yield* query(text)
     for (const { key, token } of yield* decodeReturned(rows)) {
       if (effect === "writes") leaves.set(`${table} ${key}`, token)
@@ -155,9 +157,8 @@ const runTransaction = Effect.fnUntraced(function* (
       leaves = new Map(Array.from(leaves).filter(([name]) => !name.startsWith(`${table} `)))
     }
   })
-  const isolation = choose(isolations)
   const body = Effect.gen(function* () {
-    yield* query(`begin isolation level ${isolation}`)
+    yield* query(`begin isolation level ${choose(isolations)}`)
     for (let count = choose([1, 1, 2, 3, 6]); count > 0; count -= 1) {
       const isTakenBack = happensWithProbability(choose, 0.1)
       const before = new Map(leaves)
@@ -181,7 +182,7 @@ const runTransaction = Effect.fnUntraced(function* (
       tokens: Array.from(leaves.values()),
       earliest: formatMoment(earliest),
       latest: formatMoment(Date.now() + 1),
-    }, { writer, isolation, statements, reason })
+    }, { writer, statements, reason })
   if (Exit.isFailure(written) || happensWithProbability(choose, 0.08)) {
     add("aborted", Exit.isFailure(written) ? describeCause(written.cause) : "rolled back")
     return Exit.isSuccess(yield* Effect.exit(query("rollback")))
