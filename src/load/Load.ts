@@ -12,12 +12,12 @@ import {
   acquireTableLoadLock,
   addUniqueKey,
   analyzeTable,
+  countRemovedRows,
   countReplacement,
   countRows,
-  countUnstagedRows,
   createNullableStagingTable,
   createStagingTable,
-  deleteUnstagedRows,
+  deleteRemovedRows,
   dropStagingTable,
   explainMergeViolations,
   findLinesWithNewKeys,
@@ -93,8 +93,10 @@ export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
   /** Counts of the rows that the load changed, or would change. */
   readonly merged: MergedRowCounts | ReplacedRowCounts
-  /** Columns of the file that were not loaded, because the service fills or computes them. */
+  /** Columns of the file that were not loaded, because the service itself sets them. */
   readonly ignored: ReadonlyArray<string>
+  /** For a load that only checks the file: rows that the load would remove only with a confirmation. */
+  readonly unconfirmed?: Removal
   /** Describes loaded rows that `/v1/ticker-changes` cannot reach. */
   readonly warning: string | undefined
 }
@@ -132,14 +134,15 @@ export class RemovalRefused extends Schema.TaggedError<RemovalRefused>()("Remova
 /** Share of a table's rows that a replacement may remove without a confirmation. */
 const maxUnconfirmedRemoval = 0.1
 
+/** Whether a replacement may remove the rows only with a confirmation. */
+const isLargeRemoval = ({ existing, removed }: Removal) => removed > existing * maxUnconfirmedRemoval
+
 /** Fails if the replacement removes more than a tenth of the rows, unless the user confirms it. */
 const confirmRemoval = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
-  const { existing, removed, table } = removal
-  if (confirmRemoval === undefined || removed <= existing * maxUnconfirmedRemoval) return
-  if (yield* confirmRemoval(removal)) return
+  if (confirmRemoval === undefined || !isLargeRemoval(removal) || (yield* confirmRemoval(removal))) return
   return yield* new RemovalRefused({
     message:
-      `${file} was refused and ${table} is unchanged: it would remove ${
+      `${file} was refused and ${removal.table} is unchanged: it would remove ${
         formatRemoval(removal)
       }. If that is intended, add --yes. To only add and ` +
       "update rows, add --append.",
@@ -305,16 +308,19 @@ const loadRows = Effect.fnUntraced(
     yield* refuseIncompleteRows(columns, omitted, dataset, task)
     yield* startNextStep("merging")
     yield* analyzeTable(source)
+    const asksToRemove = !task.append && counts.rows > 0 && task.confirmRemoval !== undefined
     if (!task.append && task.check === true) {
-      return { ...counts, merged: yield* countReplacement(source, target, columns, dataset, hidden) }
+      const merged = yield* countReplacement(source, target, columns, dataset, hidden)
+      const removal = { table, removed: merged.removed, existing: yield* countRows(target) }
+      return { ...counts, merged, ...(asksToRemove && isLargeRemoval(removal) && { unconfirmed: removal }) }
     }
-    if (!task.append && counts.rows > 0 && task.confirmRemoval !== undefined) {
-      const removed = yield* countUnstagedRows(source, target, columns, dataset)
+    if (asksToRemove) {
+      const removed = yield* countRemovedRows(source, target, columns, dataset)
       yield* confirmRemoval({ table, removed, existing: yield* countRows(target) }, task)
     }
     const merge = Effect.gen(function* () {
       if (!task.append) yield* lockTableAgainstWriters(table)
-      const removed = task.append ? 0 : yield* deleteUnstagedRows(source, target, columns, dataset)
+      const removed = task.append ? 0 : yield* deleteRemovedRows(source, target, columns, dataset)
       const merged = yield* mergeStagedRows(source, target, columns, dataset, {
         hidden,
         omitted,

@@ -331,6 +331,42 @@ const makeComparedValue = (hidden: ReadonlyArray<string>) => ({ default_value, n
     ? `given."${name}"`
     : `coalesce(given."${name}", existing."${name}")`
 
+/**
+ * Returns the SQL conditions of a merge: which row `existing` of the table a row `given` of the file belongs to, and
+ * whether it changes that row. A check counts with the same conditions.
+ */
+const makeMergeConditions = (
+  columns: ReadonlyArray<LoadableColumn>,
+  dataset: LoadableDataset,
+  { hidden, isAppend, omitted }: StagedRowMergeOptions,
+) => {
+  const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
+  const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
+  const isChanged = Array.isReadonlyArrayEmpty(otherColumns)
+    ? "false"
+    : `(not (${isKept}) and (${qualifyColumns("existing", otherColumns.map(({ name }) => name))}) is distinct from (${
+      otherColumns.map(makeComparedValue(hidden)).join(", ")
+    }))`
+  return { match: matchKey(columns, dataset), isChanged, otherColumns }
+}
+
+/**
+ * Returns the SQL conditions of the rows `existing` that a replacement removes: those whose keys are not in the file,
+ * and all but one of the rows with the same key.
+ */
+const makeRemovalConditions = Effect.fnUntraced(
+  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
+    const isRepeated = (yield* hasUniqueKey(target, dataset)) ? "false" : `existing.ctid in (
+      select place from (
+        select ctid as place, row_number() over (partition by ${quoteColumns(dataset.key)} order by ctid) as copy
+        from ${target}
+      ) as rows where copy > 1
+    )`
+    const isMissing = `not exists (select from ${source} as given where ${matchKey(columns, dataset)})`
+    return { isRepeated, isRemoved: `(${isMissing} or ${isRepeated})` }
+  },
+)
+
 /** A row of the file could not be merged, so nothing was loaded. */
 export class RowNotMerged extends Schema.TaggedError<RowNotMerged>()("RowNotMerged", {
   message: Schema.String,
@@ -349,25 +385,19 @@ export const mergeStagedRows = Effect.fnUntraced(
     target: string,
     columns: ReadonlyArray<LoadableColumn>,
     dataset: LoadableDataset,
-    { hidden, isAppend, omitted }: StagedRowMergeOptions,
+    options: StagedRowMergeOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
-    const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
+    const { isChanged, match, otherColumns } = makeMergeConditions(columns, dataset, options)
     const toValue = ({ default_value, name }: LoadableColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
-    const toComparedValue = makeComparedValue(hidden)
-    const match = matchKey(columns, dataset)
-    const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
-    const existingValues = qualifyColumns("existing", otherColumns.map(({ name }) => name))
-    const comparedValues = otherColumns.map(toComparedValue).join(", ")
     const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : Effect.map(
       sql.unsafe<{ readonly count: number }>(`with updated as (
         update ${target} as existing
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
         from ${source} as given
-        where ${match} and not (${isKept})
-          and (${existingValues}) is distinct from (${comparedValues})
+        where ${match} and ${isChanged}
         returning given.ctid as place
       ) select count(distinct place)::int as count from updated`),
       ([row]) => row?.count ?? 0,
@@ -377,13 +407,10 @@ export const mergeStagedRows = Effect.fnUntraced(
         where not exists (select from ${target} as existing where ${match})
         on conflict do nothing returning 1
       ) select (select count(*)::int from added) as added, count(*)::int as given from ${source}`)
-    const isSame = Array.isReadonlyArrayEmpty(otherColumns)
-      ? "true"
-      : `${isKept} or (${existingValues}) is not distinct from (${comparedValues})`
     const findUnmergedRow = Effect.map(
       sql.unsafe<{ readonly key: string }>(`select row(${qualifyColumns("given", dataset.key)})::text as key
         from ${source} as given
-        where not exists (select from ${target} as existing where ${match} and (${isSame})) limit 1`),
+        where not exists (select from ${target} as existing where ${match} and not ${isChanged}) limit 1`),
       ([row]) => row?.key,
     )
     let [updated, added] = [0, 0]
@@ -392,7 +419,7 @@ export const mergeStagedRows = Effect.fnUntraced(
       const { added: newlyAdded = 0, given = 0 } = (yield* insert)[0] ?? {}
       added += newlyAdded
       // Another program may have added a row with this key between the statements, so neither merged the file's row.
-      const unmerged = isAppend ? yield* findUnmergedRow : undefined
+      const unmerged = options.isAppend ? yield* findUnmergedRow : undefined
       if (unmerged === undefined) return { added, updated, unchanged: given - added - updated }
       if (pass < maxMergePasses) continue
       return yield* new RowNotMerged({
@@ -434,31 +461,27 @@ export const countReplacement = Effect.fnUntraced(
     hidden: ReadonlyArray<string>,
   ) {
     const sql = yield* SqlClient.SqlClient
-    const match = matchKey(columns, dataset)
-    const others = columns.filter(({ name }) => !dataset.key.includes(name))
-    const isChanged = Array.isReadonlyArrayEmpty(others)
-      ? "false"
-      : `(${qualifyColumns("existing", others.map(({ name }) => name))}) is distinct from (${
-        others.map(makeComparedValue(hidden)).join(", ")
-      })`
+    const options = { hidden, omitted: [], isAppend: false }
+    const { isChanged, match } = makeMergeConditions(columns, dataset, options)
+    const { isRepeated } = yield* makeRemovalConditions(source, target, columns, dataset)
     const [counts] = yield* sql.unsafe<{ readonly given: number; readonly known: number; readonly updated: number }>(`
       select (select count(*)::int from ${source}) as given, count(*)::int as known,
         count(*) filter (where ${isChanged})::int as updated
-      from ${source} as given join ${target} as existing on ${match}
+      from ${source} as given join ${target} as existing on ${match} and not ${isRepeated}
     `)
-    const removed = yield* countUnstagedRows(source, target, columns, dataset)
+    const removed = yield* countRemovedRows(source, target, columns, dataset)
     const { given, known, updated } = counts ?? { given: 0, known: 0, updated: 0 }
     return { added: given - known, updated, unchanged: known - updated, removed }
   },
 )
 
-/** Counts the rows of `target` whose keys are not in `source`. */
-export const countUnstagedRows = Effect.fnUntraced(
+/** Counts the rows that `deleteRemovedRows` would delete. */
+export const countRemovedRows = Effect.fnUntraced(
   function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
+    const { isRemoved } = yield* makeRemovalConditions(source, target, columns, dataset)
     const [row] = yield* sql.unsafe<{ readonly count: number }>(`
-      select count(*)::int as count from ${target} as existing
-      where not exists (select from ${source} as given where ${matchKey(columns, dataset)})
+      select count(*)::int as count from ${target} as existing where ${isRemoved}
     `)
     return row?.count ?? 0
   },
@@ -481,23 +504,14 @@ export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: strin
 })
 
 /** Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number. */
-export const deleteUnstagedRows = Effect.fnUntraced(
+export const deleteRemovedRows = Effect.fnUntraced(
   function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
-    const key = quoteColumns(dataset.key)
-    const [counts] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
-        delete from ${target} as existing
-        where not exists (select from ${source} as given where ${matchKey(columns, dataset)}) returning 1
+    const { isRemoved } = yield* makeRemovalConditions(source, target, columns, dataset)
+    const [row] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
+        delete from ${target} as existing where ${isRemoved} returning 1
       ) select count(*)::int as count from deleted`)
-    if (yield* hasUniqueKey(target, dataset)) return counts?.count ?? 0
-    const [repeated] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
-        delete from ${target} where ctid in (
-          select place
-          from (select ctid as place, row_number() over (partition by ${key}) as copy from ${target}) as rows
-          where copy > 1
-        ) returning 1
-      ) select count(*)::int as count from deleted`)
-    return (counts?.count ?? 0) + (repeated?.count ?? 0)
+    return row?.count ?? 0
   },
 )
 

@@ -1042,6 +1042,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "TWICE", date: "2025-01-02", close: "1" }
         const file = yield* writeTestFile("a.csv", toCsv([{ ...row, close: "2" }, { ...row, ticker: "ONCE" }]))
+        yield* sql`truncate daily_prices`
         yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
         const { merged } = yield* load("daily_prices", file, true)
@@ -1050,7 +1051,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           sql`select ticker, trim_scale(close) as close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
         const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
         assert.deepStrictEqual(yield* closes, [once, twice, twice])
-        assert.strictEqual((yield* load("daily_prices", file)).rows, 2)
+        const task = { dataset: "daily_prices", file, append: false }
+        const checked = yield* loadDatasetFile({ ...task, check: true }, yield* Ref.make(0))
+        const replaced = yield* loadDatasetFile(task, yield* Ref.make(0))
+        assert.deepStrictEqual(replaced.merged, { added: 0, updated: 0, unchanged: 2, removed: 1 })
+        assert.deepStrictEqual(checked, replaced)
         assert.deepStrictEqual(yield* closes, [once, twice])
         yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`
         yield* sql`alter table daily_prices add primary key (ticker, date)`
