@@ -7,7 +7,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
 import { runCommandLine } from "./cli/CommandLine.ts"
-import { describeOutputError, toExitCode } from "./cli/ErrorReport.ts"
+import { toExitCode } from "./cli/ErrorReport.ts"
+import { describeOutputError } from "./cli/FileErrors.ts"
 
 let isServing = false
 const onServe = Effect.sync(() => {

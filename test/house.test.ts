@@ -180,7 +180,15 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "rows",
     "rules",
   ],
-  load: ["db", "rows", "rules", "v1", "observability/Progress.ts", "cli/terminal/TerminalText.ts"],
+  load: [
+    "cli/FileErrors.ts",
+    "cli/terminal/TerminalText.ts",
+    "db",
+    "observability/Progress.ts",
+    "rows",
+    "rules",
+    "v1",
+  ],
   client: ["Api.ts", "rules", "rows", "accounts"],
   cli: [
     "Server.ts",

@@ -20,7 +20,8 @@ export const serviceConnectionFlags = {
     Flag.withDescription("Address of a different service than the configured one"),
     Flag.optional,
   ),
-  keyFile: Flag.File("key-file").pipe(
+  // `Path` accepts a pipe, such as `<(pass show key)`, unlike `File`.
+  keyFile: Flag.Path("key-file").pipe(
     Flag.withDescription("File that contains the API key (default: TICKERLINE_KEY, then the demo key)"),
     Flag.optional,
   ),

@@ -3,10 +3,12 @@ import { Cause, Config, Console, Effect, FileSystem, Layer, Option, PlatformErro
 import { CliError, CliOutput, type HelpDoc } from "effect/cli"
 import { HttpServerError } from "effect/http"
 import { SqlError } from "effect/sql"
+import { accessSync } from "node:fs"
 import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
 import { diskFullAdvice } from "../db/embedded/ChildProcess.ts"
 import { isConnectionLost, isDiskFull } from "../db/SqlState.ts"
-import { findNearestName } from "../rules/Suggestions.ts"
+import { findNearestName, formatNameSuggestion } from "../rules/Suggestions.ts"
+import { describeOutputError, describeReadError, formatFileErrorReason } from "./FileErrors.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
 import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
@@ -24,9 +26,13 @@ const summarizeSqlError = ({ reason }: SqlError.SqlError) =>
       getReason(reason.cause)
     : `PostgreSQL: ${getReason(reason.cause)}`
 
+const isFileError = (error: unknown): error is PlatformError.PlatformError & { reason: PlatformError.SystemError } =>
+  PlatformError.isPlatformError(error) && error.reason._tag !== "BadArgument" && error.reason.module === "FileSystem"
+
 /** Summarizes an error in one line. Returns undefined for a value without a message. */
 export const summarizeError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return summarizeSqlError(error)
+  if (isFileError(error)) return `${error.reason.pathOrDescriptor}: ${formatFileErrorReason(error)}.`
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
@@ -106,18 +112,6 @@ const describeError = (error: unknown): Effect.Effect<string | undefined, never,
   return Effect.succeed(isDiskFull(sqlError) ? `${summary}. Free some disk space and try again.` : summary)
 }
 
-/** Explains why standard output cannot be written, and what to do. */
-export const describeOutputError = ({ code, message }: NodeJS.ErrnoException, isServing: boolean) => {
-  const reason = code === "ENOSPC" ? "the disk is full" : code ?? message
-  return `Standard output cannot be written: ${reason}. ${
-    isServing
-      ? "The service continues without it."
-      : code === "ENOSPC"
-      ? "The output is not complete. Free some space, or redirect the output to another place, and try again."
-      : "The output is not complete. Redirect it to another place, and try again."
-  }`
-}
-
 /** Whether standard output cannot be written, which `main.ts` reports. */
 const isReportedOutputError = (error: unknown) =>
   error instanceof PlatformError.PlatformError && error.reason.module === "Stdio" && error.reason.method === "stdout"
@@ -154,6 +148,33 @@ type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "In
 /** Words that Effect puts before the reason why a value is invalid, although its message begins with "Expected". */
 const repeatedWords = /^Schema validation failed: (?:Expected )?/
 
+/** The reasons that Effect gives for a value of `Flag.Int` and `Argument.Int`. */
+const numberReasons = new Set(["Expected a string representing a finite number", "Expected an integer"])
+
+/** Explains why a path cannot be checked. Effect's own message has no reason of the system. */
+const findPathError = (path: string) => {
+  try {
+    accessSync(path)
+    return undefined
+  } catch (error) {
+    return Predicate.isError(error) ? describeReadError(path, error) : undefined
+  }
+}
+
+/** Returns what is wrong with a value; undefined if Effect's own words are plain enough. */
+const explainInvalidValue = ({ expected, value }: CliError.InvalidValue) => {
+  if (expected.startsWith("Invalid key=value format")) return "Write NAME=VALUE, such as limit=10."
+  if (numberReasons.has(expected)) return "Expected a whole number"
+  if (expected.startsWith("Failed to check path existence")) return findPathError(value)
+  if (repeatedWords.test(expected)) {
+    const rule = expected.replace(repeatedWords, "")
+    return rule.startsWith("must ") ? `It ${rule}` : `Expected ${rule}`
+  }
+  const choices = Array.from(expected.matchAll(/"([^"]+)"/g), ([, choice = ""]) => choice)
+  const suggestion = formatNameSuggestion(value, choices)
+  return suggestion === "" ? undefined : `Expected: ${expected}.${suggestion}`
+}
+
 /**
  * Adds a suggestion to an error if Effect has none, because Effect tolerates only two wrong letters and ignores common
  * prefixes. Also removes words that Effect repeats.
@@ -162,15 +183,11 @@ const improveError = ({ helpDoc }: InvalidInvocation) =>
 (
   error: CliError.NonShowHelpErrors,
 ): CliError.NonShowHelpErrors => {
-  if (error._tag === "InvalidValue" && error.expected.startsWith("Invalid key=value format")) {
-    const message = `Invalid value for flag --${error.option}: "${error.value}". Write NAME=VALUE, such as limit=10.`
-    return new CliError.ValidationError({ message })
-  }
-  if (error._tag === "InvalidValue" && repeatedWords.test(error.expected)) {
-    const rule = error.expected.replace(repeatedWords, "")
+  if (error._tag === "InvalidValue") {
+    const reason = explainInvalidValue(error)
+    if (reason === undefined) return error
     const name = error.kind === "flag" ? `flag --${error.option}` : `argument <${error.option}>`
-    const sentence = rule.startsWith("must ") ? `It ${rule}` : `Expected ${rule}`
-    return new CliError.ValidationError({ message: `Invalid value for ${name}: "${error.value}". ${sentence}` })
+    return new CliError.ValidationError({ message: `Invalid value for ${name}: "${error.value}". ${reason}` })
   }
   if (error._tag === "UnknownSubcommand" && error.suggestions.length === 0) {
     const names = (helpDoc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))

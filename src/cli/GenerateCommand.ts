@@ -3,6 +3,7 @@ import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"
 import { makeCommandExample } from "./CommandParts.ts"
+import { makeFolderError } from "./FileErrors.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
@@ -10,7 +11,8 @@ const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000
 export const generateMarketCommand = Command.make(
   "generate",
   {
-    folder: Argument.Directory("folder").pipe(
+    // `Path` accepts a file, unlike `Directory`. Then writing fails with a more helpful message.
+    folder: Argument.Path("folder").pipe(
       Argument.withDescription("Folder for the files, created if it does not exist"),
     ),
     scale: Flag.Int("scale").pipe(
@@ -25,7 +27,12 @@ export const generateMarketCommand = Command.make(
   },
   Effect.fnUntraced(function* (options) {
     const { writeMarketFiles } = yield* Effect.promise(() => import("../../samples/generator/MarketFiles.ts"))
-    const [duration, rowsByTable] = yield* Effect.timed(withProgressDisplay(writeMarketFiles(options)))
+    const [duration, rowsByTable] = yield* Effect.timed(
+      writeMarketFiles(options).pipe(
+        Effect.mapError(makeFolderError(options.folder)),
+        withProgressDisplay,
+      ),
+    )
     const total = Object.values(rowsByTable).reduce((sum, rows) => sum + rows, 0)
     for (const [table, rows] of Object.entries(rowsByTable)) yield* Console.log(`${table}.csv: ${rows} rows`)
     yield* Console.error(`${total} rows in ${Duration.toSeconds(duration).toFixed(1)} s`)

@@ -16,6 +16,7 @@ import { NonFutureDate } from "../rules/Dates.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeBooleanFlag, makeCommandExample, makeUsageError } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { makeFolderError } from "./FileErrors.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -152,6 +153,10 @@ const edgarCommand = Command.make(
     }
     const report = makeEmptyIngestReport()
     const [duration] = yield* revokingDemoKey(runIngest(options, report)).pipe(
+      Effect.catchTag(
+        "PlatformError",
+        (error) => Effect.fail(Option.isSome(out) ? makeFolderError(out.value)(error) : error),
+      ),
       withProgressDisplay,
       Effect.timed,
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),

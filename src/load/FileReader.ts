@@ -1,8 +1,9 @@
 /** Streams the rows of a CSV or NDJSON file, compressed or not, without holding the file in memory (D31, load). */
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import { Effect, FileSystem, Path, type PlatformError, Predicate, Schema, Stream } from "effect"
+import { Effect, FileSystem, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createGunzip } from "node:zlib"
+import { describeReadError } from "../cli/FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../rows/CsvCells.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 
@@ -217,18 +218,13 @@ const readNdjson = <E, R>(text: Stream.Stream<string, E, R>): Stream.Stream<Pars
     ]),
   )
 
-const makeFileError = (path: string, absolute = path) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
-  new UnreadableLoadFile({
-    message: _tag === "NotFound"
-      ? `There is no file ${path}${absolute === path ? "" : ` (${absolute})`}.`
-      : `${path} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
-  })
+const makeFileError = (path: string) => (error: PlatformError.PlatformError) =>
+  new UnreadableLoadFile({ message: describeReadError(path, error) })
 
 /** The file's size on disk in bytes, compressed or not; 0 for a pipe. */
 const readSize = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  const absolute = (yield* Path.Path).resolve(path)
-  const info = yield* Effect.mapError(fs.stat(path), makeFileError(path, absolute))
+  const info = yield* Effect.mapError(fs.stat(path), makeFileError(path))
   if (info.type !== "Directory") return Number(info.size)
   return yield* new UnreadableLoadFile({
     message: `${path} is a folder, but load takes a file. To load every file in the folder: load --all ${path}`,
@@ -284,7 +280,7 @@ export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
   checkHeader: CsvHeaderCheck = () => [],
-): Stream.Stream<ParsedFileRow, UnreadableLoadFile, FileSystem.FileSystem | Path.Path> => {
+): Stream.Stream<ParsedFileRow, UnreadableLoadFile, FileSystem.FileSystem> => {
   const name = path.replace(/\.gz$/, "")
   return Stream.unwrap(Effect.map(readSize(path), (size) => {
     const isCsv = name.endsWith(".csv")

@@ -1,5 +1,6 @@
 /** Finds the files in a folder that are named after a dataset's table. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
+import { describeReadError } from "../cli/FileErrors.ts"
 import { findDataset, loadableDatasets } from "./Datasets.ts"
 
 export class InvalidLoadFolder
@@ -16,12 +17,8 @@ const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const toFolderError = ({ reason: { _tag } }: PlatformError.PlatformError) =>
-    new InvalidLoadFolder({
-      message: _tag === "NotFound"
-        ? `There is no folder ${folder}.`
-        : `${folder} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
-    })
+  const toFolderError = (error: PlatformError.PlatformError) =>
+    new InvalidLoadFolder({ message: describeReadError(folder, error, "folder") })
   const { type } = yield* Effect.mapError(fs.stat(folder), toFolderError)
   if (type !== "Directory") {
     return yield* new InvalidLoadFolder({

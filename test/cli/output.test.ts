@@ -68,7 +68,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) 
         assert.strictEqual(code, 1)
         assert.match(
           err,
-          /^tickerline: Standard output cannot be written: the disk is full\. The output is not complete\. .*\n$/,
+          /^tickerline: Standard output cannot be written: no space left on device\. The output is not complete\. .*\n$/,
         )
       }),
   )

@@ -142,6 +142,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
         const [file, message] of [
           [`${folder}/missing/news.csv`, "There is no folder for"],
           [folder, "is a folder. Add the name of a file."],
+          ["/dev/null/news.csv", "/dev/null/news.csv cannot be written: not a directory. Choose another file."],
         ] as const
       ) {
         const { code, err } = yield* download(file)
@@ -150,6 +151,11 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       }
       assert.lengthOf(stub.authorizations, 0)
       assert.deepStrictEqual(yield* fs.readDirectory(folder), [])
+
+      const full = yield* download("/dev/full")
+      const advice = "Free some space, or choose another file."
+      assert.strictEqual(full.err, `tickerline: /dev/full cannot be written: no space left on device. ${advice}\n`)
+      assert.strictEqual(full.code, 1)
 
       const pipe = `${folder}/pipe`
       execFileSync("mkfifo", [pipe])
@@ -227,13 +233,43 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       assert.deepStrictEqual(other.authorizations, [undefined, undefined])
       assert.strictEqual((yield* query(["news", "--url", other.url, "--key-file", `${home}/demo-key`], own)).code, 0)
       assert.strictEqual(other.authorizations.at(-1), `Bearer ${pro}`)
-      assert.match((yield* query(["news", "--key-file", `${home}/none`])).err, /cannot be read from .*none: NotFound/)
       yield* fs.writeFileString(`${home}/demo-key`, "two words\n")
       const malformed = yield* query(["news"], own)
       assert.deepStrictEqual([malformed.code, malformed.out], [1, ""])
-      assert.match(malformed.err, /^tickerline: The API key must not be empty or contain spaces/)
+      assert.include(malformed.err, `The key file ${home}/demo-key contains more than one word. Put only the key into`)
       assert.notInclude(malformed.err, "two words")
     }))
+
+  it.effect("names a key file that it cannot use, and reads a key from a pipe (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { pro } = yield* Service.TestKeys
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-query-" })
+      const empty = `${folder}/empty`
+      yield* fs.writeFileString(empty, "\n")
+      const advice = "Put only the key into the file. To create a key, run: tickerline keys create\n"
+      for (
+        const [file, message] of [
+          [empty, `The key file ${empty} is empty. ${advice}`],
+          [`${folder}/none`, `--key-file: There is no file ${folder}/none. ${advice}`],
+          [folder, `--key-file: ${folder} cannot be read: is a directory. ${advice}`],
+        ] as const
+      ) {
+        const { code, err } = yield* query(["news", "--key-file", file])
+        assert.deepStrictEqual([code, err], [1, `tickerline: ${message}`])
+      }
+      const below = yield* query(["news", "--key-file", `${empty}/key`])
+      assert.strictEqual(below.code, 2)
+      assert.include(below.err, `flag --key-file: "${empty}/key". ${empty}/key cannot be read: not a directory.`)
+
+      const pipe = `${folder}/pipe`
+      execFileSync("mkfifo", [pipe])
+      const [called] = yield* Effect.all(
+        [query(["news", "-p", "limit=1", "--key-file", pipe]), fs.writeFileString(pipe, `${pro}\n`)],
+        { concurrency: 2 },
+      )
+      assert.strictEqual(called.code, 0, called.err)
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
 
   it.effect("explains how to start the service if none is running (operations/command-line)", () =>
     Effect.gen(function* () {

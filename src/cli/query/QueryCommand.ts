@@ -14,6 +14,7 @@ import {
   requireHttpUrls,
   serviceConnectionFlags,
 } from "../CommandParts.ts"
+import { describeWriteError } from "../FileErrors.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatRowVertically, printTextTable } from "../terminal/TextTable.ts"
@@ -97,12 +98,8 @@ const fetchWithProgress = Effect.fnUntraced(function* (request: QueryCommandRequ
 const binaryError =
   "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
 
-const makeFileError = (file: string) => ({ reason: { _tag } }: PlatformError.PlatformError) =>
-  new QueryCommandError({
-    message: _tag === "NotFound"
-      ? `There is no folder for ${file}. Create it, or choose another file.`
-      : `${file} cannot be written: ${_tag === "PermissionDenied" ? "permission denied" : _tag}. Choose another file.`,
-  })
+const makeFileError = (file: string) => (error: PlatformError.PlatformError) =>
+  new QueryCommandError({ message: describeWriteError(file, error) })
 
 /**
  * Opens a file for writing. Bytes go to `<file>.part`, which `commit` renames, so that `<file>` is never incomplete.

@@ -8,6 +8,7 @@ import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
+import { describeReadError } from "../FileErrors.ts"
 import {
   extractResponseRows,
   makeQueryErrorFromResponse,
@@ -48,16 +49,22 @@ export const parseQueryCommandTarget = (
 
 export const ClientApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
+const keyFileAdvice = "Put only the key into the file. To create a key, run: tickerline keys create"
+
+const parseKeyFile = (path: string, text: string) => {
+  const key = text.trim()
+  if (/^\S+$/.test(key)) return Effect.succeed(Redacted.make(key))
+  const problem = key === "" ? "is empty" : "contains more than one word"
+  return Effect.fail(new QueryCommandError({ message: `The key file ${path} ${problem}. ${keyFileAdvice}` }))
+}
+
 const readKeyFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.mapError(
     fs.readFileString(path),
-    ({ reason }) =>
-      new QueryCommandError({
-        message: `The key cannot be read from ${path}: ${reason._tag}. The file must contain only the key.`,
-      }),
+    (error) => new QueryCommandError({ message: `--key-file: ${describeReadError(path, error)} ${keyFileAdvice}` }),
   )
-  return Redacted.make(text.trim())
+  return yield* parseKeyFile(path, text)
 })
 
 /** Reads the key from `--key-file`, `TICKERLINE_KEY` or, if the service is this machine's own, the demo key file. */
@@ -65,7 +72,9 @@ export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Opt
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
   const configured = yield* ClientApiKeyConfig
   if (Option.isSome(configured) || !isOwnService) return configured
-  return yield* Effect.option(readKeyFile(`${yield* TickerlineHomeConfig}/demo-key`))
+  const demoKeyFile = `${yield* TickerlineHomeConfig}/demo-key`
+  const text = yield* Effect.option((yield* FileSystem.FileSystem).readFileString(demoKeyFile))
+  return yield* Effect.transposeOption(Option.map(text, (text) => parseKeyFile(demoKeyFile, text)))
 })
 
 export interface QueryCommandRequest {
