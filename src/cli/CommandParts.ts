@@ -27,6 +27,9 @@ export const serviceConnectionFlags = {
   ),
 }
 
+/** Splits a list at its commas, and omits empty entries. */
+export const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
+
 /** Makes an error about an invalid command line. It prints the usage of the command, such as `ingest edgar`. */
 export const makeUsageError = (command: string, message: string) =>
   new CliError.ShowHelp({

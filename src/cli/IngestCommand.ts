@@ -14,13 +14,11 @@ import {
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
-import { makeBooleanFlag, makeCommandExample, makeUsageError } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeUsageError, splitList } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { makeFolderError } from "./FileErrors.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
-
-const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
 
 /** Parses dataset names. Validates them here, so that an unknown one is reported before the command connects. */
 const parseDatasets = (text: string) =>

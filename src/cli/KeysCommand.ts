@@ -49,7 +49,16 @@ const printKey = Effect.fnUntraced(function* (title: string, key: string) {
   yield* Console.error("Store it now: it is not shown again. Whoever has it can send requests for the account.")
 })
 
-const id = Argument.Int("id").pipe(Argument.withDescription("ID of the key, as listed by keys list"))
+const KeyId = Schema.String.check(
+  Schema.isPattern(/^\d{1,15}$/, {
+    message: "must be a whole number: the ID of a key, which this command prints: tickerline keys list",
+  }),
+).pipe(Schema.decodeTo(Schema.NumberFromString))
+
+const id = Argument.String("id").pipe(
+  Argument.withSchema(KeyId),
+  Argument.withDescription("ID of the key, as listed by keys list"),
+)
 
 /** Makes `keys create`. `paths` are the endpoints to which a key can be limited. */
 const makeCreateCommand = (paths: ReadonlyArray<string>) =>

@@ -126,6 +126,8 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
         [["--url", "api.example.com"], "api.example.com is not a URL"],
         [["--ticker", "tl_live_abc"], "Do not put an API key into an argument"],
         [["--kind", " "], "--kind has no value"],
+        [["--dataset", "nws"], "There are no changes of nws. Did you mean news? The datasets are: ticker_changes, "],
+        [["--dataset", "NEWS,split-statu"], "There are no changes of split_statu. Did you mean split_status?"],
         [["--folow"], "--follow"],
       ]
       for (const [args, message] of wrong) {

@@ -428,6 +428,18 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           `flag --tier: "x". Expected: "basic" | "pro" | "ultimate"`,
         ],
         [["query", "news", "-p", "limit"], `flag --param: "limit". Write NAME=VALUE, such as limit=10.`],
+        ...["abc", "1.5", "1e3", "99999999999999999999"].map((id) =>
+          [
+            ["keys", "revoke", id],
+            `argument <id>: "${id}". It must be a whole number: the ID of a key, which this command prints: ` +
+            "tickerline keys list",
+          ] as const
+        ),
+        [["query", "news", "--max", "abc"], `flag --max: "abc". Expected a whole number`],
+        [["generate", "market", "--scale", "x"], `flag --scale: "x". Expected a whole number`],
+        [["generate", "market", "--seed", "1.5"], `flag --seed: "1.5". Expected a whole number`],
+        [["keys", "create", "--account", "a", "--endpoint", "/v1/nws"], `"/estimate". Did you mean /v1/news?`],
+        [["keys", "create", "--account", "a", "--tier", "ultimat"], `"ultimate". Did you mean ultimate?`],
         [["query", ""], "query needs an endpoint, such as news."],
         [["query", " "], "query needs an endpoint, such as news."],
       ]

@@ -5,6 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { type ChangeReader, followChanges, maxChangesPerPoll } from "../../client/ChangeFollower.ts"
 import type { AnyQuery } from "../../client/EndpointTypes.ts"
 import type { RawResponse } from "../../client/ResponseDecoder.ts"
+import { shownDatasets } from "../../history/ShownRows.ts"
 import {
   makeBooleanFlag,
   makeSilentCommandExample,
@@ -12,7 +13,9 @@ import {
   refuseApiKeysInArguments,
   requireHttpUrls,
   serviceConnectionFlags,
+  splitList,
 } from "../CommandParts.ts"
+import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import {
@@ -85,6 +88,16 @@ const followAndPrint = Effect.fnUntraced(function* <E, R>(
   )
 })
 
+/** Fails with a suggestion if the list contains an unknown dataset. */
+const requireDatasets = (list: string) => {
+  const known = shownDatasets.map(({ table }) => table)
+  const unknown = splitList(list).find((name) => !known.some((table) => table === name.toLowerCase()))
+  return unknown === undefined ? Effect.void : Effect.fail(makeUsageError(
+    "changes",
+    `There are no changes of ${unknown}.${formatNameSuggestion(unknown, known)} The datasets are: ${known.join(", ")}.`,
+  ))
+}
+
 const makeListFlag = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
@@ -108,6 +121,7 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
       )
       const empty = values.find(([, value]) => value.trim() === "")
       if (empty !== undefined) return yield* makeUsageError("changes", `--${empty[0]} has no value.`)
+      yield* requireDatasets(Object.fromEntries(values)["dataset"] ?? "")
       yield* refuseApiKeysInArguments("changes", values.map(([, value]) => value))
       yield* requireHttpUrls("changes", Option.toArray(url))
       const stdout = yield* stdoutCapabilities

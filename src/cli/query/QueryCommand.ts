@@ -13,6 +13,7 @@ import {
   refuseApiKeysInArguments,
   requireHttpUrls,
   serviceConnectionFlags,
+  splitList,
 } from "../CommandParts.ts"
 import { describeWriteError } from "../FileErrors.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
@@ -33,7 +34,7 @@ import { listResponseColumnNames, makeResponseTable, QueryCommandError, type Res
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listResponseColumnNames(rows)
   if (Option.isNone(list)) return names
-  const columns = list.value.split(",").map((name) => name.trim()).filter((name) => name !== "")
+  const columns = splitList(list.value)
   const unknown = columns.find((name) => rows.length > 0 && !names.includes(name))
   if (unknown === undefined) return columns
   return yield* makeUsageError(
