@@ -7,7 +7,7 @@ import { type Config, Console, Data, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
@@ -74,8 +74,11 @@ const openapiCommand = Command.make(
   Command.withExamples([makeSilentCommandExample("openapi > openapi.json", "Write the document to a file")]),
 )
 
-const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
-const keyedPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
+const listPaths = (isListed: (endpoint: CatalogueEndpoint) => boolean) =>
+  catalogueEndpoints.filter(isListed).map(({ row }) => row.path)
+const paths = listPaths(({ isEndless }) => !isEndless)
+const streamPaths = listPaths(({ isEndless }) => isEndless)
+const keyedPaths = listPaths(({ row }) => row.tier !== null)
 
 /** Warns about misspelled settings before the command runs. */
 const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
@@ -98,7 +101,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       makeKeysCommand(keyedPaths).pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       makeDoctorCommand(packageJson.version),
-      makeQueryCommand(apiBaseUrl, paths).pipe(withWarnings),
+      makeQueryCommand(apiBaseUrl, paths, streamPaths).pipe(withWarnings),
       makeChangesCommand(apiBaseUrl).pipe(withWarnings),
       makeMcpCommand(apiBaseUrl).pipe(withWarnings),
       announceCommand.pipe(withWarnings),

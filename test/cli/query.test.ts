@@ -271,6 +271,17 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       assert.strictEqual(called.code, 0, called.err)
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
 
+  it.effect("sends no request for a response that never ends, and names the command for it (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const stub = yield* startStub("")
+      for (const path of ["/v1/changes/stream", "changes/stream", "/v1/changes/stream/"]) {
+        const { code, err } = yield* query([path, "--url", stub.url])
+        assert.strictEqual(code, 2)
+        assert.include(err, "never ends. Use: tickerline changes --follow")
+      }
+      assert.lengthOf(stub.authorizations, 0)
+    }))
+
   it.effect("explains how to start the service if none is running (operations/command-line)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort

@@ -138,8 +138,15 @@ const writeExport = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Makes the `query` command. `apiBaseUrl` is the default of `--url`. `paths` lists all endpoints except streams. */
-export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, paths: ReadonlyArray<string>) =>
+/**
+ * Makes the `query` command. `apiBaseUrl` is the default of `--url`, `paths` lists all endpoints that `query` can call,
+ * and `streamPaths` those whose responses never end.
+ */
+export const makeQueryCommand = <E, R>(
+  apiBaseUrl: Effect.Effect<string, E, R>,
+  paths: ReadonlyArray<string>,
+  streamPaths: ReadonlyArray<string>,
+) =>
   Command.make(
     "query",
     {
@@ -194,7 +201,10 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       }
       yield* refuseApiKeysInArguments("query", [argument, ...Object.values(parameters)])
       yield* requireHttpUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
-      const { origin, path, search } = parseQueryCommandTarget(argument, parameters, paths)
+      const { origin, path, search } = parseQueryCommandTarget(argument, parameters, [...paths, ...streamPaths])
+      if (streamPaths.includes(path.replace(/\/$/, ""))) {
+        return yield* makeUsageError("query", `The response of ${path} never ends. Use: tickerline changes --follow`)
+      }
       const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
       const stdout = yield* stdoutCapabilities
       const stderr = yield* stderrCapabilities
