@@ -42,7 +42,14 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   if (result.warning !== undefined) yield* Console.error(result.warning)
   if (result.ignored.length > 0) {
     yield* Console.error(
-      `Columns of ${task.file} that load does not use, because the service fills them: ${result.ignored.join(", ")}`,
+      `Columns of ${task.file} that were not loaded, because the service itself sets them: ` +
+        `${result.ignored.join(", ")}. Leave them out of files.`,
+    )
+  }
+  if (result.unconfirmed !== undefined) {
+    yield* Console.error(
+      `Loading the file would remove ${formatRemoval(result.unconfirmed)} of ${result.table}, so load will ask for a ` +
+        "confirmation. In a script, add --yes.",
     )
   }
   yield* Console.log(formatResult(result, task.check === true, Duration.toSeconds(duration)))

@@ -1050,7 +1050,24 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       )
       assertFailure(
         yield* runCommandInProcess(["load", "ticker-changes", `${file}.none.csv`], environment),
-        /none\.csv/,
+        /There is no file .*none\.csv\./,
+      )
+      const exported = yield* written(
+        "exported.csv",
+        changesFile.replace("status\n", "status,lineage_ticker,recorded_in\n").replace(
+          "confirmed\n",
+          "confirmed,B,1\n",
+        ),
+      )
+      const { err } = yield* runCommandInProcess(["load", "ticker-changes", exported], environment)
+      assert.strictEqual(
+        err,
+        `Columns of ${exported} that were not loaded, because the service itself sets them: recorded_in, ` +
+          "lineage_ticker. Leave them out of files.\n",
+      )
+      assertFailure(
+        yield* runCommandInProcess(["generate", exported], {}),
+        /exported\.csv cannot be written: file already exists\. Choose another folder\./,
       )
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
@@ -1066,10 +1083,19 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       })
       assert.match(assertSuccess(yield* load(20, "--yes")), /: 20 rows loaded: 20 added, 0 updated, 0 unchanged, /)
       assert.match(assertSuccess(yield* load(18)), /: 18 rows loaded: 0 added, 0 updated, 18 unchanged, 2 removed, /)
+      const checked = yield* load(16, "--check")
       assert.match(
-        assertSuccess(yield* load(16, "--check")),
+        checked.out,
         /: 16 rows would be loaded \(0 added, 0 updated, 16 unchanged, 2 removed\); nothing was loaded, /,
       )
+      assert.strictEqual(
+        checked.err,
+        "Loading the file would remove 2 of the 18 rows of historical_tickers, so load will ask for a confirmation. " +
+          "In a script, add --yes.\n",
+      )
+      assertSuccess(yield* load(16, "--check", "--yes"))
+      assertSuccess(yield* load(16, "--check", "--append"))
+      assertSuccess(yield* load(17, "--check"))
       assertFailure(
         yield* load(16),
         /historical_tickers is unchanged: it would remove 2 of the 18 rows\. If that is intended, add --yes\./,
