@@ -19,9 +19,9 @@ import {
 } from "../rows/ParquetFields.ts"
 import {
   findFieldEncoder,
-  getMinFieldSize,
   InvalidRow,
   isNullableSchema,
+  makeMissingFieldCheck,
   makeRecordFieldFinder,
   makeSchemaFieldEncoder,
   type RecordFieldPositions,
@@ -97,10 +97,10 @@ const makeValueReader = (model: RowModel, name: string, index: number, fields: R
   const { parse, read } = findParquetField(select)
   const encode = makeSchemaFieldEncoder(index, fields, select, json)
   const canBeNull = isNullableSchema(select.ast)
-  const minSize = getMinFieldSize(select)
+  const isMissing = makeMissingFieldCheck(select)
   return () => {
     const size = fields.sizes[index] ?? -1
-    if (size < minSize && canBeNull) return null
+    if (canBeNull && isMissing(size)) return null
     try {
       return (size < 0 ? undefined : read(fields.bytes, fields.offsets[index] ?? 0, size)) ?? parse(encode())
     } catch (cause) {

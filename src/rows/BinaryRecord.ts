@@ -1,7 +1,10 @@
 /** PostgreSQL's binary format of a record, `row(…)`: the number of fields, then each field's type, size and bytes. */
 
 /** OID of `text`. */
-const textType = 25
+export const textTypeId = 25
+
+/** Whether a value of this size and type is missing: null (-1), or an empty text, which means the same (D16). */
+export const isMissingValue = (size: number, typeId: number) => size < 0 || (size === 0 && typeId === textTypeId)
 
 export const readInt16 = (bytes: Uint8Array, offset: number) =>
   (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
@@ -42,10 +45,9 @@ export class BinaryRecord {
     return at
   }
 
-  /** Whether the field with its size at this position is null, or an empty text, which means the same (D16). */
+  /** Whether the field with its size at this position has no value. */
   private isMissing(at: number) {
-    const size = readInt32(this.bytes, at)
-    return size < 0 || (size === 0 && readInt32(this.bytes, at - 4) === textType)
+    return isMissingValue(readInt32(this.bytes, at), readInt32(this.bytes, at - 4))
   }
 
   isNull(index: number): boolean {

@@ -16,7 +16,7 @@ import {
   textListParquetField,
   textParquetField,
 } from "./ParquetFields.ts"
-import { readInt16, readInt32 } from "./BinaryRecord.ts"
+import { isMissingValue, readInt16, readInt32, textTypeId } from "./BinaryRecord.ts"
 
 /** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
 export const unsupportedFieldResult = -1
@@ -28,7 +28,7 @@ export const invalidFieldResult = -2
 export const postgresTypeIds = {
   boolean: 16,
   bigint: 20,
-  text: 25,
+  text: textTypeId,
   textArray: 1009,
   date: 1082,
   timestamp: 1114,
@@ -139,7 +139,7 @@ const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
   for (let at = first; at < end;) {
     const length = readInt32(bytes, at)
     if (length < 0) return unsupportedFieldResult
-    if (length > 0) {
+    if (!isMissingValue(length, textTypeId)) {
       if (!isFirst) rowOutputBuffer.bytes[position++] = comma
       isFirst = false
       position = writeText(bytes, at + 4, length, position)

@@ -1,7 +1,7 @@
 /** Parquet types of columns, and readers from PostgreSQL's binary format: docs/decisions/0108-parquet-exports.md. */
 import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
-import { readInt16, readInt32 } from "./BinaryRecord.ts"
+import { isMissingValue, readInt16, readInt32, textTypeId } from "./BinaryRecord.ts"
 
 /** A value as hyparquet-writer expects it: text as UTF-8, decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>
@@ -65,7 +65,7 @@ const readTextList: ParquetField["read"] = (bytes, offset, size) => {
   for (let at = offset + 20; at < offset + size;) {
     const length = readInt32(bytes, at)
     if (length < 0) return undefined
-    if (length > 0) texts.push(bytes.subarray(at + 4, at + 4 + length))
+    if (!isMissingValue(length, textTypeId)) texts.push(bytes.subarray(at + 4, at + 4 + length))
     at += 4 + length
   }
   return texts

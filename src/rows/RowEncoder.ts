@@ -5,15 +5,9 @@
 import { Data, Schema, SchemaAST } from "effect"
 import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
-import {
-  type FieldEncoder,
-  invalidFieldResult,
-  postgresTypeIds,
-  reservedFieldBytes,
-  unsupportedFieldResult,
-} from "./FieldEncoders.ts"
+import { type FieldEncoder, invalidFieldResult, reservedFieldBytes, unsupportedFieldResult } from "./FieldEncoders.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
-import { type BinaryRecord, fieldHeaderBytes, readInt32, recordHeaderBytes } from "./BinaryRecord.ts"
+import { type BinaryRecord, fieldHeaderBytes, isMissingValue, readInt32, recordHeaderBytes } from "./BinaryRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
 
@@ -82,9 +76,11 @@ export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =
       ? ast.types.map((type) => SchemaAST.resolve(type)?.fieldEncoder).find((encoder) => encoder !== undefined)
       : undefined)
 
-/** Returns the smallest size of a field with a value. A nullable text that is empty is null (D16, missing values). */
-export const getMinFieldSize = ({ ast }: Schema.Top) =>
-  isNullableSchema(ast) && findFieldEncoder(ast)?.type === postgresTypeIds.text ? 1 : 0
+/** Returns a function that tells from a field's size whether it has no value. Text that is required may be empty. */
+export const makeMissingFieldCheck = ({ ast }: Schema.Top) => {
+  const typeId = isNullableSchema(ast) ? findFieldEncoder(ast)?.type ?? 0 : 0
+  return (size: number) => isMissingValue(size, typeId)
+}
 
 // ----------------------------------------------------------------------------------------------------------------
 // Fields
@@ -199,10 +195,10 @@ const makeColumnWriter = (
   if (encoder === undefined) return writeWithSchemas
   const { write } = encoder
   const writeMissing = isNullableSchema(select.ast) ? writeNull : writeInvalid
-  const minSize = getMinFieldSize(select)
+  const isMissing = makeMissingFieldCheck(select)
   return (position) => {
     const size = fields.sizes[index] ?? -1
-    if (size < minSize) return writeMissing(position)
+    if (isMissing(size)) return writeMissing(position)
     const end = write(fields.bytes, fields.offsets[index] ?? 0, size, position)
     return end === unsupportedFieldResult ? writeWithSchemas(position) : end
   }
