@@ -2,6 +2,7 @@
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { StatementParameter } from "../db/CompiledStatement.ts"
+import { printedOffset } from "../rules/Dates.ts"
 import {
   type DecodedQuery,
   type FilterOperator,
@@ -104,7 +105,7 @@ export const makeFilterConditionBuilders = (
   }
 
   const midnight = (day: ListStatementParameter) =>
-    sql`${day.map((text) => `${assertText(text)} 00:00:00-05:00`)}::timestamptz`
+    sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`
   const pattern = (part: ListStatementParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
   const lower = (text: ListStatementParameter<string>) => sql`lower(${text}::text)`
 

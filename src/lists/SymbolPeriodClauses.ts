@@ -7,6 +7,7 @@ import type { SqlClient, Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { postgresTypeIds } from "../rows/FieldEncoders.ts"
 import type { RowDateColumn } from "../rows/RowEncoder.ts"
+import { printedOffset } from "../rules/Dates.ts"
 import type { ListStatementParameter } from "./Conditions.ts"
 import type { FollowedSymbolPeriod } from "./FollowedLineages.ts"
 
@@ -49,7 +50,7 @@ export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, r
 /** Returns SQL for the date of a row, and for the start and the end of the period in the type of that date. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): DateRange => {
   const midnight = (day: string) =>
-    sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
+    sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '${printedOffset.text}'`)
   return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
 }
 

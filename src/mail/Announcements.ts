@@ -4,7 +4,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
 import { changelogEntries, isEntryAnnouncedByEmail } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
-import { todayInNewYork } from "../rules/Dates.ts"
+import { printedOffset, todayInNewYork } from "../rules/Dates.ts"
 import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
 /** An entry is unknown, in the future or not released. */
@@ -92,7 +92,7 @@ const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, ad
 /** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
-  const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00-05:00`), { days: 1 })
+  const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00${printedOffset.text}`), { days: 1 })
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Contact,

@@ -3,6 +3,7 @@ import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effec
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { printedOffset } from "../rules/Dates.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
 import { InternalApiClient, type InternalApiResponse } from "./InternalApiClient.ts"
@@ -259,12 +260,10 @@ const readCsvRows = (text: string): Rows => {
 const isTextList = Schema.is(Schema.Array(Schema.String))
 const isJsonList = Schema.is(Schema.Array(Schema.Json))
 
-const apiOffsetMillis = -5 * 3_600_000
-
 /** Formats Unix seconds as a time at -05:00, the offset of every time in the API. */
 const formatTime = (seconds: number) =>
   DateTime.formatIsoOffset(
-    DateTime.makeZonedUnsafe(Math.floor(seconds) * 1000, { timeZone: DateTime.zoneMakeOffset(apiOffsetMillis) }),
+    DateTime.makeZonedUnsafe(Math.floor(seconds) * 1000, { timeZone: DateTime.zoneMakeOffset(printedOffset.millis) }),
   ).replace(".000", "")
 
 const optionalText = <const Name extends string>(name: Name, text: string | undefined) =>

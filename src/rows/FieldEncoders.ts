@@ -2,6 +2,7 @@
  * Encoders from PostgreSQL's binary format to JSON, one per column type, with the column's type in Parquet.
  * docs/decisions/0030-compiled-row-encoders.md
  */
+import { printedOffset } from "../rules/Dates.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   booleanParquetField,
@@ -315,7 +316,7 @@ export const dateFieldEncoder: FieldEncoder = {
   parquet: makeDateParquetField(readDay),
 }
 
-const offsetSuffix = encodeAsWords(`-05:00"`)
+const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
 
 /**
  * Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero, unless the
@@ -351,15 +352,12 @@ const writeTime = (time: number, position: number, micros?: number) => {
 /** Times that encoders support: New York had local mean time until 1883, and in 2285 microseconds exceed 2^53. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
-/** The difference between UTC and a time printed with -05:00, in milliseconds. */
-const printedOffset = 5 * 60 * 60 * 1000
-
 const writeMoment: FieldWriter = (bytes, offset, _, position) => {
   const micros = readInt64(bytes, offset)
   const millis = Math.floor(micros / 1000)
   const time = millis + epochMillis
   if (time < fastSince || time >= fastUntil) return unsupportedFieldResult
-  return writeTime(time - printedOffset, position, micros - millis * 1000)
+  return writeTime(time + printedOffset.millis, position, micros - millis * 1000)
 }
 
 /** Makes the encoder of a time. `getShift` returns the milliseconds from the stored time to the printed clock time. */
@@ -382,13 +380,13 @@ export const makeTimeFieldEncoder = (
     },
     parquet: makeInstantParquetField((bytes, offset) => {
       const time = readPrinted(bytes, offset)
-      return time === undefined ? undefined : time + printedOffset
+      return time === undefined ? undefined : time - printedOffset.millis
     }),
   }
 }
 
 /** Encodes a `timestamptz` with six decimals, as moments of the history are printed (D15). */
 export const momentFieldEncoder: FieldEncoder = {
-  ...makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => -printedOffset),
+  ...makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => printedOffset.millis),
   write: writeMoment,
 }

@@ -4,13 +4,14 @@
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
+import { printedOffset } from "../rules/Dates.ts"
 import { makeTimeFieldEncoder, momentFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
 
-const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
+const eastern = DateTime.zoneMakeOffset(printedOffset.millis)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
 
 const formatInstant = (instant: DateTime.Utc) =>
-  DateTime.formatIsoOffset(DateTime.setZone(instant, eastern)).replace(".000-05:00", "-05:00")
+  DateTime.formatIsoOffset(DateTime.setZone(instant, eastern)).replace(`.000${printedOffset.text}`, printedOffset.text)
 
 const makeJsonSchema = (description: string) =>
   Schema.String.annotate({ format: "date-time", description, examples: ["2026-06-01T08:30:00-05:00"] }).pipe(
@@ -68,9 +69,7 @@ const isInCalendar = (text: string) => {
     !text.startsWith("0000")
 }
 
-const millisPerHour = 60 * 60 * 1000
-const fiveHours = 5 * millisPerHour
-const millisPerDay = 24 * millisPerHour
+const millisPerDay = 24 * 60 * 60 * 1000
 
 const maxCachedDays = 50_000
 
@@ -90,7 +89,7 @@ export const cachePerDay = <A extends number | null>(compute: (day: number) => A
 /** Makes a function that returns the shift from New York's time to -05:00 in milliseconds. It is cached per day. */
 const makeNewYorkShift = () => {
   const { decode } = makeWallClockConversion(newYork)
-  const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
+  const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) + printedOffset.millis - time
   const getDayShift = cachePerDay((day) => {
     const shift = computeShift(day * millisPerDay)
     return shift === computeShift((day + 1) * millisPerDay - 1) ? shift : null
@@ -99,13 +98,16 @@ const makeNewYorkShift = () => {
 }
 
 /** Bounds within which every time prints with a year from 1 to 9999 (D34). The tables have the same constraints. */
-const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
+const [earliest, latest] = [
+  Date.parse("0001-01-02T00:00:00Z"),
+  Date.parse(`9999-12-31T23:59:59.999${printedOffset.text}`),
+]
 
 /** Whether the year is printable. Also true for text that is not a time, which another check reports. */
 const hasPrintableYear = (text: string) => {
   const clock = text.replace(zonePattern, "")
   if (!wallClockPattern.test(clock) || !isInCalendar(clock)) return true
-  const time = Date.parse(`${clock.replace(" ", "T")}${getZone(text) || "-05:00"}`)
+  const time = Date.parse(`${clock.replace(" ", "T")}${getZone(text) || printedOffset.text}`)
   return time >= earliest && time <= latest
 }
 
@@ -125,7 +127,8 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
     SchemaTransformation.transform({
       decode: (text) => {
         const clock = text.slice(0, -6)
-        const isPrinted = text.endsWith("-05:00") && text.charAt(10) === "T" && wallClockPattern.test(clock) &&
+        const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" &&
+          wallClockPattern.test(clock) &&
           isInCalendar(clock)
         const instant = isPrinted && hasPrintableYear(text) ? DateTime.make(text) : Option.none()
         return Option.match(instant, {
@@ -166,7 +169,7 @@ export const FixedOffsetTimeColumn = Model.Field({
 /** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
 export const InstantColumn = Model.Field({
   select: Schema.DateTimeUtcFromDate.annotate({
-    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => -fiveHours),
+    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => printedOffset.millis),
   }),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),

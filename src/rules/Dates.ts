@@ -9,21 +9,24 @@ const getNextMidnight = (zone: DateTime.TimeZone, now: number) =>
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
 
-const printedOffsetMillis = -5 * 60 * 60 * 1000
+/** The offset with which the API prints every time, all year: Eastern Standard Time (§2.1, timestamps). */
+export const printedOffset = { text: "-05:00", millis: -5 * 60 * 60 * 1000 } as const
 
 /**
  * Formats a moment of the history (D15, timestamps) from epoch milliseconds and six decimals of a second. Undefined if
  * its year at -05:00 is not from 1 to 9999. Moments sort as text.
  */
 export const formatMoment = (millis: number, decimals: string): string | undefined => {
-  const text = new Date(millis + printedOffsetMillis).toISOString()
+  const text = new Date(millis + printedOffset.millis).toISOString()
   // `toISOString` writes a year before 0 or after 9999 with a sign and six digits, which makes the text longer.
-  return text.length === 24 && !text.startsWith("0000") ? `${text.slice(0, 19)}.${decimals}-05:00` : undefined
+  return text.length === 24 && !text.startsWith("0000")
+    ? `${text.slice(0, 19)}.${decimals}${printedOffset.text}`
+    : undefined
 }
 
 /** Returns SQL that formats a `timestamptz` expression as a moment of the history (D15, timestamps). */
 export const makeMomentSql = (time: string) =>
-  `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')`
+  `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"${printedOffset.text}"')`
 
 /** Returns the last microsecond of a calendar date in New York as a moment. Undefined if its year is not printable. */
 export const getEndOfNewYorkDay = (date: string) =>
