@@ -15,14 +15,15 @@ import * as Service from "../support/Service.ts"
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance. `scrape` reads its metrics by name and labels. */
-const startMeasuredInstance = Effect.gen(function* () {
+const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
   const metrics = yield* chooseFreePort
   // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   // The ingest runs only at the given time, in the middle of the night.
   const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
-  const port = yield* startServiceInstance({ METRICS_PORT: String(metrics), ...mail, ...ingest, ...replicas }).pipe(
+  const measured = { METRICS_PORT: String(metrics), ...mail, ...ingest, ...replicas }
+  const port = yield* startServiceInstance({ ...measured, ...settings }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )
   const scrape = Effect.map(requestOverWire(metrics, "/metrics", ""), ({ headers, status, text }) => {
@@ -36,6 +37,8 @@ const startMeasuredInstance = Effect.gen(function* () {
   })
   return { port, metrics, scrape }
 })
+
+const startMeasuredInstance = startMeasuredInstanceWith({})
 
 /** Returns how many requests to an endpoint had this status, either from the cache or not. */
 const getRequestCount = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
@@ -128,9 +131,27 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table usage in share mode`
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", basic)).status, 200)
-        yield* retryUntil(unwritten, (seconds) => (seconds ?? 0) > 1)
+        assert.isAbove((yield* retryUntil(unwritten, (seconds) => (seconds ?? 0) > 1)) ?? 0, 1)
       }))
-      yield* retryUntil(unwritten, (seconds) => seconds === 0)
+      assert.strictEqual(yield* retryUntil(unwritten, (seconds) => seconds === 0), 0)
+    }))
+
+  it.effect("shows for how long no refused request has been recorded, although no other request waits (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { port, scrape } = yield* startMeasuredInstanceWith({ RATE_LIMIT_BASIC: "1" })
+      const key = yield* Service.ensureAccountWithKey("refused", "basic")
+      const get = Effect.map(requestOverWire(port, "/v1/news?limit=1", key), ({ status }) => status)
+      const unwritten = Effect.map(scrape, (found) => found.get("tickerline_usage_unwritten_seconds"))
+      const isAnyWaiting = Effect.map(scrape, (found) => found.get("tickerline_usage_rows_waiting") !== 0)
+      assert.strictEqual(yield* get, 200)
+      yield* retryUntil(isAnyWaiting, (isAny) => !isAny)
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`lock table usage in share mode`
+        assert.strictEqual(yield* get, 429)
+        assert.isAbove((yield* retryUntil(unwritten, (seconds) => (seconds ?? 0) > 1)) ?? 0, 1)
+      }))
+      assert.strictEqual(yield* retryUntil(unwritten, (seconds) => seconds === 0), 0)
     }))
 
   it("limits the age of existing datasets only (operations/monitoring)", () => {

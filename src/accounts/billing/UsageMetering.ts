@@ -60,6 +60,22 @@ const bufferFull = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
 })
 
+/** Measures for how long no row has been written although rows wait. `now` returns monotonic milliseconds. */
+const makeStallTimer = (now: () => number, countRows: () => number) => {
+  let startedAt = now()
+  const restart = () => {
+    startedAt = now()
+  }
+  return {
+    /** Call it before a row is added, and `restart` after rows are written. */
+    noteFirstRow: () => {
+      if (countRows() === 0) restart()
+    },
+    restart,
+    readSeconds: () => countRows() === 0 ? 0 : (now() - startedAt) / 1000,
+  }
+}
+
 export class UsageMetering extends Context.Service<UsageMetering, {
   /** Fails with 503 while too many rows are waiting. */
   readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
@@ -84,12 +100,12 @@ export class UsageMetering extends Context.Service<UsageMetering, {
         read: () => waiting.length + refusals.countWaitingRows(),
       })
       const now = yield* makeMonotonicClock
-      /** When a row was last written or began to wait, in monotonic milliseconds. */
-      let lastProgressAt = now()
+      const usageStall = makeStallTimer(now, () => waiting.length)
+      const refusalStall = makeStallTimer(now, refusals.countWaitingRows)
       yield* registerGauge({
         name: "tickerline_usage_unwritten_seconds",
-        description: "How long no usage has been written although rows wait; 0 if none wait.",
-        read: () => waiting.length === 0 ? 0 : (now() - lastProgressAt) / 1000,
+        description: "How long no usage, or no request refused with 429, has been written although some wait; else 0.",
+        read: () => Math.max(usageStall.readSeconds(), refusalStall.readSeconds()),
       })
       const hasUsage = yield* Latch.make()
       const hasRefusals = yield* Latch.make()
@@ -97,10 +113,11 @@ export class UsageMetering extends Context.Service<UsageMetering, {
 
       const record = (row: UsageRecord) => {
         if (row.status_code === 429) {
+          refusalStall.noteFirstRow()
           refusals.add(row)
           hasRefusals.openUnsafe()
         } else {
-          if (waiting.length === 0) lastProgressAt = now()
+          usageStall.noteFirstRow()
           waiting.push(row)
           balances.addCharge(row)
           hasUsage.openUnsafe()
@@ -130,7 +147,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           Effect.suspend(() => {
             waiting.splice(0, sent.rows.length)
             balances.completeCharges(sent.rows)
-            lastProgressAt = now()
+            usageStall.restart()
             batch = undefined
             isRefusing = false
             return Metric.update(rowsWrittenTotal, sent.rows.length)
@@ -146,6 +163,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           writeRefusals(batch),
           Effect.suspend(() => {
             markWritten()
+            refusalStall.restart()
             refusalBatch = undefined
             const requests = batch.reduce(
               (sum, { countsAfter, countsBefore }) => sum + countsAfter.requests - countsBefore.requests,
