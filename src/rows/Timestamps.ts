@@ -2,7 +2,7 @@
  * The three column types for times (§2.1, D15: time zones). All are printed with the offset -05:00 all year.
  * They differ in the stored time: a wall-clock time at -05:00, an instant, or a wall-clock time in New York.
  */
-import { DateTime, Option, Schema, SchemaTransformation } from "effect"
+import { DateTime, Option, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
 import { printedOffset } from "../rules/Dates.ts"
 import { makeTimeFieldEncoder, momentFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
@@ -15,13 +15,10 @@ const formatInstant = (instant: DateTime.Utc) =>
 
 const makeJsonSchema = (description: string) =>
   Schema.String.annotate({ format: "date-time", description, examples: ["2026-06-01T08:30:00-05:00"] }).pipe(
-    Schema.decodeTo(
-      Schema.DateTimeUtc,
-      SchemaTransformation.transform({
-        decode: (text) => DateTime.toUtc(DateTime.makeUnsafe(text)),
-        encode: formatInstant,
-      }),
-    ),
+    Schema.decodeTo(Schema.DateTimeUtc, {
+      decode: SchemaGetter.dateTimeUtcFromInput<string>(),
+      encode: SchemaGetter.transform(formatInstant),
+    }),
   )
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({

@@ -219,6 +219,16 @@ describe("The client, given unknown responses,", () => {
       }
     }))
 
+  it.effect("fails with UnreadableAnswer if a time in the response is invalid (client guide)", () =>
+    Effect.gen(function* () {
+      const account = { account_id: 1, name: "a", contact_email: null, tier: "pro", created_at: "2026-06-31T25:00:00" }
+      const body = JSON.stringify({ count: 1, results: [account] })
+      const error = yield* Effect.flip((yield* makeScriptedClient(scripted({ status: 200, body }))).account.get())
+      if (error._tag !== "UnreadableAnswer") return assert.fail(error._tag)
+      assert.deepStrictEqual([error.status, error.body], [200, body])
+      assert.include(error.message, "created_at")
+    }))
+
   it.effect.prop(
     "leaves digits inside strings unchanged (D16)",
     [Arbitrary.schema(Schema.String), Arbitrary.schema(Schema.String)],
