@@ -206,6 +206,37 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.deepStrictEqual([mismatch.status, valueAt(mismatch.json, "error", "code")], [400, -32020])
     }).pipe(Effect.scoped))
 
+  it.effect("answers wrong messages of 2026-07-28 with the status that the protocol requires (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* start()
+      const version = { "MCP-Protocol-Version": "2026-07-28" }
+      const unknownTool = { name: "nobody", arguments: {} }
+      const cases = [
+        ["no/such", withVersion({}), { ...version, "Mcp-Method": "no/such" }, 404, -32601],
+        ["tools/list", withVersion({}), version, 400, -32020],
+        ["tools/list", withVersion({}), { "Mcp-Method": "tools/list" }, 400, -32020],
+        [
+          "tools/list",
+          { _meta: { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } },
+          { ...version, "Mcp-Method": "tools/list" },
+          400,
+          -32602,
+        ],
+        [
+          "tools/call",
+          withVersion(unknownTool),
+          { ...version, "Mcp-Method": "tools/call", "Mcp-Name": "nobody" },
+          200,
+          -32602,
+        ],
+        ["completion/complete", withVersion({}), { ...version, "Mcp-Method": "completion/complete" }, 200, -32602],
+      ] as const
+      for (const [method, params, headers, status, code] of cases) {
+        const refused = yield* send({ jsonrpc: "2.0", id: 1, method, params }, { headers })
+        assert.deepStrictEqual([refused.status, valueAt(refused.json, "error", "code")], [status, code], method)
+      }
+    }).pipe(Effect.scoped))
+
   it.effect("refuses an unknown version and names the supported ones, but answers initialize with 2025-11-25 (guides/mcp)", () =>
     Effect.gen(function* () {
       const { send } = yield* start()
