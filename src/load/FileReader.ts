@@ -25,7 +25,7 @@ export interface ParsedFileRow {
 }
 
 /** Ends the reason why a value was refused: `, but is "12,000"`. */
-export const formatRefusedValue = (value: RowCells[string]) => {
+export const formatRefusedValue = (value: unknown) => {
   if (value === null || value === undefined || value === "") return ""
   const text = JSON.stringify(value)
   return `, but is ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`
@@ -190,12 +190,19 @@ const splitNestedRows = (value: object): ReadonlyArray<object> => {
   return nested[1].map((inner) => ({ ...outer, ...inner }))
 }
 
-const parseJsonLine = (line: number, text: string): ReadonlyArray<ParsedFileRow> => {
+const parseJsonLine = (
+  line: number,
+  text: string,
+  listColumns: ReadonlySet<string>,
+): ReadonlyArray<ParsedFileRow> => {
   const reject = (column: string, reason: string): ParsedFileRow => ({ line, cells: {}, problem: { column, reason } })
   const toRow = (value: object) => {
     const cells: Record<string, RowCells[string]> = {}
     for (const [column, cell] of Object.entries(value)) {
-      if (!isCell(cell)) return reject(column, "must be text, a number, true, false, null or an array of strings")
+      if (!isCell(cell)) {
+        const rule = listColumns.has(column) ? invalidListCellReason : "must be text, a number, true, false or null"
+        return reject(column, `${rule}${formatRefusedValue(cell)}`)
+      }
       cells[column] = cell
     }
     return { line, cells }
@@ -209,12 +216,15 @@ const parseJsonLine = (line: number, text: string): ReadonlyArray<ParsedFileRow>
 }
 
 /** Reads NDJSON: one JSON object per line, which is usually one row. Blank lines are skipped. */
-const readNdjson = <E, R>(text: Stream.Stream<string, E, R>): Stream.Stream<ParsedFileRow, E, R> =>
+const readNdjson = <E, R>(
+  text: Stream.Stream<string, E, R>,
+  listColumns: ReadonlySet<string>,
+): Stream.Stream<ParsedFileRow, E, R> =>
   text.pipe(
     Stream.splitLines,
     Stream.mapAccum(() => 1, (line, text): readonly [number, ReadonlyArray<ParsedFileRow>] => [
       line + 1,
-      text.trim() === "" ? [] : parseJsonLine(line, text),
+      text.trim() === "" ? [] : parseJsonLine(line, text, listColumns),
     ]),
   )
 
@@ -286,7 +296,7 @@ export const readFileRows = (
     const isCsv = name.endsWith(".csv")
     const text = readText(path, size, isCsv)
     if (isCsv) return readCsv(path, refuseOtherSeparators(path)(text), listColumns, checkHeader)
-    if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(text)
+    if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(text, listColumns)
     return Stream.fail(
       new UnreadableLoadFile({
         message: `${path} has no supported extension. Load takes .csv, .ndjson and .jsonl files, and each of them ` +

@@ -163,6 +163,20 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
   })
 })
 
+/** Describes a violated rule of the table, such as `high, low violate the rule high >= low: high "1", low "2"`. */
+const toCellError = ({ columns, expression, line, values }: ViolatedRule): LoadCellError => {
+  const [column = "", ...others] = columns
+  if (others.length === 0) {
+    return { line, column, reason: `violates the rule ${expression}: ${JSON.stringify(values[0])}` }
+  }
+  const cells = columns.map((name, index) => `${name} ${JSON.stringify(values[index])}`).join(", ")
+  return { line, column: columns.join(", "), reason: `violate the rule ${expression}: ${cells}` }
+}
+
+/** Returns the errors of each row that violates rules. */
+const groupViolations = (violations: ReadonlyArray<ViolatedRule>): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
+  Array.fromIterable(Map.groupBy(violations.map(toCellError), ({ line }) => line).values())
+
 /** Streams the file into the target table. Fails with `InvalidRows` if a row is invalid. */
 const fillTable = Effect.fnUntraced(
   function* (
@@ -194,10 +208,18 @@ const fillTable = Effect.fnUntraced(
     const insertBatch = Effect.fnUntraced(
       function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]) {
         badRows.push(...invalid)
-        // After the first bad row, reading continues only to report further bad rows.
-        if (badRows.length > 0 || valid.length === 0) return
+        if (valid.length === 0) return
         noteUnreachableRows(valid)
-        const { added, dropped, superseded } = yield* insert(valid)
+        const { added, dropped, superseded } = yield* Effect.catchTag(
+          insert(valid),
+          "ViolatedRules",
+          ({ violations }) => {
+            badRows.push(...groupViolations(violations))
+            return Effect.succeed({ added: 0, dropped: 0, superseded: 0 })
+          },
+        )
+        // After the first bad row, reading continues only to report further bad rows.
+        if (badRows.length > 0) return
         counts.rows += added
         counts.dropped += dropped
         counts.superseded += superseded
@@ -231,25 +253,9 @@ class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: Loa
 /** Fails the transaction of a merge that changed no row, so that the dataset keeps its version (D17, caching). */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergedRowCounts }> {}
 
-/** Describes a violated rule of the table, such as `high, low violate the rule high >= low: high "1", low "2"`. */
-const toCellError = ({ columns, expression, line, values }: ViolatedRule): LoadCellError => {
-  const [column = "", ...others] = columns
-  if (others.length === 0) {
-    return { line, column, reason: `violates the rule ${expression}: ${JSON.stringify(values[0])}` }
-  }
-  const cells = columns.map((name, index) => `${name} ${JSON.stringify(values[index])}`).join(", ")
-  return { line, column: columns.join(", "), reason: `violate the rule ${expression}: ${cells}` }
-}
-
 /** Reports violated rules of the table like invalid cells. */
-const reportViolations = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: ViolatedRules) => {
-  const lines = new Set(violations.map(({ line }) => line))
-  return makeInvalidRowsError(
-    file,
-    dataset.table,
-    Array.fromIterable(lines).map((line) => violations.filter((violation) => violation.line === line).map(toCellError)),
-  )
-}
+const reportViolations = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: ViolatedRules) =>
+  makeInvalidRowsError(file, dataset.table, groupViolations(violations))
 
 const startNextStep = (name: string) =>
   Effect.map(OperationProgress, (progress) => {

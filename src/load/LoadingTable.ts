@@ -289,10 +289,17 @@ export interface ReplacedRowCounts extends MergedRowCounts {
   readonly removed: number
 }
 
-/** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
+/**
+ * SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. Empty text that
+ * another program stored equals null, because responses contain null (D16).
+ */
 const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) =>
-  columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
-    `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
+  columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name, type }) =>
+    is_nullable
+      ? `${
+        type === "text" ? `nullif(existing."${name}", '')` : `existing."${name}"`
+      } is not distinct from given."${name}"`
+      : `existing."${name}" = given."${name}"`
   ).join(" and ")
 
 /** Returns the line numbers of the first `limit` rows in `source` whose keys are not in `target`. */

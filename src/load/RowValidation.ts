@@ -45,8 +45,10 @@ export const missingInNewRowReason = "is missing, and no existing row has this k
 const formatReasons = makeValidationReasonFormatter(wording)
 
 /** Describes a cell of the wrong type that is not empty, because `wording.wrongType` is true only of empty cells. */
-const formatWrongType = (cell: RowCells[string]) =>
-  Array.isArray(cell) ? "must be text, not an array" : invalidListCellReason
+const formatWrongType = (cell: RowCells[string], isList: boolean) => {
+  if (!Array.isArray(cell)) return invalidListCellReason
+  return isList ? "must not contain empty text" : "must be text, not an array"
+}
 
 type RowFields = LoadableDataset["row"]["fields"]
 
@@ -181,7 +183,9 @@ export const makeRowValidator = (
   const toCellProblem = (cells: RowCells) => ({ name, reason }: FieldErrorReason) => {
     if (reason === wording.unexpected) return { column: name, reason: formatUnknownColumn(name, Object.keys(cells)) }
     const cell = Object.hasOwn(cells, name) ? cells[name] : null
-    const rule = reason === wording.wrongType && cell !== null ? formatWrongType(cell) : reason
+    const field = row.fields[name]
+    const isList = field !== undefined && Schema.is(field)([])
+    const rule = reason === wording.wrongType && cell !== null ? formatWrongType(cell, isList) : reason
     return { column: name, reason: `${rule}${formatRefusedValue(cell)}` }
   }
 
@@ -223,7 +227,7 @@ export const makeInvalidRowsError = (
   badRows: ReadonlyArray<ReadonlyArray<LoadCellError>>,
   key: ReadonlyArray<string> = [],
 ) => {
-  const errors = badRows.slice(0, maxReportedBadRows).flat()
+  const errors = badRows.toSorted(([a], [b]) => (a?.line ?? 0) - (b?.line ?? 0)).slice(0, maxReportedBadRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)

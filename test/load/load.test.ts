@@ -519,7 +519,17 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...session, filing_types: value }])),
           )
           assert.deepStrictEqual(found.map(([line]) => line), [1], JSON.stringify(value))
-          assert.match(found[0]?.[1] ?? "", /^filing_types .*array/, JSON.stringify(value))
+          assert.match(
+            found[0]?.[1] ?? "",
+            /^filing_types must be a JSON array of strings.*, but is /,
+            JSON.stringify(value),
+          )
+        }
+        for (const value of [["8-K", ""], ["8-K", " "]]) {
+          const found = parseErrors(
+            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...session, filing_types: value }])),
+          )
+          assert.match(found[0]?.[1] ?? "", /^filing_types must not contain empty text, but is \["8-K",""\]$/)
         }
       }))
 

@@ -119,6 +119,36 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         assert.strictEqual((yield* sql`select 1 from float_outstanding where ticker = 'GOOD'`).length, 1)
       }))
 
+    it.effect("reports rows that violate a rule beside rows with invalid cells, in the order of the file (D31)", () =>
+      Effect.gen(function* () {
+        const row = { is_adr: "false", last_updated: "2026-06-01 20:05:00", cik: "1", filed_at: "2026-06-01" }
+        const rows = [
+          { ...row, ticker: "A", float: "-5", restricted_shares: "-3" },
+          { ...row, ticker: "B", float: "x" },
+          { ...row, ticker: "C", float: "-6" },
+        ]
+        const { message } = yield* Effect.flip(loadRows("historical_float_pro", rows))
+        assert.deepStrictEqual(
+          Array.from(message.matchAll(/^ {2}line (\d): (\w+)/gm), ([, line, column]) => `${line} ${column}`),
+          ["1 float", "1 restricted_shares", "2 float", "3 float"],
+        )
+      }))
+
+    it.effect("finds the row of a key whose empty text another program stored (D16, D22)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const row = { ticker: "EMPT", filed_at: "2026-06-01", is_adr: "false", last_updated: "2026-06-01 20:05:00" }
+        const given = [{ ...row, form_type: null, document_url: null, float: "7" }]
+        yield* sql`delete from historical_float_pro`
+        yield* loadRows("historical_float_pro", given)
+        yield* sql`update historical_float_pro set form_type = '', document_url = ''`
+        for (const options of [{ append: true }, { append: true, keepOmitted: true }, { append: false }]) {
+          const { merged } = yield* loadRows("historical_float_pro", given, options)
+          assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1 })
+        }
+        assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)
+      }))
+
     it.effect("removes white space at both ends of text, and stores null instead of empty text (D39)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
