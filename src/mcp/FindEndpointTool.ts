@@ -4,6 +4,7 @@ import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
+import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 import { makeSearch } from "../site/browser/search-matching.js"
 import { makeEndpointSearchEntry } from "../site/EndpointSearch.ts"
 import { findQueryableEndpoint, getQueryableEndpoints, type McpEndpointDescription } from "./EndpointDetails.ts"
@@ -25,14 +26,14 @@ const FindEndpointArguments = Schema.Struct({
 const Named = Schema.Struct({ name: Schema.String, description: Schema.String })
 
 const FindEndpointResult = Schema.Struct({
-  count: Schema.Int.annotate({ description: "Number of endpoints in results." }),
+  count: NonNegativeInt.annotate({ description: "Number of endpoints in results." }),
   results: Schema.Array(Schema.Struct({
     path: Schema.String,
     label: Schema.String,
     description: Schema.String,
     tier: Tier.annotate({ description: "The lowest tier that may use the endpoint." }),
     is_available: Schema.Boolean.annotate({ description: "Whether this account and key may use the endpoint." }),
-    price_per_gb_microdollars: Schema.Int.annotate({
+    price_per_gb_microdollars: NonNegativeInt.annotate({
       description: "Price of 1,000,000,000 bytes in millionths of a US dollar. 0: the endpoint is free.",
     }),
     successor: Schema.NullOr(Schema.String).annotate({

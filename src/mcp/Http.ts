@@ -1,7 +1,8 @@
 /** `POST /mcp`: the MCP server over HTTP, without sessions. It requires an API key. */
 import { ByteSize, Effect, Layer, Option, Predicate, Result, Schema } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
-import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Headers, HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import Negotiator from "negotiator"
 import packageJson from "../../package.json" with { type: "json" }
 import { RateLimitExceeded } from "../accounts/AccountErrors.ts"
 import { makeRequestAuthorizer } from "../accounts/AuthorizationLayer.ts"
@@ -57,6 +58,18 @@ const parseMessage = (body: string): Result.Result<typeof Message.Type, HttpServ
     decodeMessage(json.value),
     () => makeJsonRpcError(400, -32600, "The body is neither a JSON-RPC 2.0 request nor a notification.", id),
   )
+}
+
+const responseTypes = ["application/json", "text/event-stream"]
+
+/** Lists the types that the client accepts by name, because Effect's MCP server understands no `*`. */
+const listAcceptedTypes = (accept: string | undefined) =>
+  new Negotiator({ headers: { accept } }).mediaTypes(responseTypes).join(", ")
+
+/** Messages for the refusals that Effect's MCP server sends without a body, by status. */
+const refusalMessages: Readonly<Record<number, string>> = {
+  406: `Accept must allow ${responseTypes.join(" and ")}.`,
+  415: "Content-Type must be application/json.",
 }
 
 /** Whether the message contains its protocol version, as messages of version 2026-07-28 or later do. */
@@ -139,7 +152,9 @@ const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(fu
       if (refusal !== undefined) return yield* refuseMessage(message, refusal)
       const version = findInitializedProtocolVersion(caller.request.headers["mcp-protocol-version"])
       if (version === undefined || hasOwnVersion(message)) {
-        return yield* slot.run(Effect.provideService(httpApp, McpCaller, caller))
+        const response = yield* slot.run(Effect.provideService(httpApp, McpCaller, caller))
+        const refusal = refusalMessages[response.status]
+        return refusal === undefined ? response : makeJsonRpcError(response.status, -32600, refusal, message.id)
       }
       const { id, method, params } = message
       if (id === undefined) return HttpServerResponse.empty({ status: 202 })
@@ -160,9 +175,15 @@ const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(fu
       const counted = yield* Effect.result(countAndRecord(account.success, mcpPath))
       if (Result.isFailure(counted)) return yield* respondWithError(counted.failure)
       const caller = { account: account.success, request, rateLimitHeaders: { ...response.headers } }
+      const headers = Headers.set(request.headers, "accept", listAcceptedTypes(request.headers["accept"]))
       return yield* withSlot(
         account.success.account_id,
-        (slot) => answer(slot, caller, counted.success),
+        (slot) =>
+          Effect.provideService(
+            answer(slot, caller, counted.success),
+            HttpServerRequest.HttpServerRequest,
+            request.modify({ headers }),
+          ),
         refuseTooMany,
       )
     })

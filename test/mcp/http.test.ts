@@ -200,6 +200,27 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
         "2025-11-25",
         "2025-06-18",
       ])
+      for (const accept of ["*/*", "application/json, text/*;q=0.5"]) {
+        const accepted = yield* send(callLineageWithoutSession, {
+          headers: { ...headersWithoutSession, Accept: accept },
+        })
+        assert.deepStrictEqual(
+          [accepted.status, valueAt(accepted.json, "result", "resultType")],
+          [200, "complete"],
+          accept,
+        )
+      }
+      for (
+        const [status, headers] of [
+          [406, { Accept: "application/json" }],
+          [406, { Accept: "application/*, text/event-stream;q=0" }],
+          [415, { "Content-Type": "text/plain" }],
+        ] as const
+      ) {
+        const refused = yield* send(callLineageWithoutSession, { headers: { ...headersWithoutSession, ...headers } })
+        assert.deepStrictEqual([refused.status, valueAt(refused.json, "error", "code")], [status, -32600])
+        assert.strictEqual(valueAt(refused.json, "id"), callLineageWithoutSession.id)
+      }
       const mismatch = yield* send(callLineageWithoutSession, {
         headers: { ...headersWithoutSession, "Mcp-Name": "query" },
       })
