@@ -4,8 +4,9 @@
  */
 import { Effect, Schema } from "effect"
 import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { checkEndpointAccess } from "../accounts/AuthorizationLayer.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import { estimatePath } from "../accounts/keys/Authentication.ts"
+import { CurrentAccount, estimatePath } from "../accounts/keys/Authentication.ts"
 import { ValidationError } from "../rules/Errors.ts"
 import { makeInternalRequester } from "../http/InternalRequests.ts"
 import { makeRequestContext, RequestContext, type ResponseBuilder, setRecordCount } from "../http/RequestContext.ts"
@@ -22,6 +23,8 @@ const makeUnknownEndpointError = (path: string) =>
 
 const endlessStreamReason =
   "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
+
+const selfParametersReason = "is /estimate itself, which is free and whose estimate takes no other parameters"
 
 const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
@@ -67,10 +70,18 @@ export const makeCostEstimator = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
-    if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), selfEstimate)
-    if (endpoint.isEndless) return yield* makeEndpointError(endlessStreamReason)
+    const parameters = removeEndpointParameter(request.url)
+    if (endpoint.row.path === estimatePath) {
+      if (parameters !== "") return yield* makeEndpointError(selfParametersReason)
+      return yield* Effect.as(setRecordCount(1), selfEstimate)
+    }
+    if (endpoint.isEndless) {
+      const access = { path: endpoint.row.path, required_tier: endpoint.row.tier ?? "basic" }
+      yield* checkEndpointAccess(yield* CurrentAccount, access)
+      return yield* makeEndpointError(endlessStreamReason)
+    }
     const { id, startedAt } = yield* RequestContext
-    const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
+    const target = `${endpoint.row.path}?${parameters}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
     // Without these headers, the response has the complete, uncompressed body, which determines the cost.
     const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])

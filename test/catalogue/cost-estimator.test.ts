@@ -688,6 +688,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         assert.strictEqual(refused.status, 403)
         assert.deepStrictEqual(at(refused.body, "error", "details"), { endpoint: "/v1/news", allowed })
         assert.strictEqual((yield* send("/estimate?endpoint=/estimate", { key })).status, 200)
+        const endless = yield* estimateOf("/v1/changes/stream", [], { key })
+        assert.deepStrictEqual([endless.status, at(endless.body, "error", "code")], [403, "endpoint_not_allowed"])
       }
     }))
 
@@ -697,6 +699,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
 
   it.effect("`endpoint` is required exactly once (D4, D28)", () =>
     Effect.gen(function* () {
+      assert.strictEqual((yield* send("/estimate?endpoint=/estimate&tickr=T7")).status, 422)
       const cases = [
         ["/estimate", "is required"],
         ["/estimate?ticker=T7", "is required"],
