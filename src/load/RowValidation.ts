@@ -23,7 +23,12 @@ export interface LoadCellError {
   readonly reason: string
 }
 
-export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", { message: Schema.String }) {}
+export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", {
+  message: Schema.String,
+  table: Schema.String,
+  /** The errors of the first bad rows. */
+  errors: Schema.Array(Schema.Struct({ line: Schema.Finite, column: Schema.String, reason: Schema.String })),
+}) {}
 
 /** A row that matches the dataset's schema. */
 export interface ValidRow {
@@ -235,6 +240,8 @@ export const makeInvalidRowsError = (
     ? "\nIf existing rows should keep their values in the missing columns, add --append --keep-omitted."
     : ""
   return new InvalidRows({
+    table,
+    errors,
     message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}${advice}`,
   })
 }
