@@ -59,6 +59,7 @@ export interface ListedFiling {
   readonly primaryDocument?: string
   readonly fileNumber?: string
   readonly items?: string
+  readonly isXbrl?: boolean
 }
 
 export interface ListedCompany {
@@ -79,7 +80,7 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   items: filings.map(({ items = "" }) => items),
   core_type: filings.map(({ form }) => form),
   size: filings.map(() => 1000),
-  isXBRL: filings.map(() => 0),
+  isXBRL: filings.map(({ isXbrl = false }) => isXbrl ? 1 : 0),
   isInlineXBRL: filings.map(() => 0),
   primaryDocument: filings.map(({ primaryDocument = "" }) => primaryDocument),
   primaryDocDescription: filings.map(() => ""),
@@ -89,8 +90,12 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
 export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify(makeFilingArrays(filings)))
 
-/** Makes the submissions document of a company, with its filings, newest first. */
-export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: ReadonlyArray<ListedFiling>) =>
+/** Makes the submissions document of a company, with its filings, newest first, and the names of older pages. */
+export const makeSubmissions = (
+  { cik, name, tickers }: ListedCompany,
+  filings: ReadonlyArray<ListedFiling>,
+  pages: ReadonlyArray<string> = [],
+) =>
   json(JSON.stringify({
     cik,
     entityType: "operating",
@@ -103,7 +108,7 @@ export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: 
     formerNames: [],
     filings: {
       recent: makeFilingArrays(filings),
-      files: [],
+      files: pages.map((name) => ({ name, filingFrom: "2025-01-01", filingTo: "2026-06-10" })),
     },
   }))
 

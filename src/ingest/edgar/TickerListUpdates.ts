@@ -20,12 +20,18 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   const copy = (yield* State.readTickerListCopies).at(-1)
   const previous = copy === undefined ? undefined : { copy, ...yield* decodeCopy(copy) }
   const validators = previous === undefined ? undefined : yield* State.readCacheValidators(url)
-  const answer = yield* request({ url, validators })
+  const received = yield* Effect.result(request({ url, validators }))
 
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
     if (previous === undefined) return yield* rejection
     return { list: previous.rows, rejections: [rejection] }
   })
+  if (Result.isFailure(received)) {
+    const error = received.failure
+    if (previous === undefined || error._tag === "EdgarBlocked" || error._tag === "SqlError") return yield* error
+    return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason: error.reason }))
+  }
+  const answer = received.success
   if (answer._tag === "Missing") {
     return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason: "is not there" }))
   }

@@ -83,7 +83,7 @@ export const filingsOf = memoize((cik) =>
     ...submissionsOf(cik).filings,
     ...Result.getOrThrow(
       decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), buildSubmissionsPageUrl(imunonPage)),
-    ),
+    ).filings,
   ]
 )
 

@@ -50,7 +50,7 @@ const documents: ReadonlyArray<Document> = [
     name: "an older page",
     text: readRecording(`submissions/${imunonPage}`),
     decode: (text) =>
-      Result.map(decodeSubmissionsPage(text, buildSubmissionsPageUrl(imunonPage)), (filings) => ({
+      Result.map(decodeSubmissionsPage(text, buildSubmissionsPageUrl(imunonPage)), ({ filings }) => ({
         news: makeNewsRows(issuerOf(ciks.imunon), filings),
         registrations: makeRegistrationRows(issuerOf(ciks.imunon), filings),
       })),

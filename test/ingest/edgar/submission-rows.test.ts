@@ -211,6 +211,7 @@ describe("A registration", () => {
     primaryDocument: "a.htm",
     description: null,
     size: 1,
+    isXbrl: false,
     source: "https://data.sec.gov/submissions/CIK0000749647.json#0000000001-26-000001",
   }
   const later = (form: string, day: string): EdgarFiling => ({
@@ -306,7 +307,9 @@ describe("Submissions", () => {
     ])
     assert.strictEqual(submissionsOf(ciks.fannieMae).pages.length, 3)
     const url = buildSubmissionsPageUrl(imunonPage)
-    const page = Result.getOrThrow(decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), url))
+    const { filings: page } = Result.getOrThrow(
+      decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), url),
+    )
     assert.strictEqual(page.length, 395)
     assert.strictEqual(page.filter(({ primaryDocument }) => primaryDocument === "").length, 47)
   })
@@ -336,14 +339,30 @@ describe("Submissions", () => {
       "is an HTML or XML page instead of JSON",
     )
     assert.strictEqual(
-      reject(text.replace('2026-01-16"', '2026-02-30"')),
-      "has an unexpected value at filings.recent.filingDate[1]",
+      reject(text.replace(`"form":[`, `"form":{},"a":[`)),
+      "has an unexpected value at filings.recent.form",
     )
-    assert.strictEqual(reject(text.replace(`"F-6"`, "6")), "has an unexpected value at filings.recent.form[1]")
     assert.strictEqual(reject(text.replace(`"F-6",`, "")), "has arrays of filings with different lengths")
     assert.strictEqual(reject(text.replace(`"OTC"`, "")), "has more symbols than exchanges, or fewer")
     assert.strictEqual(reject(text.replace("0001830056", "0001830057")), "is about the company with the CIK 0001830057")
     assert.strictEqual(reject("[]"), "does not have the expected form")
+  })
+
+  it("set only the filings aside that are not readable (decision 0105)", () => {
+    const complete = submissionsOf(ciks.siemensEnergy).filings
+    const decode = (changed: string) => Result.getOrThrow(decodeSubmissions(changed, url))
+    const cases = [
+      [text.replace('2026-01-16"', '2026-02-30"'), `${url}#${complete[1]?.accession}`, "filingDate"],
+      [text.replace(`"F-6"`, "6"), `${url}#${complete[1]?.accession}`, "form"],
+      [text.replace(`"${complete[1]?.accession}"`, `"x"`), `${url}#1`, "accessionNumber"],
+    ] as const
+    for (const [changed, element, column] of cases) {
+      const { filings, rejections } = decode(changed)
+      assert.deepStrictEqual(filings, complete.toSpliced(1, 1))
+      assert.deepStrictEqual(rejections.map(({ message }) => message), [
+        `${element}: has an unexpected value at ${column}`,
+      ])
+    }
   })
 
   it("may contain properties that are not known yet", () => {
