@@ -58,7 +58,7 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
     `Set aside, because they are missing or damaged (${formatCountWithNoun(rejections, "document")}):`,
     ...examples.map(({ message }) => `  ${message}`),
     ...(rejections > examples.length ? [`  … only the first ${examples.length} are shown`] : []),
-    ...(isStored ? ["They will be requested again. All of them: tickerline ingest rejections"] : []),
+    ...(isStored ? ["To list all of them, and when they are requested again, run: tickerline ingest rejections"] : []),
   ]
 
 const formatSummary = (report: IngestReport, target: IngestOptions["target"], seconds: number) => {

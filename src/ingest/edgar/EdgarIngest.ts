@@ -10,7 +10,6 @@ import {
   Fiber,
   FileSystem,
   Path,
-  PlatformError,
   Predicate,
   Ref,
   Result,
@@ -44,6 +43,9 @@ import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
 import { groupTickersByIssuer } from "./TickerList.ts"
 import { downloadTickerList, findNewTickerChanges } from "./TickerListUpdates.ts"
+
+/** A temporary file could not be written, for example because the disk is full. */
+export class TemporaryFileError extends Data.TaggedError("TemporaryFileError")<{ readonly message: string }> {}
 
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 
@@ -503,10 +505,6 @@ export const describeIngestError = (error: unknown) => {
     const advice = isDiskFull(error) ? ". The disk of PostgreSQL is full: free some space" : ""
     return `PostgreSQL: ${describeSqlError(error)}${advice}`
   }
-  if (error instanceof PlatformError.PlatformError) {
-    return `A file could not be written: ${error.message}. Temporary files are in ${tmpdir()}, unless TMPDIR names ` +
-      "another folder, and need some free space"
-  }
   return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
 }
 
@@ -547,6 +545,11 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
     : yield* State.resumeIngestRun(options.interrupted.run_id)
   const heartbeat = repeatInBackground(Effect.ignore(State.recordIngestRunHeartbeat(runId)), heartbeatInterval)
   yield* Effect.andThen(heartbeat, ingestCompanies(options, runId, report)).pipe(
+    Effect.catchTag("PlatformError", ({ message }) =>
+      new TemporaryFileError({
+        message: `The folder for temporary files, ${tmpdir()}, cannot be used: ${message}. Free some space there, or ` +
+          "set TMPDIR to another folder.",
+      })),
     Effect.scoped,
     Effect.onExit((exit) => recordEnd(runId, exit, report)),
   )
