@@ -18,7 +18,7 @@ import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { escapeTerminalLines, formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { escapeTerminalLine, formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
 
@@ -218,14 +218,14 @@ const formatWork = (work: Effect.Success<typeof listWork>) =>
       entry.first_failed_at,
       entry.reason,
     ]),
-  ].map((cells) => cells.join("\t")).join("\n")
+  ].map((cells) => cells.map((cell) => escapeTerminalLine(String(cell))).join("\t")).join("\n")
 
 const rejectionsCommand = Command.make(
   "rejections",
   { isJson: makeBooleanFlag("json", "Print a JSON array") },
   Effect.fnUntraced(function* ({ isJson }) {
     const work = yield* listWork
-    yield* Console.log(isJson ? JSON.stringify(work, null, 2) : escapeTerminalLines(formatWork(work)))
+    yield* Console.log(isJson ? JSON.stringify(work, null, 2) : formatWork(work))
   }),
 ).pipe(
   Command.withDescription("List the documents that were set aside, and when they are requested again, tab-separated"),

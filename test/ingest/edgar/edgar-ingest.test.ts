@@ -172,7 +172,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
 
   it.effect("requests a missing document again until it is available (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
-      const { ingest, stub } = yield* startMarket
+      const { environment, ingest, stub } = yield* startMarket
       const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml")
       const answer = stub.answers.get(path)
       if (answer === undefined) return assert.fail()
@@ -180,6 +180,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const options = ["--tickers", "SNOW", "--since", "2026-01-01", "--only", "ownership"]
       const { err } = assertSuccess(yield* ingest(...options))
       assert.include(err, "form3.xml: is not there")
+      const list = assertSuccess(yield* runCommandInProcess(["ingest", "rejections"], environment)).out.split("\n")
+      assert.match(
+        list[1] ?? "",
+        /^https:\/\/www\.sec\.gov\/Arch.*form3\.xml\t\t0001640147\t1\t20\S+Z\t20\S+Z\tis not there$/,
+      )
+      const json = assertSuccess(yield* runCommandInProcess(["ingest", "rejections", "--json"], environment)).out
+      assert.match(json, /"datasets": \[\],\s+"cik": "0001640147",\s+"reason": "is not there",\s+"attempts": 1,/)
+      const doctor = yield* runCommandInProcess(["doctor"], environment)
+      assert.match(doctor.out, /ingest: last succeeded 0 hours ago; 1 document will be requested again/)
       stub.answers.set(path, answer)
       const { out, paths } = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(paths.filter((path) => path.startsWith("/Archives/")), [path])
