@@ -65,6 +65,7 @@ const formatSummary = (report: IngestReport, target: IngestOptions["target"], se
   const documents = `${formatCountWithNoun(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
   const time = Duration.format(Duration.seconds(Math.round(seconds)))
   return [
+    ...report.notes,
     ...formatTables(report, target),
     `${companies}, ${documents}, ${report.rejections} set aside, in ${time}`,
     ...(target === "dry-run" ? ["Nothing was loaded."] : []),

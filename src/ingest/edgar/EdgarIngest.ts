@@ -17,8 +17,8 @@ import { datasetsFromCompanyFilings, type IngestedDataset, ingestedDatasets } fr
 import * as State from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
+import { addSymbolPeriods, assignSymbols, loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
-import { groupTickersByIssuer } from "./TickerList.ts"
 import { downloadTickerList, findNewTickerChanges } from "./TickerListUpdates.ts"
 
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
@@ -47,6 +47,8 @@ export interface IngestReport {
   rejections: number
   /** The first rejections, for the summary. */
   readonly examples: Array<DocumentRejected>
+  /** Sentences about requested symbols whose companies have rows under another symbol. */
+  readonly notes: Array<string>
   readonly rows: Map<string, number>
   readonly merged: Map<string, MergedRowCounts>
 }
@@ -58,6 +60,7 @@ export const makeEmptyIngestReport = (): IngestReport => ({
   documents: 0,
   rejections: 0,
   examples: [],
+  notes: [],
   rows: new Map(),
   merged: new Map(),
 })
@@ -95,7 +98,10 @@ export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe
 
 /** Finds the companies with these symbols. Fails if the ticker list lacks one of the symbols. */
 const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) {
-  const byTicker = new Map(issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)))
+  const byTicker = new Map([
+    ...issuers.map((issuer) => [issuer.ticker, issuer] as const),
+    ...issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)),
+  ])
   const unknown = tickers.find((ticker) => !byTicker.has(ticker))
   if (unknown !== undefined) {
     return yield* new IngestRefused({
@@ -106,6 +112,15 @@ const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer
   const chosen = new Set(tickers.map((ticker) => byTicker.get(ticker)))
   return issuers.filter((issuer) => chosen.has(issuer))
 })
+
+/** Says which symbol the rows carry if a company was requested by another of its symbols. */
+const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) =>
+  tickers.flatMap((ticker) => {
+    const issuer = companies.find(({ tickers }) => tickers.includes(ticker))
+    return issuer === undefined || issuer.ticker === ticker
+      ? []
+      : [`${ticker} is a symbol of ${issuer.name}. The company's rows carry ${issuer.ticker}.`]
+  })
 
 interface IndexRead {
   readonly ciks: ReadonlySet<string>
@@ -208,13 +223,13 @@ const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
 
 /** The results of the company visits since the last load. */
 interface Batch {
-  companies: number
+  readonly companies: Array<Issuer>
   documents: number
   readonly progress: Array<State.IngestDatasetProgress>
   readonly rejections: Array<DocumentRejected>
 }
 
-const makeBatch = (): Batch => ({ companies: 0, documents: 0, progress: [], rejections: [] })
+const makeBatch = (): Batch => ({ companies: [], documents: 0, progress: [], rejections: [] })
 
 type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
 
@@ -226,11 +241,12 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
   const insertedRows = yield* Ref.make(0)
   const now = yield* Clock.currentTimeMillis
   const results = yield* sql.withTransaction(Effect.gen(function* () {
-    const results = yield* Effect.forEach(
+    const load = Effect.forEach(
       loadableDatasets.filter(({ table }) => files.counts.has(table)),
       ({ table }) =>
         loadDatasetFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
     )
+    const results = yield* loadWithCurrentSymbols(batch.companies, load)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* State.saveRejectedDocuments(batch.rejections, now)
     yield* State.addIngestRunCounts(runId, {
@@ -285,7 +301,7 @@ const visitCompanies = Effect.fnUntraced(
 
     const save = Effect.gen(function* () {
       if (target === "load") yield* loadBatch(files, batch, runId, report)
-      report.saved += batch.companies
+      report.saved += batch.companies.length
       batch = makeBatch()
     })
 
@@ -314,10 +330,10 @@ const visitCompanies = Effect.fnUntraced(
       yield* add(visit.rows, visit.rejections)
       batch.progress.push(...visit.progress)
       batch.documents += visit.documents
-      batch.companies += 1
+      batch.companies.push(issuer)
       report.documents += visit.documents
       report.visited += 1
-      if (batch.companies >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* save
+      if (batch.companies.length >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* save
     }
     yield* save
     if (target !== "load") return
@@ -330,9 +346,11 @@ const visitCompanies = Effect.fnUntraced(
 const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
   const options = yield* resolveOptions(given)
   const day = yield* todayInNewYork
-  const { list, rejections } = yield* downloadTickerList(day, options.target === "load")
-  const issuers = Array.from(groupTickersByIssuer(list).values())
-  const { companies, indexes } = yield* chooseCompanies(issuers, options, day, report)
+  const { day: listDay, list, rejections } = yield* downloadTickerList(day, options.target === "load")
+  const assignment = yield* assignSymbols(list, listDay)
+  const { companies: chosen, indexes } = yield* chooseCompanies(assignment.issuers, options, day, report)
+  const companies = yield* addSymbolPeriods(assignment, chosen, options.target === "load")
+  report.notes.push(...listAnsweringSymbols(companies, options.tickers ?? []))
   const startedAt = yield* Clock.currentTimeMillis
   const { interrupted, target } = options
   const runId = target !== "load"

@@ -5,7 +5,7 @@ import { countDays } from "../../rules/Dates.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts } from "./CompanyFacts.ts"
 import { buildCompanyFactsUrl, buildFilingIndexUrl } from "./EdgarUrls.ts"
-import type { Issuer } from "./Issuer.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { findDepositaryReceiptRegistration } from "./ScreenerRows.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
@@ -69,7 +69,7 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
     const float = facts.floats.findLast(({ accn }) => accn === accession)
     const latest = counts.at(-1)
     const makeRow = (count: CompanyFact | undefined, ownFloat: CompanyFact | undefined): RowCells => ({
-      ticker: issuer.ticker,
+      ticker: getTickerOn(issuer, (count ?? ownFloat)?.filed ?? ""),
       filed_at: (count ?? ownFloat)?.filed,
       form_type: (count ?? ownFloat)?.form,
       document_url: buildFilingIndexUrl(issuer.cik, accession),

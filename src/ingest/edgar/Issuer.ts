@@ -1,12 +1,21 @@
+import type { SymbolPeriod } from "../../lineage/LineageRules.ts"
+
 /** A company whose documents are ingested, as described by the SEC's ticker list or by its submissions. */
 export interface Issuer {
   /** Ten digits, zero-padded. */
   readonly cik: string
-  /** The primary symbol: the first in the SEC's list. It is usually, but not always, that of the common stock. */
+  /** The current symbol of the primary security, which is usually the common stock (`PrimarySymbols.ts`). */
   readonly ticker: string
   /** All symbols of the CIK, in the SEC's order, including those of preferred shares, units and warrants. */
   readonly tickers: ReadonlyArray<string>
   readonly name: string
   /** The SEC's name of the exchange, such as `Nasdaq`, `NYSE` or `OTC`. */
   readonly exchange: string | null
+  /** The symbols of the primary security, oldest first. Absent if it is known only under `ticker`. */
+  readonly periods?: ReadonlyArray<SymbolPeriod>
 }
+
+/** Returns the symbol that the issuer's primary security used on a day, `YYYY-MM-DD` (D38). */
+export const getTickerOn = ({ periods = [], ticker }: Issuer, day: string) =>
+  periods.find(({ from, until }) => (from === undefined || from <= day) && (until === undefined || day < until))
+    ?.ticker ?? ticker

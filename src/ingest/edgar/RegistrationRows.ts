@@ -2,7 +2,7 @@
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
-import type { Issuer } from "./Issuer.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
 /** Forms that begin a registration. Their amendments (`/A`, POS AM) belong to it. */
@@ -129,7 +129,7 @@ const makeRow = (issuer: Issuer, registration: EdgarRegistration): RowCells => {
   const used = [statement, ...(evidence === undefined ? [] : [evidence]), ...evidenceOfType, ...prospectuses.slice(-1)]
   return {
     id: `${issuer.cik}-${fileNumber}`,
-    ticker: issuer.ticker,
+    ticker: getTickerOn(issuer, statement.filingDate),
     headline: `${statement.form} of ${issuer.name}: ${formatStatus(registration)}`,
     type,
     form_type: statement.form,
