@@ -148,7 +148,8 @@ end $$;
 
 -- Moves ingested rows of the companies to the symbols in `periods`. Rows of other sources stay: ingested rows have the
 -- CIK in their id or in their links to the SEC. A filing, a fact and a holding that two symbols have is kept once.
-create function edgar_move_rows(companies text[]) returns void
+-- `former_symbols` has each company's symbol before; null if unknown.
+create function edgar_move_rows(companies text[], former_symbols text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   move record;
@@ -204,11 +205,13 @@ begin
     where place.ends = 'infinity'
       and array_to_string(screener.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
     union all
-    -- A class that the list has may have a row of its own.
+    -- Other classes in the list may have rows of their own.
     select 'float_outstanding', place.cik, place.symbol, place.ticker
     from public.edgar_list_moves(companies) as place join public.edgar_companies using (cik)
+      join unnest(companies, former_symbols) as former (cik, symbol) using (cik)
       join public.float_outstanding as counted on counted.ticker = place.symbol
-    where place.ends = 'infinity' and place.symbol <> all (tickers)
+    where place.ends = 'infinity' and (place.symbol = coalesce(former.symbol, place.symbol)
+        or place.symbol <> all (tickers))
       and array_to_string(counted.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
   loop
     perform public.edgar_move_row(move.dataset, move.cik, move.symbol, move.ticker);
@@ -220,17 +223,18 @@ create function edgar_place_companies(companies text[], today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   changed text[];
+  former  text[];
 begin
   -- In order, so that two transactions cannot deadlock. A running batch of an ingest holds the rows of its companies.
   perform from public.edgar_companies where cik = any (companies) order by cik for update;
   with placed as (
-    select cik, public.edgar_list_periods(company, today) as periods from public.edgar_companies as company
-    where cik = any (companies)
+    select cik, periods -> -1 ->> 'ticker' as former_symbol, public.edgar_list_periods(company, today) as periods
+    from public.edgar_companies as company where cik = any (companies)
   ), updated as (
     update public.edgar_companies as company set periods = placed.periods from placed
-    where company.cik = placed.cik and company.periods <> placed.periods returning company.cik
+    where company.cik = placed.cik and company.periods <> placed.periods returning company.cik, former_symbol
   )
-  select array_agg(cik) into changed from updated;
+  select array_agg(cik), array_agg(former_symbol) into changed, former from updated;
 
   insert into public.company_symbols (symbol, cik, ticker)
   select distinct symbol, cik, symbol from public.edgar_companies as company cross join lateral (
@@ -261,7 +265,7 @@ begin
   ) as answer
   where known.symbol = answer.symbol and known.cik = answer.cik and known.ticker <> answer.ticker;
 
-  if changed is not null then perform public.edgar_move_rows(changed); end if;
+  if changed is not null then perform public.edgar_move_rows(changed, former); end if;
 end $$;
 
 -- Moves rows because of ticker changes that were confirmed in advance, and whose day has come.

@@ -16,6 +16,7 @@ import { makeFloatRows } from "./FloatRows.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
 import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
+import { keepKnownCounts } from "./KnownCounts.ts"
 import { makeNewsRows } from "./NewsRows.ts"
 import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
 import { findPendingFilings, isIngestedSince, makeIngestDatasetProgress } from "./PendingFilings.ts"
@@ -199,7 +200,8 @@ const addFloats = Effect.fnUntraced(
       return false
     }
     const rows = makeFloatRows(issuer, facts.success, submissions)
-    for (const name of floatDatasets) visit.rows.set(name, rows[name])
+    visit.rows.set("historical_float_pro", rows.historical_float_pro)
+    visit.rows.set("float_outstanding", yield* keepKnownCounts(rows.float_outstanding))
     return false
   },
 )

@@ -182,8 +182,12 @@ export const loadWithCurrentSymbols = Effect.fnUntraced(
       order by company.cik for share of company
     `)
     const loaded = yield* load
-    const outdated = locked.flatMap(({ cik, is_outdated }) => is_outdated ? [cik] : [])
-    if (outdated.length > 0) yield* sql`select edgar_move_rows(${outdated}::text[])`
+    const outdated = new Set(locked.flatMap(({ cik, is_outdated }) => is_outdated ? [cik] : []))
+    const moved = issuers.filter(({ cik }) => outdated.has(cik))
+    if (moved.length > 0) {
+      const [ciks, tickers] = [moved.map(({ cik }) => cik), moved.map(({ ticker }) => ticker)]
+      yield* sql`select edgar_move_rows(${ciks}::text[], ${tickers}::text[])`
+    }
     return loaded
   },
 )

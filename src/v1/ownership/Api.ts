@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import {
+  AnswersEverySymbol,
+  describeEndpoint,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   getRowJsonSchemaWithLineage,
@@ -111,7 +116,10 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     query: OwnershipQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(Ownership)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotateMerge(describeEndpoint(
+  }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotate(
+    AnswersEverySymbol,
+    true,
+  ).annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or " +
       "from the filing that accession_number names. A ticker without such a filing has no result. owner_name and " +
