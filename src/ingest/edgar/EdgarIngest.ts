@@ -119,7 +119,7 @@ const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: Readonl
     const issuer = companies.find(({ tickers }) => tickers.includes(ticker))
     return issuer === undefined || issuer.ticker === ticker
       ? []
-      : [`${ticker} is a symbol of ${issuer.name}. The company's rows carry ${issuer.ticker}.`]
+      : [`${ticker} is a symbol of ${issuer.name}, whose rows carry ${issuer.ticker}.`]
   })
 
 interface IndexRead {

@@ -196,7 +196,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         stub.answers.set(Stub.tickerListPath, recordedList("17", "Wed, 17 Jun 2026 10:00:00 GMT"))
         publish([third, second, first])
         const out = yield* ingest("--tickers", "PPLI")
-        assert.include(out, "PPLI is a symbol of People Inc. The company's rows carry IAC.")
+        assert.include(out, "PPLI is a symbol of People Inc, whose rows carry IAC.")
 
         const ownership = (yield* readSymbols)["ownership"] ?? []
         assert.isAbove(ownership.length, 0)
@@ -354,6 +354,203 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         })
         const history = yield* sql`select from history.news where ticker = 'IAC' and replaced_in is not null`
         assert.isAbove(history.length, 0)
+      })),
+    60_000,
+  )
+})
+
+const alphabet = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["GOOGL", "GOOG", "GOOGM-PA"] }
+const berkshire = { cik: "0001067983", name: "BERKSHIRE HATHAWAY INC", tickers: ["BRK-B", "BRK-A"] }
+
+/** Starts a stub with the list of these companies, each with one 8-K per day. */
+const startList = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  let version = 0
+  const list = (companies: ReadonlyArray<Stub.ListedCompany>) => {
+    version += 1
+    const lastModified = new Date(Date.UTC(2026, 5, version)).toUTCString()
+    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(companies, lastModified))
+  }
+  const publish = (company: Stub.ListedCompany, ...days: ReadonlyArray<string>) =>
+    stub.answers.set(
+      `/submissions/CIK${company.cik}.json`,
+      Stub.makeSubmissions(
+        company,
+        days.map((filingDate) => ({
+          accession: `${company.cik}-26-${filingDate.slice(5).replace("-", "")}01`,
+          form: "8-K",
+          filingDate,
+        })),
+      ),
+    )
+  const ingest = (...args: ReadonlyArray<string>) =>
+    run(["ingest", "edgar", "--since", "2026-01-01", ...args], {
+      EDGAR_BASE_URL: stub.url,
+      EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+    })
+  /** Pretends that the copies of the list, and what was concluded from them, are older. */
+  const age = Effect.fnUntraced(function* (days: number) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`update edgar_ticker_lists set day = day - ${days}::int`
+    yield* sql`
+      update edgar_companies set listed_on = listed_on - ${days}::int,
+        primary_listed_on = primary_listed_on - ${days}::int
+    `
+  })
+  return { list, publish, ingest, age }
+})
+
+const request = Effect.fnUntraced(function* (path: string) {
+  const { ultimate: key } = yield* Service.TestKeys
+  const { body, headers, text } = yield* requestJson(path, { key })
+  const results = valueAt(body, "results")
+  if (!Array.isArray(results)) return assert.fail(text)
+  return {
+    tickers: results.map((row) => valueAt(row, "ticker")),
+    ids: results.map((row) => valueAt(row, "id")),
+    primary: headers["x-primary-tickers"],
+  }
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company", (it) => {
+  it.effect(
+    "are all answered with its rows, however the list is sorted (D38, pitfall 6)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, list, publish } = yield* startList
+        const today = yield* todayInNewYork
+        const [first, second] = [subtractDays(today, 20), subtractDays(today, 10)]
+        list([alphabet, berkshire])
+        publish(alphabet, first)
+        publish(berkshire, first)
+        const out = yield* ingest("--tickers", "GOOG,BRK.B")
+        assert.include(out, "GOOG is a symbol of Alphabet Inc., whose rows carry GOOGL.")
+        assert.notInclude(out, "BRK")
+        list([{ ...alphabet, tickers: ["GOOG", "GOOGL"] }, { ...berkshire, tickers: ["BRK-A", "BRK-B"] }])
+        publish(alphabet, second, first)
+        publish(berkshire, second, first)
+        yield* ingest("--tickers", "GOOGL,BRK-A")
+        for (const path of ["/v1/news?limit=100", "/v1/screener?limit=100"]) {
+          const primary = yield* request(`${path}&ticker=GOOGL,BRK-B`)
+          assert.strictEqual(primary.primary, undefined)
+          assert.sameMembers(Array.from(new Set(primary.tickers)), ["GOOGL", "BRK-B"])
+          const classes = yield* request(`${path}&ticker=GOOG,BRK.B`)
+          assert.strictEqual(classes.primary, "GOOG=GOOGL, BRK.B=BRK-B")
+          assert.deepStrictEqual(classes.tickers, primary.tickers)
+          assert.deepStrictEqual(
+            (yield* request(`${path}&ticker=GOOG,BRK.A&follow_lineage=true`)).tickers,
+            primary.tickers,
+          )
+        }
+        assert.strictEqual((yield* request("/v1/news?ticker=GOOG")).tickers.length, 2)
+        assert.deepStrictEqual((yield* request("/v1/gap-stats?ticker=GOOG")).primary, undefined)
+
+        // A symbol keeps the rows that another source has loaded for it, and its row may be that of its class.
+        yield* insertRows("float_outstanding", {
+          ticker: "GOOG",
+          outstanding: "5",
+          is_adr: false,
+          last_updated: `${first} 00:00:00`,
+          source: [`https://data.sec.gov/submissions/CIK${alphabet.cik}.json`],
+        })
+        yield* insertRows("ticker_changes", {
+          old_ticker: "GOOGX",
+          new_ticker: "GOOGL",
+          effective_date: second,
+          cik: alphabet.cik,
+          status: "confirmed",
+        })
+        assert.deepStrictEqual((yield* request("/v1/float-outstanding?ticker=GOOG")).tickers, ["GOOG", "GOOGL"])
+        const dated = yield* sql<{ readonly ticker: string }>`
+        select ticker from news where id like '0001652044%' order by filed_at
+      `
+        assert.deepStrictEqual(dated.map(({ ticker }) => ticker), ["GOOGX", "GOOGL"])
+        const { ultimate: key } = yield* Service.TestKeys
+        const file = yield* requestJson("/v1/news?ticker=GOOG&follow_lineage=true&limit=all&format=ndjson", { key })
+        assert.strictEqual(file.text.trim().split("\n").length, 2)
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "stay until a new one has lasted, and their rows leave current datasets once no security trades (pitfall 2)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { age, ingest, list, publish } = yield* startList
+        const today = yield* todayInNewYork
+        const day = subtractDays(today, 20)
+        const renamed = { ...alphabet, tickers: ["GGL", "GGLWW"] }
+        list([alphabet, berkshire])
+        publish(alphabet, day)
+        publish(berkshire, day)
+        yield* ingest("--tickers", "GOOGL,BRK-B")
+        // The list has another symbol of Alphabet and no Berkshire, in three copies of a week.
+        const seven = { cik: "0000000007", name: "Seven", tickers: ["SEVN", "SEVNW", "SEVNU"] }
+        list([renamed, seven])
+        for (const days of [1, 4]) {
+          yield* age(days)
+          yield* ingest("--tickers", "GGL")
+          assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GOOGL"])
+          assert.deepStrictEqual((yield* request("/v1/screener?ticker=GGL")).tickers, ["GOOGL"])
+        }
+        yield* age(3)
+        yield* ingest("--tickers", "GGL")
+        yield* age(1)
+        yield* ingest("--tickers", "GGL")
+        assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["GGL"])
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=GOOGL")).tickers, ["GGL"])
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=BRK-B")).tickers, ["BRK-B"])
+
+        list([renamed, berkshire, seven])
+        yield* age(1)
+        yield* ingest("--tickers", "GGL,BRK-B")
+        assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GGL"])
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "pass to a new holding company, which keeps the known count (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([subtractDays(today, 40)])
+        yield* ingest("--tickers", "IAC")
+        const holding = { cik: "0009999999", name: "People Holding", tickers: ["IAC"] }
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.answers.set(
+          `/submissions/CIK${holding.cik}.json`,
+          Stub.makeSubmissions(holding, [
+            { accession: "0009999999-26-000001", form: "8-K", filingDate: subtractDays(today, 5) },
+          ]),
+        )
+        stub.answers.set(`/api/xbrl/companyfacts/CIK${holding.cik}.json`, {
+          status: 200,
+          type: "application/json",
+          body: JSON.stringify({ cik: 9999999, entityName: "People Holding", facts: { dei: {} } }),
+        })
+        yield* ingest("--tickers", "IAC")
+        for (let age = 1; age < 12; age += 1) {
+          yield* sql`
+          insert into edgar_ticker_lists (day, row_count, entries)
+          select ${subtractDays(today, age)}::text::date, row_count, entries from edgar_ticker_lists limit 1
+        `
+        }
+        yield* sql`update edgar_companies set listed_on = listed_on - 20 where cik = ${people.cik}`
+        yield* ingest("--tickers", "IAC")
+        const counts = yield* sql`select ticker, company, outstanding::int from float_outstanding`
+        assert.deepStrictEqual(counts.map((row) => ({ ...row })), [
+          { ticker: "IAC", company: "People Holding", outstanding: 80_000_000 },
+        ])
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+        assert.includeMembers((yield* request("/v1/news?ticker=IAC&limit=100")).ids, [
+          "0009999999-0009999999-26-000001",
+          `${people.cik}-0001800227-26-${subtractDays(today, 40).slice(5).replace("-", "")}01`,
+        ])
       })),
     60_000,
   )
