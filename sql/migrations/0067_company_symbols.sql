@@ -34,6 +34,10 @@ create trigger note_change after insert or update or delete or truncate on compa
   for each statement execute function note_change();
 alter table company_symbols enable always trigger note_change;
 
+-- So that a request with `as_of` reads the symbols of that moment.
+select history.track('company_symbols');
+select history.index_versions('company_symbols');
+
 -- The day up to which ticker changes that were confirmed in advance have moved rows.
 create table edgar_placement (
   only_one  boolean primary key default true check (only_one),

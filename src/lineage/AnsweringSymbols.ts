@@ -1,7 +1,6 @@
 /**
  * Finds the symbols whose rows answer a request for another symbol of the same company, such as GOOGL for GOOG: rows
- * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126). The symbols are those of
- * today, also for requests with `as_of`.
+ * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126).
  */
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,6 +9,7 @@ import { compileStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { AsOfTime } from "../rules/Dates.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 
 /** A symbol and the one that also answers requests for it. */
@@ -19,6 +19,8 @@ export type AnsweringSymbol = typeof AnsweringSymbol.Type
 const decodeSymbols = decodePositionalRows(AnsweringSymbol)
 
 type SymbolMap = ReadonlyMap<string, ReadonlyArray<AnsweringSymbol>>
+
+const noSymbols: SymbolMap = new Map()
 
 export interface FoundAnsweringSymbols {
   /** Empty unless a requested symbol has rows under another one. */
@@ -41,7 +43,9 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { readValues } = yield* Database
-      const versions = (yield* DatasetVersions).watchTables(["company_symbols"])
+      const versions = yield* DatasetVersions
+      const tables = ["company_symbols"]
+      const tableVersion = versions.watchTables(tables)
       const compileFind = compileStatement<ReadonlyArray<string> | undefined>({
         isPrepared: true,
         build: (parameter) => {
@@ -68,15 +72,20 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
         })
 
       const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
-        const version = versions.current()
-        const symbols = version === undefined
+        const isPast = (yield* AsOfTime) !== undefined
+        const getVersion = isPast ? versions.getTimeline : tableVersion.current
+        const version = getVersion()
+        const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined
+        const symbols = wasNeverWritten
+          ? noSymbols
+          : version === undefined || isPast
           ? yield* read(tickers)
           : known?.version === version
           ? known.symbols
           : yield* readAll(version)
         return {
           found: symbols.size === 0 ? [] : Array.dedupe(tickers).flatMap((ticker) => symbols.get(ticker) ?? []),
-          isCurrent: () => version !== undefined && versions.current() === version,
+          isCurrent: () => version !== undefined && getVersion() === version,
         }
       })
       return AnsweringSymbols.of({ find })
