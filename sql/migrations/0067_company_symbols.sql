@@ -253,7 +253,7 @@ begin
   update public.company_symbols as known set ticker = answer.ticker
   from (
     select symbols.symbol, company.cik, case
-      when symbols.symbol = any (tickers) or symbols.symbol in (select replace(one, '-', '.') from unnest(tickers) as one)
+      when symbols.symbol = any (tickers || string_to_array(replace(array_to_string(tickers, ' '), '-', '.'), ' '))
         then current_ticker
       when symbols.symbol = any (former_tickers || primary_ticker) and not periods @> jsonb_build_array(
         jsonb_build_object('ticker', symbols.symbol)

@@ -1,5 +1,3 @@
-import type { SymbolPeriod } from "../../lineage/LineageRules.ts"
-
 /** A company whose documents are ingested, as described by the SEC's ticker list or by its submissions. */
 export interface Issuer {
   /** Ten digits, zero-padded. */
@@ -11,8 +9,11 @@ export interface Issuer {
   readonly name: string
   /** The SEC's name of the exchange, such as `Nasdaq`, `NYSE` or `OTC`. */
   readonly exchange: string | null
-  /** The symbols of the primary security, oldest first. Absent if it is known only under `ticker`. */
-  readonly periods?: ReadonlyArray<SymbolPeriod>
+  /**
+   * The symbols of the primary security, oldest first, each from the day `from` until the day before `until`
+   * (`YYYY-MM-DD`). Absent if the security is known only under `ticker`.
+   */
+  readonly periods?: ReadonlyArray<{ readonly ticker: string; readonly from?: string; readonly until?: string }>
 }
 
 /** Returns the symbol that the issuer's primary security used on a day, `YYYY-MM-DD` (D38). */

@@ -303,7 +303,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
           price: "12.5",
           last_updated: "2026-01-01 00:00:00",
         })
-        yield* sql`update screener set num_runners = 3, price = 99, website = 'https://example.com' where ticker = 'IAC'`
+        yield* sql`
+          update screener set num_runners = 3, price = 99, website = 'https://example.com' where ticker = 'IAC'
+        `
         yield* insertRows("news", {
           id: "vendor-1",
           ticker: "IAC",
