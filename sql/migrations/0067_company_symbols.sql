@@ -19,13 +19,13 @@ create table edgar_companies (
   periods           jsonb not null default '[]'
 );
 
--- The symbols that rows of a company may carry, and those that the list has for it. A request for `symbol` also returns
+-- The symbols that rows of a company may carry, and those that the list has for it. A request for `alias` also returns
 -- the company's rows of `ticker`.
 create table company_symbols (
-  symbol text not null,
+  alias  text not null,
   cik    text not null,
   ticker text not null,
-  primary key (symbol, cik)
+  primary key (alias, cik)
 );
 
 create index on company_symbols (cik);
@@ -107,10 +107,10 @@ $$;
 create function edgar_list_moves(companies text[])
 returns table (cik text, symbol text, ticker text, starts date, ends date)
 language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
-  select cik, known.symbol, period.ticker, coalesce(period."from", '-infinity'), coalesce(period.until, 'infinity')
+  select cik, known.alias, period.ticker, coalesce(period."from", '-infinity'), coalesce(period.until, 'infinity')
   from public.edgar_companies join public.company_symbols as known using (cik)
     cross join jsonb_to_recordset(periods) as period (ticker text, "from" date, until date)
-  where cik = any (companies) and known.symbol <> period.ticker
+  where cik = any (companies) and known.alias <> period.ticker
 $$;
 
 -- Moves the row of a dataset with one row per symbol. If the new symbol has a row, that row gets the values that it
@@ -171,7 +171,7 @@ begin
     and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
     and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
       select from public.historical_float_pro as kept
-      where kept.ticker in (select known.symbol from public.company_symbols as known where known.cik = place.cik)
+      where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
         and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.cik = moved.cik)
         and kept.filed_at = moved.filed_at and kept.document_url = moved.document_url
         and (kept.form_type, kept.reported_date) is not distinct from (moved.form_type, moved.reported_date)
@@ -187,7 +187,7 @@ begin
     and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
     and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
       select from public.ownership as kept
-      where kept.ticker in (select known.symbol from public.company_symbols as known where known.cik = place.cik)
+      where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
         and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.document_url = moved.document_url)
         and kept.accession_number = moved.accession_number
         and (kept.owner_name, kept.owner_cik, kept.owner_type, kept.title, kept.common_shares_amount,
@@ -240,7 +240,7 @@ begin
   )
   select array_agg(cik), array_agg(former_symbol) into changed, former from updated;
 
-  insert into public.company_symbols (symbol, cik, ticker)
+  insert into public.company_symbols (alias, cik, ticker)
   select distinct symbol, cik, symbol from public.edgar_companies as company cross join lateral (
     select unnest(tickers || former_tickers || primary_ticker) as symbol
     union select replace(listed, '-', '.') from unnest(tickers) as listed
@@ -252,22 +252,22 @@ begin
   -- Also for other companies with one of the symbols: a symbol that another company has now leads to nobody else.
   update public.company_symbols as known set ticker = answer.ticker
   from (
-    select symbols.symbol, company.cik, case
-      when symbols.symbol = any (tickers || string_to_array(replace(array_to_string(tickers, ' '), '-', '.'), ' '))
+    select symbols.alias, company.cik, case
+      when symbols.alias = any (tickers || string_to_array(replace(array_to_string(tickers, ' '), '-', '.'), ' '))
         then current_ticker
-      when symbols.symbol = any (former_tickers || primary_ticker) and not periods @> jsonb_build_array(
-        jsonb_build_object('ticker', symbols.symbol)
+      when symbols.alias = any (former_tickers || primary_ticker) and not periods @> jsonb_build_array(
+        jsonb_build_object('ticker', symbols.alias)
       ) and not exists (
         select from public.company_symbols as rival join public.edgar_companies as other using (cik)
-        where rival.symbol = symbols.symbol and other.cik <> company.cik and rival.symbol = any (other.tickers)
+        where rival.alias = symbols.alias and other.cik <> company.cik and rival.alias = any (other.tickers)
       ) then current_ticker
-      else symbols.symbol
+      else symbols.alias
     end as ticker
     from public.company_symbols as symbols join public.edgar_companies as company using (cik)
       cross join lateral (select periods -> -1 ->> 'ticker' as current_ticker) as last_period
-    where symbols.symbol in (select given.symbol from public.company_symbols as given where given.cik = any (companies))
+    where symbols.alias in (select given.alias from public.company_symbols as given where given.cik = any (companies))
   ) as answer
-  where known.symbol = answer.symbol and known.cik = answer.cik and known.ticker <> answer.ticker;
+  where known.alias = answer.alias and known.cik = answer.cik and known.ticker <> answer.ticker;
 
   if changed is not null then perform public.edgar_move_rows(changed, former); end if;
 end $$;
@@ -281,7 +281,7 @@ begin
   if last_day >= today then return; end if;
   perform public.edgar_place_companies(array(
     select distinct known.cik from public.ticker_changes as event
-      join public.company_symbols as known on known.symbol in (event.old_ticker, event.new_ticker)
+      join public.company_symbols as known on known.alias in (event.old_ticker, event.new_ticker)
     where event.status = 'confirmed' and event.effective_date > last_day and event.effective_date <= today
       and coalesce(event.cik, known.cik) = known.cik
   ), today);
@@ -300,10 +300,10 @@ begin
   else
     companies := array(
       select known.cik from (
-        select cik, old_ticker as symbol from changed where status = 'confirmed'
+        select cik, old_ticker as alias from changed where status = 'confirmed'
         union all
         select cik, new_ticker from changed where status = 'confirmed'
-      ) as event join public.company_symbols as known using (symbol)
+      ) as event join public.company_symbols as known using (alias)
       where coalesce(event.cik, known.cik) = known.cik
       group by known.cik
     );
@@ -332,10 +332,10 @@ create function edgar_remove_delisted(companies text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   delete from public.screener using public.company_symbols as known
-  where known.cik = any (companies) and screener.ticker = known.symbol
+  where known.cik = any (companies) and screener.ticker = known.alias
     and array_to_string(screener.source, ' ') like '%/submissions/CIK' || known.cik || '.json%';
   delete from public.float_outstanding using public.company_symbols as known
-  where known.cik = any (companies) and float_outstanding.ticker = known.symbol
+  where known.cik = any (companies) and float_outstanding.ticker = known.alias
     and array_to_string(float_outstanding.source, ' ') like '%/submissions/CIK' || known.cik || '.json%';
   delete from public.edgar_progress where cik = any (companies) and dataset in ('screener', 'float_outstanding');
 end $$;

@@ -13,7 +13,7 @@ import { AsOfTime } from "../rules/Dates.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 
 /** A symbol and the one that also answers requests for it. */
-const AnsweringSymbol = Schema.Struct({ symbol: Schema.String, ticker: Schema.String })
+const AnsweringSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
 export type AnsweringSymbol = typeof AnsweringSymbol.Type
 
 const decodeSymbols = decodePositionalRows(AnsweringSymbol)
@@ -31,7 +31,7 @@ export interface FoundAnsweringSymbols {
 
 /** Formats the header `X-Primary-Tickers`. */
 export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
-  found.map(({ symbol, ticker }) => `${symbol}=${ticker}`).join(", ")
+  found.map(({ alias, ticker }) => `${alias}=${ticker}`).join(", ")
 
 export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
   readonly find: (
@@ -51,9 +51,9 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
         build: (parameter) => {
           const tickers = parameter((tickers) => makeArrayParameter(tickers ?? [], OID.text))
           return sql`
-            select symbol, ticker from company_symbols
-            where symbol <> ticker and (${tickers}::text[] = '{}' or symbol = any (${tickers}::text[]))
-            order by symbol, ticker
+            select alias, ticker from company_symbols
+            where alias <> ticker and (${tickers}::text[] = '{}' or alias = any (${tickers}::text[]))
+            order by alias, ticker
           `
         },
       })
@@ -61,7 +61,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
       const read = (tickers?: ReadonlyArray<string>) =>
         Effect.map(
           decodeSymbols(readValues(compileFind(tickers), "lineage")),
-          (rows): SymbolMap => Map.groupBy(rows, ({ symbol }) => symbol),
+          (rows): SymbolMap => Map.groupBy(rows, ({ alias }) => alias),
         )
       let known: { readonly version: string; readonly symbols: SymbolMap } | undefined
 

@@ -132,8 +132,8 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
   )
   yield* insertRows(
     "company_symbols",
-    ...[["T4", "T1"], ["T5", "T1"], ["T1", "T7"], ["T7", "T50"], ["T50", "T2"]].map(([symbol, ticker]) => ({
-      symbol,
+    ...[["T4", "T1"], ["T5", "T1"], ["T1", "T7"], ["T7", "T50"], ["T50", "T2"]].map(([alias, ticker]) => ({
+      alias,
       cik: "0000000001",
       ticker,
     })),

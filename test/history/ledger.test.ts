@@ -415,7 +415,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         triggers,
         version_indexes / partitions,
       ])
-      const expected = [...loadableDatasets, { table: "company_symbols", key: ["symbol", "cik"] }]
+      const expected = [...loadableDatasets, { table: "company_symbols", key: ["alias", "cik"] }]
         .map(({ key, table }) => [table, key.toSorted(), [], 7, 2])
       assert.deepStrictEqual(found.toSorted(), expected.toSorted())
     }))

@@ -89,8 +89,8 @@ const isRename = (oldTicker: string, newTicker: string) =>
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
 /**
- * Days and copies for which a symbol must stay or be missing, because the SEC's list may alternate between an older and a newer
- * state for days.
+ * Days and copies for which a symbol must stay or be missing, because the SEC's list may alternate between an older and
+ * a newer state for days.
  */
 const [minDays, minCopies] = [7, 3]
 
