@@ -122,7 +122,7 @@ const playHistory = Effect.fnUntraced(function* (choose: RandomChooser) {
       new_ticker: choose(symbols),
       effective_date: subtractDays(today, choose([70, 58, 55, 50, 45, 40, 35, 20, -2])),
       cik: choose([cik, cik, cik, cik, null, otherCik]),
-      status: choose(["confirmed", "confirmed", "estimated"]),
+      status: choose(["confirmed", "estimated"]),
     }))
   )
   const changeStatus = Effect.gen(function* () {
@@ -134,12 +134,13 @@ const playHistory = Effect.fnUntraced(function* (choose: RandomChooser) {
     yield* choose([
       sql`update ticker_changes set status = 'reverted' where ${isEvent}`,
       sql`update ticker_changes set status = 'confirmed' where ${isEvent}`,
+      sql`update ticker_changes set status = 'confirmed' where ${isEvent}`,
       sql`delete from ticker_changes where ${isEvent}`,
     ])
   })
 
-  for (let step = 0; step < 14; step += 1) {
-    yield* choose([ingest, ingest, addChange, changeStatus])
+  for (let step = 0; step < 18; step += 1) {
+    yield* choose([ingest, ingest, addChange, changeStatus, changeStatus])
     const [company] = yield* sql<{ readonly primary_ticker: string; readonly former_tickers: ReadonlyArray<string> }>`
       select primary_ticker, former_tickers from edgar_companies where cik = ${cik}
     `
