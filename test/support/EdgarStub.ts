@@ -1,6 +1,7 @@
 /** A server in this process that sends recorded responses of the SEC, and the faults that a test chooses. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { Buffer } from "node:buffer"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { fileURLToPath } from "node:url"
@@ -14,6 +15,8 @@ export interface EdgarStubAnswer {
   readonly status: number
   readonly type: string
   readonly body: string
+  /** The encoded body, if its encoding is not UTF-8. */
+  readonly bytes?: Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -148,7 +151,7 @@ export const startEdgarStub = Effect.gen(function* () {
     const answer = choose(request)
     if (answer === "hang") return
     if (answer === "reset") return void incoming.socket.destroy()
-    const { body, headers = {}, status, type } = answer
+    const { body, bytes = Buffer.from(body), headers = {}, status, type } = answer
     const lastModified = headers["last-modified"]
     if (lastModified !== undefined && incoming.headers["if-modified-since"] === lastModified) {
       return void response.writeHead(304, headers).end()
@@ -158,7 +161,7 @@ export const startEdgarStub = Effect.gen(function* () {
       ...headers,
       "content-type": type,
       ...(isCompressed && { "content-encoding": "gzip" }),
-    }).end(isCompressed ? gzipSync(body) : body)
+    }).end(isCompressed ? gzipSync(bytes) : bytes)
   })
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),

@@ -1,10 +1,11 @@
 /** Downloads documents from the SEC. Requests name the operator, obey a rate limit and are retried (decision 0104). */
-import { Config, Context, Data, Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
+import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
+import { decodeDocumentText } from "./DocumentText.ts"
 import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
 import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 
@@ -103,7 +104,9 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
       () => Effect.void,
     ),
   )
-  return Buffer.concat(chunks).toString("utf8")
+  return yield* Effect.fromResult(
+    Result.mapError(decodeDocumentText(Buffer.concat(chunks)), (reason) => new DocumentRejected({ url, reason })),
+  )
 })
 
 const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
