@@ -59,6 +59,8 @@ export interface ListedFiling {
   readonly accession: string
   readonly form: string
   readonly filingDate: string
+  /** The acceptance time; by default at an hour that exists only in Eastern time. */
+  readonly stamp?: string
   readonly primaryDocument?: string
   readonly fileNumber?: string
   readonly items?: string
@@ -74,7 +76,7 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   accessionNumber: filings.map(({ accession }) => accession),
   filingDate: filings.map(({ filingDate }) => filingDate),
   reportDate: filings.map(() => ""),
-  acceptanceDateTime: filings.map(({ filingDate }) => `${filingDate}T16:05:00.000Z`),
+  acceptanceDateTime: filings.map(({ filingDate, stamp = `${filingDate}T08:05:00.000Z` }) => stamp),
   act: filings.map(() => "34"),
   form: filings.map(({ form }) => form),
   fileNumber: filings.map(({ fileNumber = "" }) => fileNumber),
@@ -109,6 +111,16 @@ export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: 
       files: [],
     },
   }))
+
+/** Makes the index page of a filing, with its acceptance time in New York, `2026-01-16 16:19:42`. */
+export const makeIndexPage = (accepted: string): EdgarStubAnswer => ({
+  status: 200,
+  type: "text/html",
+  body: readRecording("archives/0001045810-26-000024-index.html").replace(
+    /(>Accepted<\/div>\s*<div class="info">)[^<]*/,
+    `$1${accepted}`,
+  ),
+})
 
 /** Makes the ticker list, with one row per symbol. */
 export const makeTickerList = (
@@ -206,9 +218,14 @@ export const getFilingDocumentPath = ({ cik }: ListedCompany, accession: string,
 
 /** Adds responses for the companies: lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
 export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
-  const { apple, snowflake, zivo } = stubCompanies
+  const { apple, siemensEnergy, snowflake, zivo } = stubCompanies
   answers.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
   answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
+  // The hours of Siemens Energy's filings do not show whether they are UTC or Eastern.
+  answers.set(
+    getFilingDocumentPath(siemensEnergy, "0001193805-26-000032", "0001193805-26-000032-index.htm"),
+    makeIndexPage("2026-01-16 11:19:42"),
+  )
   answers.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
   answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
   answers.set(

@@ -1,18 +1,20 @@
 /** Ingests one company: requests its new documents, and turns them into rows. */
 import { Effect, Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { decodeCompanyFacts } from "./CompanyFacts.ts"
+import { todayInNewYork } from "../../rules/Dates.ts"
+import { decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
 import {
   buildCompanyFactsUrl,
+  buildFilingIndexUrl,
   buildFilingXmlUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
   type EdgarBaseUrls,
   edgarBaseUrls,
 } from "./EdgarUrls.ts"
-import { makeFloatRows } from "./FloatRows.ts"
+import { makeCurrentCount, makeFloatRows } from "./FloatRows.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
 import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
@@ -21,6 +23,8 @@ import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRow
 import { findPendingFilings, isIngestedSince, makeIngestDatasetProgress } from "./PendingFilings.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
+import { readStoredCounts } from "./StoredCounts.ts"
+import { findFilingsWithNewTimes, resolveAcceptanceTimes } from "./StampZones.ts"
 import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
@@ -29,13 +33,14 @@ const documentConcurrency = 4
 /** If this many documents in a row cannot be downloaded, the run ends, because the SEC is probably down. */
 const maxConsecutiveFailures = 3
 
-/** Whether the form states shares outstanding or public float in XBRL. */
-const statesShareCounts = ({ form }: EdgarFiling) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
+const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
 const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
+
+const datasetsWithCounts = [...floatDatasets, "screener"] as const
 
 type StoredProgress = ReadonlyMap<string, IngestDatasetProgress>
 
@@ -114,8 +119,9 @@ const requireDocument = Effect.fnUntraced(
 const readFilings = Effect.fnUntraced(
   function* (
     { cik }: Issuer,
-    { datasets, since }: CompanyIngestOptions,
+    { datasets, isDryRun, since }: CompanyIngestOptions,
     stored: StoredProgress,
+    visit: CompanyIngestResult,
     download: DocumentDownloader,
   ) {
     const submissions = yield* requireDocument(download, (bases) => buildSubmissionsUrl(cik, bases), decodeSubmissions)
@@ -135,11 +141,15 @@ const readFilings = Effect.fnUntraced(
       pages,
       ({ name }) => requireDocument(download, (bases) => buildSubmissionsPageUrl(name, bases), decodeSubmissionsPage),
     )
-    return {
-      submissions: { ...submissions, filings: [submissions.filings, ...older].flat() },
-      makes,
-      documents: 1 + pages.length,
-    }
+    visit.documents += 1 + pages.length
+    const requestIndexPage = Effect.fnUntraced(function* ({ accession }: EdgarFiling) {
+      const page = isDryRun ? undefined : yield* download((bases) => buildFilingIndexUrl(cik, accession, bases))
+      if (page !== undefined && Result.isFailure(page)) visit.rejections.push(page.failure.rejection)
+      else visit.documents += 1
+      return page === undefined ? null : Result.getOrNull(page)
+    })
+    const filings = yield* resolveAcceptanceTimes(cik, [submissions.filings, ...older].flat(), requestIndexPage)
+    return { submissions: { ...submissions, filings }, makes }
   },
 )
 
@@ -177,30 +187,43 @@ const addOwnership = Effect.fnUntraced(
   },
 )
 
-/** Adds the rows from the company's facts to `visit`. Returns whether the next run must request the facts again. */
-const addFloats = Effect.fnUntraced(
+/** Downloads the company's facts. Returns them, if there are any, and whether the next run must request them again. */
+const downloadFacts = Effect.fnUntraced(
+  function* ({ cik }: Issuer, visit: CompanyIngestResult, download: DocumentDownloader) {
+    const result = yield* download((bases) => buildCompanyFactsUrl(cik, bases))
+    if (Result.isFailure(result)) {
+      const { kind, rejection } = result.failure
+      // Funds and new companies have no facts.
+      if (kind !== "missing") visit.rejections.push(rejection)
+      return { isRepeated: kind === "unavailable" }
+    }
+    visit.documents += 1
+    const facts = decodeCompanyFacts(result.success, buildCompanyFactsUrl(cik))
+    if (Result.isSuccess(facts)) return { facts: facts.success, isRepeated: false }
+    visit.rejections.push(facts.failure)
+    return { isRepeated: false }
+  },
+)
+
+/**
+ * Adds the rows with share counts to `visit`: the screener and, if the company has facts, the floats. Returns whether
+ * the next run must request the facts again.
+ */
+const addCounts = Effect.fnUntraced(
   function* (
     issuer: Issuer,
     submissions: CompanySubmissions,
     visit: CompanyIngestResult,
     download: DocumentDownloader,
   ) {
-    const result = yield* download((bases) => buildCompanyFactsUrl(issuer.cik, bases))
-    if (Result.isFailure(result)) {
-      // Funds and new companies have no facts.
-      if (result.failure.kind === "missing") return false
-      visit.rejections.push(result.failure.rejection)
-      return result.failure.kind === "unavailable"
-    }
-    visit.documents += 1
-    const facts = decodeCompanyFacts(result.success, buildCompanyFactsUrl(issuer.cik))
-    if (Result.isFailure(facts)) {
-      visit.rejections.push(facts.failure)
-      return false
-    }
-    const rows = makeFloatRows(issuer, facts.success, submissions)
+    const { facts, isRepeated } = yield* downloadFacts(issuer, visit, download)
+    const stored = yield* readStoredCounts(issuer)
+    const countForScreener = makeCurrentCount(issuer, facts, submissions, stored.screener)
+    visit.rows.set("screener", makeScreenerRows(issuer, submissions, countForScreener))
+    if (facts === undefined) return isRepeated
+    const rows = makeFloatRows(issuer, facts, submissions, makeCurrentCount(issuer, facts, submissions, stored.float))
     for (const name of floatDatasets) visit.rows.set(name, rows[name])
-    return false
+    return isRepeated
   },
 )
 
@@ -209,7 +232,7 @@ export const ingestCompany = Effect.fnUntraced(
     const { datasets, isDryRun, isFresh, since } = options
     const stored: StoredProgress = isFresh ? new Map() : yield* readIngestProgress(issuer.cik)
     const visit: CompanyIngestResult = { rows: new Map(), progress: [], rejections: [], documents: 0 }
-    const read = yield* readFilings(issuer, options, stored, download).pipe(
+    const read = yield* readFilings(issuer, options, stored, visit, download).pipe(
       Effect.catchTag("DocumentRejected", (rejection) => {
         visit.rejections.push(rejection)
         return Effect.succeed(undefined)
@@ -217,30 +240,34 @@ export const ingestCompany = Effect.fnUntraced(
     )
     if (read === undefined) return visit
 
-    const { documents, makes, submissions } = read
+    const { makes, submissions } = read
     const { filings } = submissions
-    visit.documents += documents
     const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
     const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
       visit.progress.push(makeIngestDatasetProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
 
     if (datasets.has("news")) {
-      visit.rows.set("news", makeNewsRows(issuer, findPending("news")))
+      const changed = new Set([...findPending("news"), ...(yield* findFilingsWithNewTimes(issuer.cik, filings))])
+      visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
       noteProgress("news")
     }
-    if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
+    if (makes.registrations) {
+      visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork))
+    }
     if (datasets.has("registrations")) noteProgress("registrations")
-    if (makes.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
-    if (datasets.has("screener")) noteProgress("screener")
     if (datasets.has("ownership")) {
       const forms = findPending("ownership").filter(hasOwnershipXml)
       if (isDryRun) visit.documents += forms.length
       else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
     }
-    if (makes.floats && isDryRun) visit.documents += 1
-    const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, visit, download))
-    if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
-    for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
+    const needsCounts = makes.floats || makes.screener
+    if (makes.screener && isDryRun) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
+    if (needsCounts && isDryRun) visit.documents += 1
+    const isRepeated = needsCounts && !isDryRun && (yield* addCounts(issuer, submissions, visit, download))
+    for (const name of datasetsWithCounts) {
+      if (!datasets.has(name)) visit.rows.delete(name)
+      else if (!isRepeated) noteProgress(name)
+    }
     return visit
   },
 )

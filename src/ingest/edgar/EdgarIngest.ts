@@ -17,6 +17,7 @@ import { datasetsFromCompanyFilings, type IngestedDataset, ingestedDatasets } fr
 import * as State from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
+import { expireRegistrations } from "./RegistrationRows.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { groupTickersByIssuer } from "./TickerList.ts"
 import { downloadTickerList, findNewTickerChanges } from "./TickerListUpdates.ts"
@@ -290,6 +291,7 @@ const visitCompanies = Effect.fnUntraced(
     })
 
     yield* add(new Map(), rejections)
+    if (target === "load" && datasets.includes("registrations")) yield* expireRegistrations(yield* todayInNewYork)
     if (datasets.includes("ticker_changes")) {
       const ciks = new Set(companies.map(({ cik }) => cik))
       const changes = yield* findNewTickerChanges

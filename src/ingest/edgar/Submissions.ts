@@ -5,7 +5,7 @@
 import { type DateTime, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { determineAcceptanceTimeZone, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { assignAcceptanceTimes, type KnownAcceptanceTimes } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
 import {
@@ -51,6 +51,8 @@ export interface EdgarFiling {
   /** The SEC's official date. A filing made in the evening has the date of the next business day. */
   readonly filingDate: string
   readonly reportDate: string | null
+  /** The SEC's acceptance time, whose `Z` may be wrong. */
+  readonly stamp: string
   /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
   /** The SEC's file number, such as `333-287699`. All filings of one registration have the same number. */
@@ -95,25 +97,20 @@ const makeFilings = (
   if (Object.values(arrays).some(({ length }) => length !== count)) {
     return Result.fail(new DocumentRejected({ url, reason: "has arrays of filings with different lengths" }))
   }
-  const stamped = arrays.accessionNumber.map((accession, index) => ({
+  const filings = arrays.accessionNumber.map((accession, index) => ({
     accession,
     form: arrays.form[index] ?? "",
-    stamp: arrays.acceptanceDateTime[index] ?? "",
-  }))
-  const timeZone = determineAcceptanceTimeZone(stamped, known)
-  return Result.succeed(stamped.map(({ accession, form, stamp }, index) => ({
-    accession,
-    form,
     filingDate: arrays.filingDate[index] ?? "",
     reportDate: normalizeCellText(arrays.reportDate[index] ?? ""),
-    acceptedAt: known.get(accession) ?? readAcceptanceTime(stamp, timeZone),
+    stamp: arrays.acceptanceDateTime[index] ?? "",
     fileNumber: normalizeCellText(arrays.fileNumber[index] ?? ""),
     items: (arrays.items[index] ?? "").split(",").filter((item) => itemPattern.test(item)),
     primaryDocument: normalizeCellText(arrays.primaryDocument[index] ?? "") ?? "",
     description: normalizeCellText(arrays.primaryDocDescription[index] ?? ""),
     size: arrays.size[index] ?? 0,
     source: `${url}#${accession}`,
-  })))
+  }))
+  return Result.succeed(assignAcceptanceTimes(filings, known))
 }
 
 const makeIssuer = ({ cik, exchanges, name, tickers }: typeof SubmissionsDocument.Type): Issuer | null => {
@@ -161,7 +158,7 @@ export const decodeSubmissions = (
 
 /**
  * Decodes an older page, which has the arrays of filings at its top level. Only this page and `known` determine whether
- * its stamps are UTC or Eastern.
+ * its stamps are UTC or Eastern; `assignAcceptanceTimes` decides for all pages together.
  */
 export const decodeSubmissionsPage = (
   text: string,
