@@ -3,6 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { Buffer } from "node:buffer"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/rules/Dates.ts"
@@ -154,6 +155,26 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       assert.deepStrictEqual(news, [{ id: `0000000043-${accessionOf(9)}`, ticker: "ACME" }])
     })))
 
+  it.effect("is that of the balance sheet for Alphabet, whose facts have no count from the cover page (pitfall 6)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const alphabet = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["ACME"] }
+      const facts = { ...makeFacts(alphabet, []), body: Stub.readRecording("companyfacts/CIK0001652044.trimmed.json") }
+      publish(alphabet, [quarter(1, "2026-04-30", 0).filing], facts)
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCounts, [
+        "Alphabet Inc.",
+        "12116000000",
+        "2026-03-31",
+        "2026-04-30",
+        "12116000000",
+      ])
+      assert.include(
+        JSON.stringify(yield* readSources),
+        "#us-gaap/CommonStockSharesOutstanding/shares/0001652044-26-000048",
+      )
+    })))
+
   it.effect("is not that of an unrelated company that had the symbol before (D38)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
@@ -163,6 +184,42 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       publish(holding, [quarter(2, "2026-05-15", 0).filing], makeFacts(holding, []))
       yield* ingest()
       assert.deepStrictEqual(yield* readCounts, ["Acme Holdings Corp.", null, null, null, null])
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (it) => {
+  it.effect("in ISO-8859-1 gives correct names, and no sum without a security that may belong to it (decision 0100)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ingest, publish, stub } = yield* startMarket
+      const line = (title: string, held: number) =>
+        `<nonDerivativeHolding><securityTitle><value>${title}</value></securityTitle><postTransactionAmounts>` +
+        `<sharesOwnedFollowingTransaction><value>${held}</value></sharesOwnedFollowingTransaction>` +
+        `</postTransactionAmounts></nonDerivativeHolding>`
+      const forms = ["Class C Capital Stock", "Series C Stock"].map((title) =>
+        `<?xml version="1.0" encoding="ISO-8859-1"?><ownershipDocument><documentType>4</documentType>` +
+        `<periodOfReport>2026-02-03</periodOfReport><issuer><issuerCik>${acme.cik}</issuerCik></issuer>` +
+        `<reportingOwner><reportingOwnerId><rptOwnerCik>7</rptOwnerCik><rptOwnerName>Müller José</rptOwnerName>` +
+        `</reportingOwnerId></reportingOwner><nonDerivativeTable>${line("Common Stock", 100)}${line(title, 50_000)}` +
+        `</nonDerivativeTable></ownershipDocument>`
+      )
+      publish(
+        acme,
+        forms.map((xml, index) => {
+          const accession = accessionOf(9 - index)
+          const answer = { ...Stub.makeXmlAnswer(xml), bytes: Buffer.from(xml, "latin1") }
+          stub.answers.set(Stub.getFilingDocumentPath(acme, accession, "form4.xml"), answer)
+          return { accession, form: "4", filingDate: "2026-02-03", primaryDocument: "xslF345X05/form4.xml" }
+        }),
+      )
+      yield* ingest()
+      const rows = yield* sql`
+        select owner_name, common_shares_amount::text as amount from ownership order by accession_number desc
+      `
+      assert.deepStrictEqual(rows, [
+        { owner_name: "Müller José", amount: "50100" },
+        { owner_name: "Müller José", amount: null },
+      ])
     })))
 })
 
