@@ -41,7 +41,7 @@ export interface AssessedCounts {
 /**
  * Assesses counts from the oldest to the newest. A count that differs from the last reliable one by a factor of more
  * than ten is reliable if the balance sheet of its filing agrees, or if another filing repeats it: the next report or
- * an amendment. If the factor is about a thousand, which suggests an error of unit, this takes more reports than before,
+ * an amendment. A factor of about a thousand suggests an error of unit; then this takes more reports than before,
  * and at least three if the count became smaller.
  */
 export const assessCounts = (

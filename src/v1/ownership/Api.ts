@@ -120,7 +120,7 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     "Ownership",
     "The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or " +
       "from the filing that accession_number names. A ticker without such a filing has no result. owner_name and " +
-      "owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every filing " +
-      "that is the newest of a holder, with these holders.",
+      "owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every " +
+      "filing that is the newest of a holder, with these holders.",
   )),
 ).annotateMerge(describeEndpointGroup("Ownership", "Owners of a company, grouped by filing.")) {}

@@ -88,8 +88,8 @@ export const ownershipEndpoints = Effect.gen(function* () {
         )`
 
   /**
-   * Selects, for each holder of a ticker or lineage, the holder's newest filing. A holder without a CIK is identified by
-   * the name.
+   * Selects, for each holder of a ticker or lineage, the holder's newest filing. A holder without a CIK is identified
+   * by name.
    */
   const selectNewestOfHolders = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`

@@ -183,6 +183,26 @@ const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
 const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
 const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
 
+/** Hours that exist only in one time zone, and an hour of both. */
+const hoursOf = { eastern: ["06", "07", "08", "09"], utc: ["23", "00", "01", "02", "03"], both: ["16"] }
+
+describe("Contradicting stamps", () => {
+  const counts = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 6 }))
+  it.prop("lose their times if they are fewer than the others (pitfall 1)", [counts, counts, counts], (numbers) => {
+    const [eastern = 0, utc = 0, both = 0] = numbers
+    const make = (kind: keyof typeof hoursOf, count: number) =>
+      Array.from({ length: count }, (_, index) => {
+        const hour = hoursOf[kind][index % hoursOf[kind].length]
+        return { kind, accession: `${kind}-${index}`, form: "8-K", stamp: `2026-02-1${index}T${hour}:30:00.000Z` }
+      })
+    const filings = assignAcceptanceTimes([...make("eastern", eastern), ...make("utc", utc), ...make("both", both)])
+    for (const { acceptedAt, kind } of filings) {
+      const isKnown = eastern !== utc && (kind === "both" || (kind === "eastern") === (eastern > utc))
+      assert.strictEqual(acceptedAt !== null, isKnown, kind)
+    }
+  }, { arbitrary: { runs: getInputCount(200) } })
+})
+
 const isMidnight = (digits: string) => /0[045]:00:00$/.test(digits)
 
 describe("Times in rows", () => {

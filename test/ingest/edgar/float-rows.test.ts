@@ -8,6 +8,7 @@ import type { RowCells } from "../../../src/load/FileReader.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
+import { findCurrentCount } from "../../../src/ingest/edgar/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
@@ -40,7 +41,7 @@ const makeText = (
 ) => {
   const complete = (facts: ReadonlyArray<MadeFact>, series: number) =>
     facts.map((fact, index) => ({
-      accn: `000000000${series}-26-00000${index}`,
+      accn: `000000000${series}-26-${String(index).padStart(6, "0")}`,
       form: "10-Q",
       filed: fact.end,
       ...fact,
@@ -186,8 +187,8 @@ describe("A share count", () => {
     assert.strictEqual(row?.["outstanding_shares"], "1000000000")
     assert.strictEqual(
       row?.["details"],
-      "Shares outstanding from the cover page. Unconfirmed: it differs from 1000000 on 2025-05-15 as if it were in another " +
-        "unit, such as thousands.",
+      "Shares outstanding from the cover page. Unconfirmed: it differs from 1000000 on 2025-05-15 as if it were in " +
+        "another unit, such as thousands.",
     )
   })
 
@@ -326,6 +327,75 @@ describe("A public float", () => {
         "2024-06-30.",
     )
   })
+})
+
+// ----------------------------------------------------------------------------------------------------------------
+// Series of counts
+// ----------------------------------------------------------------------------------------------------------------
+
+const growth = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, maximum: 60 }))).check(
+  Schema.isMinLength(4),
+  Schema.isMaxLength(16),
+)
+const index = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
+
+/** Makes quarterly counts that grow by these percentages. */
+const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact> => {
+  let val = 40_000_000
+  return percentages.map((percentage, quarter) => {
+    val = Math.round(val * (1 + percentage / 100))
+    return { end: new Date(Date.UTC(2022, 2 + quarter * 3, 15)).toISOString().slice(0, 10), val }
+  })
+}
+
+const neverOutdated = { ...submissions, filings: [] }
+const currentOfSeries = (counts: ReadonlyArray<MadeFact>) => findCurrentCount(decode(makeText(counts)), neverOutdated)
+const valueOf = (count: ReturnType<typeof currentOfSeries>) => typeof count === "string" ? count : count.val
+
+describe("The current count of a series", () => {
+  it.prop("is the newest, whichever old counts are filed again later (D38)", [growth, index], ([percentages, at]) => {
+    const series = makeSeries(percentages)
+    const again = series.slice(0, 1 + at % series.length).map((fact) => ({
+      ...fact,
+      filed: "2030-01-01",
+      form: "10-Q/A",
+    }))
+    assert.strictEqual(valueOf(currentOfSeries(series)), series.at(-1)?.val)
+    assert.strictEqual(valueOf(currentOfSeries([...series, ...again])), series.at(-1)?.val)
+  }, { arbitrary: { runs: getInputCount(200) } })
+
+  it.prop(
+    "is never one of two counts in thousands after two others (pitfall 7)",
+    [growth, index],
+    ([percentages, at]) => {
+      const series = makeSeries(percentages)
+      const first = 2 + at % (series.length - 3)
+      const damaged = series.map((fact, quarter) =>
+        quarter === first || quarter === first + 1 ? { ...fact, val: Math.round(fact.val / 1000) } : fact
+      )
+      const expected = first + 1 === series.length - 1 ? series[first - 1] : series.at(-1)
+      assert.strictEqual(valueOf(currentOfSeries(damaged)), expected?.val)
+    },
+    { arbitrary: { runs: getInputCount(200) } },
+  )
+
+  it.prop(
+    "follows a reverse split of 1 for 20 from the second report on (D38)",
+    [growth, index],
+    ([percentages, at]) => {
+      const series = makeSeries(percentages)
+      const first = 1 + at % (series.length - 1)
+      const split = series.map((fact, quarter) => quarter < first ? { ...fact, val: fact.val * 20 } : fact)
+      const isConfirmed = first < series.length - 1
+      const [before, after] = [split[first - 1]?.val ?? 0, split[first]?.val ?? 0]
+      const isJump = before / after > 10
+      assert.strictEqual(
+        valueOf(currentOfSeries(split)),
+        isConfirmed || !isJump ? series.at(-1)?.val : "doubtful",
+      )
+    },
+    { arbitrary: { runs: getInputCount(200) } },
+  )
 })
 
 // ----------------------------------------------------------------------------------------------------------------
