@@ -191,6 +191,25 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       )
     }))
 
+  it.effect("with per_holder=true follows the lineage of a symbol, and returns each holder once (§2.7, §4)", () =>
+    Effect.gen(function* () {
+      yield* insertRows("ticker_changes", {
+        old_ticker: "WPRED",
+        new_ticker: "WSUCC",
+        effective_date: "2025-08-01",
+        status: "confirmed",
+        cik: "0000777001",
+      })
+      yield* insertRows(
+        "ownership",
+        row("WSUCC", "3", { filed_at: "2025-09-01", owner_name: "Ann" }),
+        row("WPRED", "2", { filed_at: "2025-07-01", owner_name: "Ann" }),
+        row("WPRED", "1", { filed_at: "2025-06-01", owner_name: "Bob" }),
+      )
+      const followed = yield* shown("ticker=WSUCC&follow_lineage=true&per_holder=true")
+      assert.sameMembers(followed, ["WSUCC 3: Ann", "WPRED 1: Bob"])
+    }))
+
   it.effect("returns an empty list for an unknown ticker and for a ticker with placeholders only (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
