@@ -480,14 +480,25 @@ export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: strin
   yield* sql`lock table ${sql("public")}.${sql(table)} in share row exclusive mode`
 })
 
-/** Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number. */
+/**
+ * Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number.
+ * `condition` is an SQL condition that restricts the rows of `existing`.
+ */
 export const deleteUnstagedRows = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
+  function* (
+    source: string,
+    target: string,
+    columns: ReadonlyArray<LoadableColumn>,
+    dataset: LoadableDataset,
+    condition = "true",
+  ) {
     const sql = yield* SqlClient.SqlClient
     const key = quoteColumns(dataset.key)
     const [counts] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
         delete from ${target} as existing
-        where not exists (select from ${source} as given where ${matchKey(columns, dataset)}) returning 1
+        where ${condition} and not exists (select from ${source} as given where ${
+      matchKey(columns, dataset)
+    }) returning 1
       ) select count(*)::int as count from deleted`)
     if (yield* hasUniqueKey(target, dataset)) return counts?.count ?? 0
     const [repeated] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (

@@ -216,6 +216,16 @@ const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, erro
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
+const moreBadRows = `  … only the first ${maxReportedBadRows} bad rows are shown`
+
+/** Lists the first errors of a file, one per line. */
+export const formatLoadCellErrors = (errors: ReadonlyArray<LoadCellError>) =>
+  [
+    ...errors.slice(0, maxReportedBadRows).map(({ column, line, reason }) =>
+      `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
+    ),
+    ...(errors.length > maxReportedBadRows ? [moreBadRows] : []),
+  ].join("\n")
 /** Makes the error of a refused file, which lists the problems of the first bad rows. `key` are the key's columns. */
 export const makeInvalidRowsError = (
   path: string,
@@ -227,9 +237,7 @@ export const makeInvalidRowsError = (
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
-  const more = badRows.length > maxReportedBadRows
-    ? `\n  … only the first ${maxReportedBadRows} bad rows are shown`
-    : ""
+  const more = badRows.length > maxReportedBadRows ? `\n${moreBadRows}` : ""
   // A file of the service lacks the columns that its endpoint does not show.
   const advice = errors.some(({ column, reason }) => reason === wording.missing && !key.includes(column))
     ? "\nIf existing rows should keep their values in the missing columns, add --append --keep-omitted."
