@@ -16,6 +16,7 @@ import { NonFutureDate } from "../rules/Dates.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeBooleanFlag, makeCommandExample, makeUsageError } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { pricesCommand } from "./IngestPricesCommand.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -180,6 +181,6 @@ const edgarCommand = Command.make(
 )
 
 export const ingestCommand = Command.make("ingest").pipe(
-  Command.withDescription("Fill datasets from public sources"),
-  Command.withSubcommands([edgarCommand]),
+  Command.withDescription("Fill datasets from public sources, or from files with prices"),
+  Command.withSubcommands([edgarCommand, pricesCommand]),
 )
