@@ -5,6 +5,8 @@ import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "..
 import { OperationProgress } from "../../observability/Progress.ts"
 import {
   type Bar,
+  type BarRow,
+  type BarRows,
   findBarFormat,
   isInSession,
   isStorableSymbol,
@@ -12,16 +14,6 @@ import {
   makeBarParser,
 } from "./BarFormats.ts"
 import { isParquetFile, readParquetRows } from "./ParquetBars.ts"
-
-/** A row before it is parsed. */
-export interface BarRow {
-  /** The line in a CSV file, or the number of the row in a Parquet file. */
-  readonly line: number
-  readonly cells: ReadonlyArray<string>
-}
-
-/** Consecutive rows of a file. The first row of a file has the names of the columns. */
-export type BarRows = ReadonlyArray<BarRow>
 
 export interface NumberedBar extends Bar {
   readonly line: number

@@ -7,6 +7,16 @@ import { type CellProblem, formatRefusedValue } from "../../load/FileReader.ts"
 import { newYorkTimeFormat } from "../../rows/Timestamps.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
 
+/** A row before it is parsed. */
+export interface BarRow {
+  /** The line in a CSV file, or the number of the row in a Parquet file. */
+  readonly line: number
+  readonly cells: ReadonlyArray<string>
+}
+
+/** Consecutive rows of a file. The first row of a file has the names of the columns. */
+export type BarRows = ReadonlyArray<BarRow>
+
 /** One bar. Prices and volume are decimals as text, so that no digit is lost. */
 export interface Bar {
   readonly ticker: string

@@ -11,7 +11,7 @@ import {
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { UnreadableLoadFile } from "../../load/FileReader.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
-import type { BarRows } from "./BarFile.ts"
+import type { BarRows } from "./BarFormats.ts"
 
 export const isParquetFile = (path: string) => path.endsWith(".parquet")
 

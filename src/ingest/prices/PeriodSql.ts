@@ -31,6 +31,8 @@ export const dependentDays = 60
 /** Creates the temporary tables of a file. They disappear at the end of the transaction, also after a crash. */
 export const createBarTable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // A day of the whole market is sorted several times.
+  yield* sql`set local work_mem = '128MB'`
   yield* sql`
     create temp table bars (
       line bigint, ticker text, day date, minute smallint, open numeric(18, 4), high numeric(18, 4),

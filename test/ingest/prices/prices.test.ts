@@ -423,6 +423,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         })
         yield* ingest(new Uint8Array(parquet), "bars.parquet")
         assert.deepStrictEqual(yield* countAll, expected)
+        // pyarrow 26 wrote this file, with decimals, timestamps, a dictionary and Zstandard.
+        yield* emptyTables
+        const written = new URL("pyarrow.parquet", import.meta.url).pathname
+        yield* ingestPriceFile(written, { check: false, datasets: priceDatasets })
+        assert.deepStrictEqual(yield* countAll, expected)
       }))
 
     it.effect("with bad rows are refused as a whole, with line, column and reason (D31, errors)", () =>
@@ -446,8 +451,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           '  line 4: high must not be below open, close or low, but is "9"',
           '  line 5: low must not be above open or close, but is "10.5"',
           '  line 6: volume must be a number of shares, at most 1000000000, but is "-5"',
-          "  line 7: window_start must be the start of a minute: nanoseconds since 1970, or a time with its zone such " +
-          'as 2026-06-01T13:30:00Z, but is "1780320601000000000"',
+          "  line 7: window_start must be the start of a minute: nanoseconds since 1970, or a time with its zone " +
+          'such as 2026-06-01T13:30:00Z, but is "1780320601000000000"',
           "  line 8: the row has 6 cells; the header has 8",
           '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e1"',
           "  line 10: ticker must not be empty",
