@@ -13,6 +13,7 @@ import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { PublicApi } from "./Api.ts"
 import { AsOfReader } from "./history/AsOf.ts"
+import { AnsweringSymbols } from "./lineage/AnsweringSymbols.ts"
 import { LineageResolver } from "./lineage/LineageResolver.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { RequestPipeline } from "./http/RequestPipeline.ts"
@@ -113,7 +114,7 @@ const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer,
   Layer.provideMerge(PrepaidBalances.layer),
 )
 
-const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOfReader.layer).pipe(
+const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, AsOfReader.layer).pipe(
   Layer.provideMerge(DatasetVersions.layer),
 )
 

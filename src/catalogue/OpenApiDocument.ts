@@ -9,7 +9,7 @@ import { BillingMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { listContentTypes } from "../rows/ListFormats.ts"
-import { FreeEndpointHasEtag, IsEndlessStream } from "../rules/EndpointAnnotations.ts"
+import { AnswersEverySymbol, FreeEndpointHasEtag, IsEndlessStream } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
 import { type Deprecation, documentationPath, getEndpointDeprecation } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
@@ -38,6 +38,8 @@ interface EndpointFacts {
   readonly dropsTickers: boolean
   /** Whether the endpoint can follow the lineage of a symbol. */
   readonly followsLineages: boolean
+  /** Whether a symbol may be answered with rows of another symbol of the company. */
+  readonly answersEverySymbol: boolean
   /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
   readonly answersPast: boolean
   /** Whether the endpoint has the parameter `after`, with which a client continues after a cursor. */
@@ -79,6 +81,7 @@ const readDeclarations = () => {
         isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
         followsLineages: getIn(parameters, "follow_lineage") !== undefined,
+        answersEverySymbol: Context.get(endpoint.annotations, AnswersEverySymbol),
         answersPast: getIn(parameters, "as_of") !== undefined,
         hasCursor: getIn(parameters, "after") !== undefined,
         omitsTypes: getIn(parameters, "types") !== undefined,
@@ -329,6 +332,8 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   // Errors can have this header, too, because a request may fail after its lineage is resolved.
   "X-Lineage": ({ followsLineages, status }) =>
     sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
+  "X-Primary-Tickers": ({ answersEverySymbol, status }) =>
+    sometimesIf(answersEverySymbol && [200, 304, 402, 409, 422, 500, 503].includes(status)),
   "X-As-Of": ({ answersPast, status }) =>
     sometimesIf(answersPast && [200, 304, 402, 404, 409, 422, 500, 503].includes(status)),
   "X-Omitted-Types": ({ omitsTypes, status }) =>
@@ -425,8 +430,8 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
   503: "Unavailable",
 }
 
-const nameSuffix = ({ dropsTickers, needsKey }: EndpointFacts) =>
-  dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+const nameSuffix = ({ answersEverySymbol, dropsTickers, needsKey }: EndpointFacts) =>
+  answersEverySymbol ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
 /** Names the responses that several operations share, so that the document describes each of them once. */
 const nameSharedResponses = (

@@ -1,5 +1,5 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
-import { Console, Duration, Effect, Layer, Option } from "effect"
+import { Console, Data, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
@@ -12,13 +12,21 @@ import {
   runIngest,
 } from "../ingest/edgar/EdgarIngest.ts"
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
+import { listWork } from "../ingest/edgar/IngestWork.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
-import { makeBooleanFlag, makeCommandExample, makeUsageError, splitList } from "./CommandParts.ts"
+import {
+  makeBooleanFlag,
+  makeCommandExample,
+  makeSilentCommandExample,
+  makeUsageError,
+  splitList,
+} from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { makeFolderError } from "./FileErrors.ts"
+import { pricesCommand } from "./IngestPricesCommand.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { escapeTerminalLine, formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 /** Parses dataset names. Validates them here, so that an unknown one is reported before the command connects. */
 const parseDatasets = (text: string) =>
@@ -56,16 +64,19 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
     `Set aside, because they are missing or damaged (${formatCountWithNoun(rejections, "document")}):`,
     ...examples.map(({ message }) => `  ${message}`),
     ...(rejections > examples.length ? [`  … only the first ${examples.length} are shown`] : []),
-    ...(isStored ? ["The table edgar_rejections has all of them."] : []),
+    ...(isStored ? ["To list all of them, and when they are requested again, run: tickerline ingest rejections"] : []),
   ]
 
 const formatSummary = (report: IngestReport, target: IngestOptions["target"], seconds: number) => {
   const companies = formatCountWithNoun(report.visited, "company", "companies")
   const documents = `${formatCountWithNoun(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
   const time = Duration.format(Duration.seconds(Math.round(seconds)))
+  const unlisted = report.unlisted.length
   return [
+    ...report.notes,
     ...formatTables(report, target),
     `${companies}, ${documents}, ${report.rejections} set aside, in ${time}`,
+    ...(unlisted === 0 ? [] : [`${formatCountWithNoun(unlisted, "symbol")} not found`]),
     ...(target === "dry-run" ? ["Nothing was loaded."] : []),
   ].join("\n")
 }
@@ -74,10 +85,12 @@ const formatInterruption = ({ companies, saved }: IngestReport, target: IngestOp
   const count = `${saved} of ${formatCountWithNoun(companies ?? 0, "company", "companies")}`
   if (target === "dry-run") return "Interrupted. Nothing was loaded."
   if (target !== "load") return `Interrupted. The files have the rows of ${count}.`
-  return companies === undefined
-    ? "Interrupted. Nothing was loaded."
-    : `Interrupted. Loaded: ${count}. To continue, repeat the command with --resume.`
+  const loaded = companies === undefined ? "Nothing was loaded." : `Loaded: ${count}.`
+  return `Interrupted. ${loaded} To continue, run ingest edgar --resume.`
 }
+
+/** The run visited all companies, but set many documents aside. */
+class IngestIncomplete extends Data.TaggedError("IngestIncomplete")<{ readonly message: string }> {}
 
 const flags = {
   userAgent: Flag.String("user-agent").pipe(
@@ -105,14 +118,18 @@ const flags = {
     Flag.withDescription("Write NDJSON files to this folder, and load nothing"),
     Flag.optional,
   ),
-  resume: makeBooleanFlag("resume", "Continue the last run, if it was interrupted or failed"),
+  resume: makeBooleanFlag("resume", "Continue the last run with its options, if it was interrupted or failed"),
+  retryRejected: makeBooleanFlag(
+    "retry-rejected",
+    "Request all documents again that were set aside, even those that were rejected for good",
+  ),
   isDryRun: makeBooleanFlag("dry-run", "Read only the lists of filings, print what would be loaded, and load nothing"),
 }
 
 const edgarCommand = Command.make(
   "edgar",
   flags,
-  Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, since, tickers, userAgent }) {
+  Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, retryRejected, since, tickers, userAgent }) {
     if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
       return yield* makeUsageError(
         "ingest edgar",
@@ -129,6 +146,18 @@ const edgarCommand = Command.make(
       return yield* makeUsageError(
         "ingest edgar",
         "--resume continues a run that loads, so it excludes --out and --dry-run.",
+      )
+    }
+    if (resume && (Option.isSome(since) || Option.isSome(only) || retryRejected)) {
+      return yield* makeUsageError(
+        "ingest edgar",
+        "--resume takes the options of the run that it continues, so it excludes --since, --only and --retry-rejected.",
+      )
+    }
+    if (retryRejected && (isDryRun || Option.isSome(out))) {
+      return yield* makeUsageError(
+        "ingest edgar",
+        "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
       )
     }
     if (isDryRun && Option.isSome(out)) {
@@ -148,9 +177,10 @@ const edgarCommand = Command.make(
       resume,
       target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
       scheduled: false,
+      retryRejected,
     }
     const report = makeEmptyIngestReport()
-    const [duration] = yield* revokingDemoKey(runIngest(options, report)).pipe(
+    const [duration, incompleteness] = yield* revokingDemoKey(runIngest(options, report)).pipe(
       Effect.catchTag(
         "PlatformError",
         (error) => Effect.fail(Option.isSome(out) ? makeFolderError(out.value)(error) : error),
@@ -165,7 +195,12 @@ const edgarCommand = Command.make(
     )
     const rejections = formatRejections(report, options.target === "load")
     if (rejections.length > 0) yield* Console.error(rejections.join("\n"))
+    for (const message of report.unlisted) yield* Console.error(message)
     yield* Console.log(formatSummary(report, options.target, Duration.toSeconds(duration)))
+    if (incompleteness === null) return
+    return yield* new IngestIncomplete({
+      message: `The data is incomplete, because ${incompleteness}. The next run requests them again.`,
+    })
   }),
 ).pipe(
   Command.withDescription("Load real filings, holders and share counts from the SEC's public documents"),
@@ -182,7 +217,34 @@ const edgarCommand = Command.make(
   ]),
 )
 
+const formatWork = (work: Effect.Success<typeof listWork>) =>
+  [
+    ["document", "datasets", "company", "attempts", "next try", "first failed", "reason"],
+    ...work.map((entry) => [
+      entry.url,
+      entry.datasets.join(","),
+      entry.cik ?? "",
+      entry.attempts,
+      entry.next_try_at ?? "never",
+      entry.first_failed_at,
+      entry.reason,
+    ]),
+  ].map((cells) => cells.map((cell) => escapeTerminalLine(String(cell))).join("\t")).join("\n")
+
+const rejectionsCommand = Command.make(
+  "rejections",
+  { isJson: makeBooleanFlag("json", "Print a JSON array") },
+  Effect.fnUntraced(function* ({ isJson }) {
+    const work = yield* listWork
+    yield* Console.log(isJson ? JSON.stringify(work, null, 2) : formatWork(work))
+  }),
+).pipe(
+  Command.withDescription("List the documents that were set aside, and when they are requested again, tab-separated"),
+  Command.withExamples([makeSilentCommandExample("ingest rejections --json", "List them as JSON")]),
+  Command.provide(migratedDatabaseClientLayer),
+)
+
 export const ingestCommand = Command.make("ingest").pipe(
-  Command.withDescription("Fill datasets from public sources"),
-  Command.withSubcommands([edgarCommand]),
+  Command.withDescription("Fill datasets from public sources, or from files with prices"),
+  Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand]),
 )

@@ -7,8 +7,8 @@ import type { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, ValidationError
 import { MomentResolver } from "./Moments.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"
 
-/** Resolves symbols to companies. Any request may read this table in addition to its own. */
-const lineageTable = "ticker_changes"
+/** Resolve symbols to companies. Any request may read these tables in addition to its own. */
+const lineageTables = ["ticker_changes", "company_symbols"]
 
 export class AsOfReader extends Context.Service<AsOfReader, {
   /** Runs `effect` so that it reads the tables as they were at `moment`, and uses the day of `moment` as today. */
@@ -29,7 +29,7 @@ export class AsOfReader extends Context.Service<AsOfReader, {
         tables: ReadonlyArray<string>,
         effect: Effect.Effect<A, E, R>,
       ) {
-        const rewrite = makeRewriter(yield* resolve(moment), Array.dedupe([...tables, lineageTable]))
+        const rewrite = makeRewriter(yield* resolve(moment), Array.dedupe([...tables, ...lineageTables]))
         yield* setResponseHeaders({ "X-As-Of": moment })
         const rewriteOnPrimary: StatementRewriter = (statement) =>
           rewrite(statement).pipe(

@@ -4,9 +4,10 @@ import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+import { AnsweringSymbols, formatAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
 import { LineageResolver, type RequestedSymbol } from "../lineage/LineageResolver.ts"
 import { type ListFormat, negotiateExportFormat, negotiatePageFormat, type PageFormat } from "../rows/ListFormats.ts"
-import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
+import { type AnnotatedEndpoint, AnswersEverySymbol, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import {
   type AmbiguousTickerLineage,
   type DatabasePoolTimeout,
@@ -97,6 +98,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     Effect.gen(function* () {
       const { makeFollowedListQuery, makeListQuery } = yield* makeListQueryCompiler
       const { resolve } = yield* LineageResolver
+      const answeringSymbols = yield* AnsweringSymbols
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
@@ -167,10 +169,23 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           return yield* cacheWhile(response, isCurrent)
         })
 
-        return (query: Query): Response => {
+        const respondToSymbols = (query: Query): Response => {
           const requests = query.follow_lineage === true ? getSymbolsWithSelectedCiks(query) : []
           return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
         }
+        if (!Context.get(endpoint.annotations, AnswersEverySymbol)) return respondToSymbols
+
+        /** Adds the symbols under which the companies of the requested symbols have their rows. */
+        const respondToCompanies = Effect.fnUntraced(function* (query: Query, tickers: ReadonlyArray<string>) {
+          const { found, isCurrent } = yield* answeringSymbols.find(tickers)
+          if (found.length === 0) return yield* cacheWhile(respondToSymbols(query), isCurrent)
+          yield* setResponseHeaders({ "X-Primary-Tickers": formatAnsweringSymbols(found) })
+          const ticker = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
+          return yield* cacheWhile(respondToSymbols({ ...query, ticker }), isCurrent)
+        })
+
+        return (query: Query): Response =>
+          query.ticker === undefined ? respondToSymbols(query) : respondToCompanies(query, [query.ticker].flat())
       }
 
       const makeEndpoint = <Query extends PagingQuery & LineageQuery & ProvenanceQuery, ShapedBy extends keyof Query>(

@@ -2,7 +2,7 @@
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { createGunzip } from "node:zlib"
+import { createGunzip, createZstdDecompress } from "node:zlib"
 import { describeReadError } from "../cli/FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../rows/CsvCells.ts"
 import { OperationProgress } from "../observability/Progress.ts"
@@ -241,11 +241,18 @@ const readSize = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
-  path.endsWith(".gz")
+/** Decompressors by the extension of the file. */
+const decompressors = [
+  { extension: ".gz", name: "gzip", create: () => createGunzip() },
+  { extension: ".zst", name: "Zstandard", create: () => createZstdDecompress() },
+]
+
+const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) => {
+  const found = decompressors.find(({ extension }) => path.endsWith(extension))
+  return found !== undefined
     ? NodeStream.pipeThroughDuplex(bytes, {
-      evaluate: () => createGunzip(),
-      onError: () => new UnreadableLoadFile({ message: `${path} is not a complete gzip file.` }),
+      evaluate: found.create,
+      onError: () => new UnreadableLoadFile({ message: `${path} is not a complete ${found.name} file.` }),
     })
     : Stream.onFirst(bytes, (chunk) =>
       chunk[0] === 0x1f && chunk[1] === 0x8b
@@ -255,6 +262,7 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
           }),
         )
         : Effect.void)
+}
 
 /** Fails if the bytes are not UTF-8. A lenient decoder would silently replace invalid characters. */
 const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
@@ -284,6 +292,10 @@ const readText = Effect.fnUntraced(function* (path: string, size: number, keepsM
     decodeUtf8(path, keepsMark),
   )
 }, Stream.unwrap)
+
+/** Reads a file as text, without a byte order mark. Decompresses `.gz` and `.zst`. */
+export const readTextFile = (path: string) =>
+  Stream.unwrap(Effect.map(readSize(path), (size) => readText(path, size, false)))
 
 /** Reads the rows of a file. `checkHeader` runs before the first row of a CSV file. */
 export const readFileRows = (

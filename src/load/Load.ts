@@ -369,3 +369,47 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
     Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),
   )
 })
+
+/** Rows that an SQL statement computes, for `loadComputedRows`. */
+export interface ComputedRows {
+  readonly table: string
+  /** The names and SQL values of the columns. Existing rows keep their values in all other columns. */
+  readonly columns: Readonly<Record<string, string>>
+  /** The part of the statement from `from` on. It returns at most one row per key. */
+  readonly from: string
+  /** SQL condition of the rows of `existing` that are removed unless the statement returns their keys. */
+  readonly replaced: string | undefined
+}
+
+/**
+ * Merges rows that PostgreSQL computes into a dataset, like an append with `keepOmitted`. Must run in a transaction.
+ */
+export const loadComputedRows = Effect.fnUntraced(
+  function* ({ columns: values, from, replaced, table }: ComputedRows) {
+    const sql = yield* SqlClient.SqlClient
+    const dataset = yield* requireDataset(table)
+    const [source, target] = [`loading.${table}`, `public.${table}`]
+    yield* acquireTableLoadLock(table)
+    const columns = yield* readLoadableColumns(target)
+    const names = Object.keys(values)
+    const omitted = columns.map(({ name }) => name).filter((name) => !names.includes(name))
+    yield* createNullableStagingTable(table)
+    yield* addUniqueKey(dataset)
+    yield* sql.unsafe(
+      `insert into ${source} (${names.map((name) => `"${name}"`).join(", ")})
+      select ${Object.values(values).join(", ")} ${from}`,
+    )
+    yield* analyzeTable(source)
+    const merge = Effect.gen(function* () {
+      const removed = replaced === undefined ? 0 : yield* deleteRemovedRows(source, target, columns, dataset, replaced)
+      const merged = yield* mergeStagedRows(source, target, columns, dataset, { hidden: [], omitted, isAppend: true })
+      const counted: ReplacedRowCounts = { ...merged, removed }
+      return merged.added + merged.updated + removed > 0 ? counted : yield* new MergeUnneeded({ merged: counted })
+    })
+    const merged = yield* sql.withTransaction(merge).pipe(
+      Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ removed: 0, ...merged })),
+    )
+    yield* dropStagingTable(table)
+    return merged
+  },
+)

@@ -510,13 +510,22 @@ export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: strin
   yield* sql`lock table ${sql("public")}.${sql(table)} in share row exclusive mode`
 })
 
-/** Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number. */
+/**
+ * Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number.
+ * `condition` is an SQL condition that restricts the rows of `existing`.
+ */
 export const deleteRemovedRows = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
+  function* (
+    source: string,
+    target: string,
+    columns: ReadonlyArray<LoadableColumn>,
+    dataset: LoadableDataset,
+    condition = "true",
+  ) {
     const sql = yield* SqlClient.SqlClient
     const { isRemoved } = yield* makeRemovalConditions(source, target, columns, dataset)
     const [row] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
-        delete from ${target} as existing where ${isRemoved} returning 1
+        delete from ${target} as existing where ${condition} and ${isRemoved} returning 1
       ) select count(*)::int as count from deleted`)
     return row?.count ?? 0
   },

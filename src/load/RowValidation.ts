@@ -23,7 +23,12 @@ export interface LoadCellError {
   readonly reason: string
 }
 
-export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", { message: Schema.String }) {}
+export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", {
+  message: Schema.String,
+  table: Schema.String,
+  /** The errors of the first bad rows. */
+  errors: Schema.Array(Schema.Struct({ line: Schema.Finite, column: Schema.String, reason: Schema.String })),
+}) {}
 
 /** A row that matches the dataset's schema. */
 export interface ValidRow {
@@ -220,6 +225,16 @@ const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, erro
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
+const moreBadRows = `  … only the first ${maxReportedBadRows} bad rows are shown`
+
+/** Lists the first errors of a file, one per line. */
+export const formatLoadCellErrors = (errors: ReadonlyArray<LoadCellError>) =>
+  [
+    ...errors.slice(0, maxReportedBadRows).map(({ column, line, reason }) =>
+      `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
+    ),
+    ...(errors.length > maxReportedBadRows ? [moreBadRows] : []),
+  ].join("\n")
 /** Makes the error of a refused file, which lists the problems of the first bad rows. `key` are the key's columns. */
 export const makeInvalidRowsError = (
   path: string,
@@ -231,14 +246,14 @@ export const makeInvalidRowsError = (
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
-  const more = badRows.length > maxReportedBadRows
-    ? `\n  … only the first ${maxReportedBadRows} bad rows are shown`
-    : ""
+  const more = badRows.length > maxReportedBadRows ? `\n${moreBadRows}` : ""
   // A file of the service lacks the columns that its endpoint does not show.
   const advice = errors.some(({ column, reason }) => reason === wording.missing && !key.includes(column))
     ? "\nIf existing rows should keep their values in the missing columns, add --append --keep-omitted."
     : ""
   return new InvalidRows({
+    table,
+    errors,
     message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}${advice}`,
   })
 }

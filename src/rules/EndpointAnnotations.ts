@@ -14,6 +14,14 @@ export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(ti
 /** The lowest tier that may use the endpoint. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
 
+/**
+ * Whether a request for any listed symbol of a company also returns the rows of the company's primary symbol: the rows
+ * describe the company, not one class of its shares (decision 0126).
+ */
+export const AnswersEverySymbol = Context.Reference<boolean>("tickerline/rules/AnswersEverySymbol", {
+  defaultValue: () => false,
+})
+
 /** The properties of an endpoint that determine which accounts and keys may use it. */
 export interface EndpointAccess {
   /** The path with its version, such as `/v1/news`. */

@@ -85,6 +85,10 @@ const declarations = {
       "At most 4 KB: companies with one symbol are left out first, then the last ones, and `;more=` counts them.",
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
+  "X-Primary-Tickers": shared(optional(text(
+    "Requested symbols of companies whose rows carry another symbol, each with that symbol. Missing if there are none.",
+    "GOOG=GOOGL, BRK.B=BRK-B",
+  ))),
   "X-As-Of": shared(optional(text(
     "With `as_of`: the moment whose response this is, with six decimals.",
     "2026-03-01T23:59:59.999999-05:00",

@@ -88,7 +88,9 @@ interface Dataset {
 const copyTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create schema pool`
-  for (const table of datasets) yield* sql.unsafe(`create table pool.${table} as select * from ${table}`)
+  for (const table of [...datasets, "company_symbols"]) {
+    yield* sql.unsafe(`create table pool.${table} as select * from ${table}`)
+  }
   return yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
 })
 
@@ -127,6 +129,14 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
     "ticker_changes",
     { old_ticker: "T1", new_ticker: "T2", effective_date: "2016-05-01", status: "confirmed" },
     { old_ticker: "T2", new_ticker: "T3", effective_date: "2020-05-01", status: "confirmed" },
+  )
+  yield* insertRows(
+    "company_symbols",
+    ...[["T4", "T1"], ["T5", "T1"], ["T1", "T7"], ["T7", "T50"], ["T50", "T2"]].map(([alias, ticker]) => ({
+      alias,
+      cik: "0000000001",
+      ticker,
+    })),
   )
 })).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeysLayer))
 

@@ -415,7 +415,8 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         triggers,
         version_indexes / partitions,
       ])
-      const expected = loadableDatasets.map(({ key, table }) => [table, key.toSorted(), [], 7, 2])
+      const expected = [...loadableDatasets, { table: "company_symbols", key: ["alias", "cik"] }]
+        .map(({ key, table }) => [table, key.toSorted(), [], 7, 2])
       assert.deepStrictEqual(found.toSorted(), expected.toSorted())
     }))
 

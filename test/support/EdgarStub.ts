@@ -1,6 +1,7 @@
 /** A server in this process that sends recorded responses of the SEC, and the faults that a test chooses. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { Buffer } from "node:buffer"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { fileURLToPath } from "node:url"
@@ -14,6 +15,8 @@ export interface EdgarStubAnswer {
   readonly status: number
   readonly type: string
   readonly body: string
+  /** The encoded body, if its encoding is not UTF-8. */
+  readonly bytes?: Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -56,9 +59,12 @@ export interface ListedFiling {
   readonly accession: string
   readonly form: string
   readonly filingDate: string
+  /** The acceptance time; by default at an hour that exists only in Eastern time. */
+  readonly stamp?: string
   readonly primaryDocument?: string
   readonly fileNumber?: string
   readonly items?: string
+  readonly isXbrl?: boolean
 }
 
 export interface ListedCompany {
@@ -71,7 +77,7 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   accessionNumber: filings.map(({ accession }) => accession),
   filingDate: filings.map(({ filingDate }) => filingDate),
   reportDate: filings.map(() => ""),
-  acceptanceDateTime: filings.map(({ filingDate }) => `${filingDate}T16:05:00.000Z`),
+  acceptanceDateTime: filings.map(({ filingDate, stamp = `${filingDate}T08:05:00.000Z` }) => stamp),
   act: filings.map(() => "34"),
   form: filings.map(({ form }) => form),
   fileNumber: filings.map(({ fileNumber = "" }) => fileNumber),
@@ -79,7 +85,7 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   items: filings.map(({ items = "" }) => items),
   core_type: filings.map(({ form }) => form),
   size: filings.map(() => 1000),
-  isXBRL: filings.map(() => 0),
+  isXBRL: filings.map(({ isXbrl = false }) => isXbrl ? 1 : 0),
   isInlineXBRL: filings.map(() => 0),
   primaryDocument: filings.map(({ primaryDocument = "" }) => primaryDocument),
   primaryDocDescription: filings.map(() => ""),
@@ -89,8 +95,12 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
 export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify(makeFilingArrays(filings)))
 
-/** Makes the submissions document of a company, with its filings, newest first. */
-export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: ReadonlyArray<ListedFiling>) =>
+/** Makes the submissions document of a company, with its filings, newest first, and the names of older pages. */
+export const makeSubmissions = (
+  { cik, name, tickers }: ListedCompany,
+  filings: ReadonlyArray<ListedFiling>,
+  pages: ReadonlyArray<string> = [],
+) =>
   json(JSON.stringify({
     cik,
     entityType: "operating",
@@ -103,9 +113,19 @@ export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: 
     formerNames: [],
     filings: {
       recent: makeFilingArrays(filings),
-      files: [],
+      files: pages.map((name) => ({ name, filingFrom: "2025-01-01", filingTo: "2026-06-10" })),
     },
   }))
+
+/** Makes the index page of a filing, with its acceptance time in New York, `2026-01-16 16:19:42`. */
+export const makeIndexPage = (accepted: string): EdgarStubAnswer => ({
+  status: 200,
+  type: "text/html",
+  body: readRecording("archives/0001045810-26-000024-index.html").replace(
+    /(>Accepted<\/div>\s*<div class="info">)[^<]*/,
+    `$1${accepted}`,
+  ),
+})
 
 /** Makes the ticker list, with one row per symbol. */
 export const makeTickerList = (
@@ -148,7 +168,7 @@ export const startEdgarStub = Effect.gen(function* () {
     const answer = choose(request)
     if (answer === "hang") return
     if (answer === "reset") return void incoming.socket.destroy()
-    const { body, headers = {}, status, type } = answer
+    const { body, bytes = Buffer.from(body), headers = {}, status, type } = answer
     const lastModified = headers["last-modified"]
     if (lastModified !== undefined && incoming.headers["if-modified-since"] === lastModified) {
       return void response.writeHead(304, headers).end()
@@ -158,7 +178,7 @@ export const startEdgarStub = Effect.gen(function* () {
       ...headers,
       "content-type": type,
       ...(isCompressed && { "content-encoding": "gzip" }),
-    }).end(isCompressed ? gzipSync(body) : body)
+    }).end(isCompressed ? gzipSync(bytes) : bytes)
   })
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
@@ -203,9 +223,14 @@ export const getFilingDocumentPath = ({ cik }: ListedCompany, accession: string,
 
 /** Adds responses for the companies: lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
 export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
-  const { apple, snowflake, zivo } = stubCompanies
+  const { apple, siemensEnergy, snowflake, zivo } = stubCompanies
   answers.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
   answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
+  // The hours of Siemens Energy's filings do not show whether they are UTC or Eastern.
+  answers.set(
+    getFilingDocumentPath(siemensEnergy, "0001193805-26-000032", "0001193805-26-000032-index.htm"),
+    makeIndexPage("2026-01-16 11:19:42"),
+  )
   answers.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
   answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
   answers.set(

@@ -158,6 +158,58 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.deepStrictEqual(yield* shown("ticker=WPART"), ["WPART 2: Owner"])
     }))
 
+  it.effect("with per_holder=true returns each holder as the holder's newest filing reports it (§2.7)", () =>
+    Effect.gen(function* () {
+      const [ann, bob, fund] = ["Ann", "Bob", "Fund"].map((owner_name, index) => ({
+        owner_name,
+        owner_cik: index === 2 ? null : `000000000${index}`,
+      }))
+      yield* insertRows(
+        "ownership",
+        row("WEACH", "5", { ...ann, filed_at: "2025-09-05", common_shares_amount: "50" }),
+        row("WEACH", "4", { ...bob, filed_at: "2025-09-04", owner_type: "director" }),
+        row("WEACH", "4", { ...bob, filed_at: "2025-09-04", owner_type: "executive", title: "CEO" }),
+        row("WEACH", "4", { ...ann, filed_at: "2025-09-04", common_shares_amount: "40" }),
+        row("WEACH", "3", { ...ann, filed_at: "2025-09-03", owner_name: "ANN (formerly)" }),
+        row("WEACH", "2", { ...fund, filed_at: "2025-09-02", owner_name: "FUND" }),
+        row("WEACH", "2", { filed_at: "2025-09-02" }),
+        row("WEACH", "1", { ...fund, filed_at: "2025-09-01" }),
+        row("WEACH2", "1", { ...ann }),
+      )
+      const all = ["WEACH 5: Ann", "WEACH 4: Bob, Bob", "WEACH 2: FUND"]
+      assert.deepStrictEqual(yield* shown("ticker=WEACH"), ["WEACH 5: Ann"])
+      assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=false"), ["WEACH 5: Ann"])
+      assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true"), all)
+      assert.deepStrictEqual(yield* shown("ticker=WEACH2,WEACH&per_holder=true"), [...all, "WEACH2 1: Ann"])
+      assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true&limit=1&page=2"), all.slice(1, 2))
+      assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true&owner_type=director"), ["WEACH 4: Bob"])
+      // The filter selects holders by their newest filing, not by an older one.
+      assert.deepStrictEqual(yield* shown("ticker=WEACH&per_holder=true&owner_name=formerly"), [])
+      assert.deepStrictEqual(
+        yield* shown("ticker=WEACH&per_holder=true&accession_number=4"),
+        ["WEACH 4: Ann, Bob, Bob"],
+      )
+    }))
+
+  it.effect("with per_holder=true follows the lineage of a symbol, and returns each holder once (§2.7, §4)", () =>
+    Effect.gen(function* () {
+      yield* insertRows("ticker_changes", {
+        old_ticker: "WPRED",
+        new_ticker: "WSUCC",
+        effective_date: "2025-08-01",
+        status: "confirmed",
+        cik: "0000777001",
+      })
+      yield* insertRows(
+        "ownership",
+        row("WSUCC", "3", { filed_at: "2025-09-01", owner_name: "Ann" }),
+        row("WPRED", "2", { filed_at: "2025-07-01", owner_name: "Ann" }),
+        row("WPRED", "1", { filed_at: "2025-06-01", owner_name: "Bob" }),
+      )
+      const followed = yield* shown("ticker=WSUCC&follow_lineage=true&per_holder=true")
+      assert.sameMembers(followed, ["WSUCC 3: Ann", "WPRED 1: Bob"])
+    }))
+
   it.effect("returns an empty list for an unknown ticker and for a ticker with placeholders only (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))

@@ -1,8 +1,9 @@
 /** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule } from "effect"
+import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { DatabasePoolSizeConfig } from "../../db/Database.ts"
+import { decodeRows } from "../../db/DecodeRows.ts"
 import { migrationsTableName } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db/pool/PoolerCheck.ts"
@@ -18,6 +19,7 @@ import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeServerPoll } from "../../db/replicas/ServerState.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
+import { readWorkSize } from "../../ingest/edgar/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
 import { formatCountWithNoun } from "../terminal/TerminalText.ts"
@@ -496,45 +498,91 @@ export const checkDatasetRows = Effect.gen(function* () {
   ]
 })
 
-/** Age of the last successful ingest, or duration of a run, above which doctor warns. One daily run may be skipped. */
+/** Age of the last successful ingest above which doctor warns. One daily run may be skipped. */
 const maxIngestAgeHours = 50
 
-/** Reports when the SEC's documents were last ingested, and why the newest run failed. */
-export const checkIngest = Effect.gen(function* () {
+/** Age above which doctor warns of a document that the ingest could not read. */
+const maxWorkAgeHours = 7 * 24
+
+const IngestRuns = Schema.Struct({
+  success_hours: Schema.NullOr(Schema.Finite),
+  status: Schema.String,
+  error: Schema.NullOr(Schema.String),
+  /** Whether the process of the newest run has recorded that it is alive within the last two minutes. */
+  is_alive: Schema.Boolean,
+  seen_minutes: Schema.Finite,
+  /** Why a run failed after the last success. */
+  last_failure: Schema.NullOr(Schema.String),
+})
+
+const readIngestRuns = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [runs] = yield* sql<{
-    readonly success_hours: number | null
-    readonly status: string | null
-    readonly error: string | null
-    readonly hours: number | null
-  }>`
-    select (select floor(extract(epoch from now() - max(finished_at)) / 3600)::int from edgar_runs
-        where status = 'succeeded') as success_hours,
-      newest.status, newest.error, floor(extract(epoch from now() - newest.started_at) / 3600)::int as hours
-    from (select 1) as one left join lateral (select * from edgar_runs order by run_id desc limit 1) as newest on true
-  `
-  if (runs === undefined || runs.status === null) {
+  const [runs] = yield* decodeRows(IngestRuns)(sql`
+    select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours, newest.status, newest.error,
+      newest.seen_at > now() - interval '2 minutes' as is_alive,
+      floor(extract(epoch from now() - newest.seen_at) / 60)::float8 as seen_minutes,
+      (select error from edgar_runs where status = 'failed' and (succeeded.at is null or finished_at > succeeded.at)
+        order by run_id desc limit 1) as last_failure
+    from (select max(finished_at) as at from edgar_runs where status = 'succeeded') as succeeded,
+      (select * from edgar_runs order by run_id desc limit 1) as newest
+  `)
+  return runs
+})
+
+/** Describes the documents that the ingest has set aside. */
+const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typeof readWorkSize>) => [
+  ...(waiting === 0 ? [] : [
+    `${formatCountWithNoun(waiting, "document")} will be requested again, the oldest for ${
+      formatCountWithNoun(oldest_hours ?? 0, "hour")
+    }`,
+  ]),
+  ...(final === 0 ? [] : [`${formatCountWithNoun(final, "document")} rejected for good`]),
+]
+
+/** Reports when the SEC's documents were last ingested, why the newest run failed, and which documents are missing. */
+export const checkIngest = Effect.gen(function* () {
+  const runs = yield* readIngestRuns
+  if (runs === undefined) {
     return Option.isSome(yield* IngestScheduleConfig)
       ? makeWarningFinding("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
       : makePassedFinding("ingest", "the SEC's documents were never ingested")
   }
-  const { error, hours, status, success_hours } = runs
-  const last = success_hours === null
-    ? "never succeeded"
-    : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`
-  if (status === "failed" || status === "interrupted") {
+  const { error, is_alive, last_failure, seen_minutes, status, success_hours } = runs
+  const work = yield* readWorkSize
+  const isDead = status === "running" && !is_alive
+  const states: ReadonlyMap<string, string> = new Map([
+    ["failed", `the newest run failed: ${error ?? "no reason"}`],
+    ["interrupted", "the newest run was interrupted"],
+    ["incomplete", `the newest run is incomplete: ${error ?? "no reason"}`],
+    [
+      "running",
+      isDead
+        ? `the process of the newest run ended without a report ${formatCountWithNoun(seen_minutes, "minute")} ago`
+        : `a run is in progress${last_failure === null ? "" : `; the run before failed: ${last_failure}`}`,
+    ],
+  ])
+  const found = [
+    success_hours === null ? "never succeeded" : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`,
+    ...(states.has(status) ? [states.get(status)] : []),
+    ...describeIngestWork(work),
+  ].join("; ")
+  if (isDead || status === "failed" || status === "interrupted") {
     return makeWarningFinding(
       "ingest",
-      `${last}; the newest run ${status === "failed" ? `failed: ${error ?? "no reason"}` : "was interrupted"}`,
-      "Continue it: `tickerline ingest edgar --resume`.",
+      found,
+      "Continue it: `tickerline ingest edgar --resume`. A run of INGEST_EDGAR continues by itself.",
     )
   }
-  const advice = "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md."
+  if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {
+    return makeWarningFinding("ingest", found, "Find the documents and the reasons: `tickerline ingest rejections`.")
+  }
   return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
-    ? makeWarningFinding("ingest", last, advice)
-    : status === "running" && (hours ?? 0) > maxIngestAgeHours
-    ? makeWarningFinding("ingest", `${last}; a run began ${hours} hours ago and has not ended`, advice)
-    : makePassedFinding("ingest", status === "running" ? `${last}; a run is in progress` : last)
+    ? makeWarningFinding(
+      "ingest",
+      found,
+      "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.",
+    )
+    : makePassedFinding("ingest", found)
 })
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]

@@ -45,6 +45,7 @@ const makeGrants = (role: string) => [
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
   `grant insert, update on history.change_counts, history.corrected_fields to ${role}`,
   `grant update (cursor, counted_until) on history.counting_place to ${role}`,
+  `grant execute on function public.edgar_place_due_companies to ${role}`,
   `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
 ]
 

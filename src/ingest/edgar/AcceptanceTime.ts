@@ -44,34 +44,50 @@ const parseDigitsByZone: { readonly [Zone in StampTimeZone]: (digits: string) =>
   utc: (digits) => DateTime.makeUnsafe(`${digits.replace(" ", "T")}Z`),
 }
 
-const findZonesOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: KnownAcceptanceTimes) =>
-  new Set(filings.flatMap(({ accession, stamp }) => {
+const findZonesOfKnownTimes = (
+  filings: ReadonlyArray<StampedFiling>,
+  known: KnownAcceptanceTimes,
+): ReadonlyArray<StampTimeZone> =>
+  filings.flatMap(({ accession, stamp }) => {
     const time = known.get(accession)
     const digits = toDigits(stamp)
     if (time === undefined || digits === null) return []
     return (["eastern", "utc"] as const).filter((timeZone) =>
       DateTime.Equivalence(parseDigitsByZone[timeZone](digits), time)
     )
-  }))
+  })
 
-const findZonesOfHours = (filings: ReadonlyArray<StampedFiling>) =>
-  new Set(filings.flatMap(({ form, stamp }): ReadonlyArray<StampTimeZone> => {
-    const digits = form === "EFFECT" ? null : toDigits(stamp)
-    if (digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits)) return []
-    return easternHours.test(digits) ? ["eastern"] : utcHours.test(digits) ? ["utc"] : []
-  }))
+/** Returns the stamp without the `Z` if it shows when EDGAR accepted the filing, and null if it is only a date. */
+const toBusinessHours = ({ form, stamp }: StampedFiling) => {
+  const digits = form === "EFFECT" ? null : toDigits(stamp)
+  return digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits) ? null : digits
+}
 
-const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Array.from(elements)[0] : undefined
+/** Returns the only time zone in which EDGAR accepts filings at the hour of the stamp, if there is only one. */
+const findZoneOfHour = (filing: StampedFiling): StampTimeZone | undefined => {
+  const digits = toBusinessHours(filing) ?? ""
+  return easternHours.test(digits) ? "eastern" : utcHours.test(digits) ? "utc" : undefined
+}
+
+const findMostFrequent = (zones: ReadonlyArray<StampTimeZone | undefined>): StampTimeZone | null => {
+  const [eastern, utc] = ["eastern", "utc"].map((zone) => zones.filter((one) => one === zone).length)
+  if (eastern === undefined || utc === undefined || eastern === utc) return null
+  return eastern > utc ? "eastern" : "utc"
+}
 
 /**
- * Determines whether the stamps of one document are UTC or Eastern.
- * Returns null if the filings give no evidence, or contradictory evidence.
+ * Determines whether the stamps of one company are UTC or Eastern: as known times show or, without them, as most hours
+ * show. Returns null if there is no evidence, or as much for one as for the other.
  */
 export const determineAcceptanceTimeZone = (
   filings: ReadonlyArray<StampedFiling>,
   known: KnownAcceptanceTimes = new Map(),
 ): StampTimeZone | null =>
-  getOnlyElement(findZonesOfKnownTimes(filings, known)) ?? getOnlyElement(findZonesOfHours(filings)) ?? null
+  findMostFrequent(findZonesOfKnownTimes(filings, known)) ?? findMostFrequent(filings.map(findZoneOfHour))
+
+/** Returns a filing whose exact time would show the time zone of the others. `filings` are sorted, newest first. */
+export const findFilingWithTime = <F extends StampedFiling>(filings: ReadonlyArray<F>): F | undefined =>
+  filings.find((filing) => toBusinessHours(filing) !== null)
 
 /** Returns the instant of acceptance, or null if the stamp contains no time or its time zone is unknown. */
 export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null): DateTime.Utc | null => {
@@ -79,6 +95,22 @@ export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null
   return digits === null || timeZone === null || midnightPattern.test(digits)
     ? null
     : parseDigitsByZone[timeZone](digits)
+}
+
+/**
+ * Assigns acceptance times to the filings of one company. A stamp whose hour is impossible in the time zone of the
+ * others has no time.
+ */
+export const assignAcceptanceTimes = <F extends StampedFiling>(
+  filings: ReadonlyArray<F>,
+  known: KnownAcceptanceTimes = new Map(),
+): ReadonlyArray<F & { readonly acceptedAt: DateTime.Utc | null }> => {
+  const timeZone = determineAcceptanceTimeZone(filings, known)
+  return filings.map((filing) => {
+    const isPossible = (findZoneOfHour(filing) ?? timeZone) === timeZone
+    const acceptedAt = known.get(filing.accession) ?? (isPossible ? readAcceptanceTime(filing.stamp, timeZone) : null)
+    return { ...filing, acceptedAt }
+  })
 }
 
 /** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), which is in Eastern time. */

@@ -13,19 +13,22 @@ const FactElement = Schema.Struct({
 })
 
 /** A value that one filing reports for the date `end`. */
-export type CompanyFact = typeof FactElement.Type
+export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
+  /** Path of the fact in the document, without the accession number: `dei/EntityPublicFloat/USD`. */
+  readonly path: string
+}
 
 const Facts = Schema.optionalKey(Schema.Array(FactElement))
+const ShareFacts = Schema.optionalKey(Schema.Struct({ units: Schema.Struct({ shares: Facts }) }))
 
 const CompanyFactsDocument = Schema.Struct({
   cik: Cik,
   facts: Schema.Struct({
     dei: Schema.optionalKey(Schema.Struct({
-      EntityCommonStockSharesOutstanding: Schema.optionalKey(
-        Schema.Struct({ units: Schema.Struct({ shares: Facts }) }),
-      ),
+      EntityCommonStockSharesOutstanding: ShareFacts,
       EntityPublicFloat: Schema.optionalKey(Schema.Struct({ units: Schema.Struct({ USD: Facts }) })),
     })),
+    "us-gaap": Schema.optionalKey(Schema.Struct({ CommonStockSharesOutstanding: ShareFacts })),
   }),
 })
 
@@ -34,9 +37,14 @@ export interface CompanyFacts {
   readonly cik: string
   /** Shares outstanding, from the cover pages of filings. Empty if a company has several classes of shares. */
   readonly counts: ReadonlyArray<CompanyFact>
+  /** Shares outstanding of all classes, from the balance sheet of each annual or quarterly report. */
+  readonly balanceSheetCounts: ReadonlyArray<CompanyFact>
   /** Market value of the shares that are not held by affiliates, in US dollars. */
   readonly floats: ReadonlyArray<CompanyFact>
 }
+
+/** Whether the form states shares outstanding or public float in XBRL. */
+export const isPeriodicReport = (form: string) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
 
 /** Orders facts by the date of their value, and facts of one date by their filing date. */
 export const byFactDate = Order.combineAll<CompanyFact>([
@@ -45,17 +53,40 @@ export const byFactDate = Order.combineAll<CompanyFact>([
   Order.mapInput(Order.String, ({ accn }) => accn),
 ])
 
-const isUsable = ({ end, filed, val }: CompanyFact) => val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
+const isUsable = ({ end, filed, val }: typeof FactElement.Type) =>
+  val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
 
 /**
  * Drops facts that are below 1, above the largest safe integer, dated after their filing, or repeated in a filing.
  * If a filing reports different values for one date, drops all of them.
  */
-const selectUsable = (facts: ReadonlyArray<CompanyFact> = []) =>
+const selectUsable = (
+  path: string,
+  facts: ReadonlyArray<typeof FactElement.Type> = [],
+): ReadonlyArray<CompanyFact> =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values())
     .filter((repeated) => new Set(repeated.map(({ val }) => val)).size === 1)
-    .flatMap((repeated) => repeated.toSorted(byFactDate).slice(0, 1))
+    .flatMap((repeated) => repeated.map((fact) => ({ ...fact, path })).toSorted(byFactDate).slice(0, 1))
     .toSorted(byFactDate)
+
+const isInteger = ({ val }: CompanyFact) => Number.isInteger(val)
+
+/** Smaller balance sheet counts are placeholders, such as 1, 100 or 1,000 (docs/decisions/0103). */
+const minBalanceSheetCount = 10_000
+
+/** If the public float, divided by a count, gives more dollars per share, the count is in thousands or millions. */
+const maxPrice = 10_000
+
+/** Returns the plausible count of each annual or quarterly report: that of its own date, not those it compares with. */
+const selectBalanceSheetCounts = (counts: ReadonlyArray<CompanyFact>, floats: ReadonlyArray<CompanyFact>) => {
+  const isPlausible = ({ end, val }: CompanyFact) => {
+    const float = floats.findLast((one) => one.end <= end)
+    return val >= minBalanceSheetCount && (float === undefined || float.val / val <= maxPrice)
+  }
+  const reported = counts.filter((count) => isInteger(count) && isPeriodicReport(count.form))
+  const newest = new Map(reported.map((count) => [count.accn, count]))
+  return Array.from(newest.values()).filter(isPlausible).toSorted(byFactDate)
+}
 
 const decodeDocument = makeJsonTextDecoder(CompanyFactsDocument)
 
@@ -63,10 +94,16 @@ export const decodeCompanyFacts = (text: string, url: string): Result.Result<Com
   Result.gen(function* () {
     const { cik, facts } = yield* decodeDocument(text, url)
     yield* checkCikMatchesUrl(cik, url)
+    const { EntityCommonStockSharesOutstanding: onCover, EntityPublicFloat: float } = facts.dei ?? {}
+    const onBalanceSheet = facts["us-gaap"]?.CommonStockSharesOutstanding
+    const floats = selectUsable("dei/EntityPublicFloat/USD", float?.units.USD)
     return {
       cik,
-      counts: selectUsable(facts.dei?.EntityCommonStockSharesOutstanding?.units.shares)
-        .filter(({ val }) => Number.isInteger(val)),
-      floats: selectUsable(facts.dei?.EntityPublicFloat?.units.USD),
+      counts: selectUsable("dei/EntityCommonStockSharesOutstanding/shares", onCover?.units.shares).filter(isInteger),
+      balanceSheetCounts: selectBalanceSheetCounts(
+        selectUsable("us-gaap/CommonStockSharesOutstanding/shares", onBalanceSheet?.units.shares),
+        floats,
+      ),
+      floats,
     }
   })

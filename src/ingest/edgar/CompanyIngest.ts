@@ -1,246 +1,362 @@
-/** Ingests one company: requests its new documents, and turns them into rows. */
+/** Visits one company: requests its new documents and those of the queue, and turns them into rows. */
 import { Effect, Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { decodeCompanyFacts } from "./CompanyFacts.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
+import { todayInNewYork } from "../../rules/Dates.ts"
+import { decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
+import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
-import { EdgarClient } from "./EdgarClient.ts"
 import {
   buildCompanyFactsUrl,
+  buildFilingIndexUrl,
   buildFilingXmlUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
   type EdgarBaseUrls,
   edgarBaseUrls,
 } from "./EdgarUrls.ts"
-import { makeFloatRows } from "./FloatRows.ts"
-import type { IngestedDataset } from "./IngestedDatasets.ts"
+import { makeCurrentCount, makeFloatRows } from "./FloatRows.ts"
+import { datasetsFromCompanyFilings, type IngestedDataset } from "./IngestedDatasets.ts"
 import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts"
+import { type CompanyWork, readCompanyWork, type SetAside, type WorkKey } from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
 import { makeNewsRows } from "./NewsRows.ts"
 import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
 import { findPendingFilings, isIngestedSince, makeIngestDatasetProgress } from "./PendingFilings.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
+import { readStoredCounts } from "./StoredCounts.ts"
+import { findFilingsWithNewTimes, resolveAcceptanceTimes } from "./StampZones.ts"
 import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
 
-/** If this many documents in a row cannot be downloaded, the run ends, because the SEC is probably down. */
-const maxConsecutiveFailures = 3
+const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 
-/** Whether the form states shares outstanding or public float in XBRL. */
-const statesShareCounts = ({ form }: EdgarFiling) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
+/** Whether the filing is an annual or quarterly report whose values the SEC adds to the company's facts. */
+const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts(filing) && !filing.form.endsWith("/A")
 
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
 const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
 
-type StoredProgress = ReadonlyMap<string, IngestDatasetProgress>
+const datasetsWithCounts = [...floatDatasets, "screener"] as const
 
 /** Whether the filing is a Form 3, 4 or 5 or a Schedule 13 in XML. Older schedules are HTML or text. */
 const hasOwnershipXml = ({ form, primaryDocument }: EdgarFiling) =>
   (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
 
-export interface CompanyIngestOptions {
+export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
   /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
   /** Requests only lists of filings, and counts the other documents without requesting them. */
   readonly isDryRun: boolean
-  /** Ignores the stored progress of earlier runs, so all filings from `since` on are ingested again. */
+  /** Ignores the progress and the queue of earlier runs, so all filings from `since` on are ingested again. */
   readonly isFresh: boolean
+  /** Whether documents of the queue are requested before their time, unless they are final. */
+  readonly ignoresDelays: boolean
 }
 
-/** The rows of one company, its new progress and the rejected documents. */
-export interface CompanyIngestResult {
+/** The rows of one company, its new progress and the changes of the queue. */
+export interface CompanyVisit {
   readonly rows: Map<string, ReadonlyArray<RowCells>>
   readonly progress: Array<IngestDatasetProgress>
-  readonly rejections: Array<DocumentRejected>
+  readonly setAside: Array<SetAside>
+  /** Entries of the queue that are done, unless they are also set aside. */
+  readonly served: Array<WorkKey>
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
   documents: number
 }
 
-/** A failed download and its reason. If an ownership form is `rejected`, later runs do not request it again. */
-interface FailedDownload {
-  readonly kind: "missing" | "unavailable" | "rejected"
-  readonly rejection: DocumentRejected
-}
-
-/**
- * Returns a function that downloads a document.
- * A failed download is a result of the function; an error means that the whole run cannot continue.
- */
-export const makeDocumentDownloader = Effect.gen(function* () {
-  const { bases, request } = yield* EdgarClient
-  let consecutiveFailures = 0
-
-  return (makeUrl: (bases: EdgarBaseUrls) => string) => {
-    const url = makeUrl(edgarBaseUrls)
-    const fail = (kind: FailedDownload["kind"], reason: string): Result.Result<string, FailedDownload> =>
-      Result.fail({ kind, rejection: new DocumentRejected({ url, reason }) })
-    return request({ url: makeUrl(bases) }).pipe(
-      Effect.map((answer) => {
-        consecutiveFailures = 0
-        return answer._tag === "Found" ? Result.succeed(answer.text) : fail("missing", "is not there")
-      }),
-      Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(fail("rejected", reason))),
-      Effect.catchTag("EdgarUnavailable", (error) => {
-        consecutiveFailures += 1
-        return consecutiveFailures < maxConsecutiveFailures
-          ? Effect.succeed(fail("unavailable", "could not be downloaded"))
-          : Effect.fail(error)
-      }),
-    )
-  }
+export const makeEmptyCompanyVisit = (): CompanyVisit => ({
+  rows: new Map(),
+  progress: [],
+  setAside: [],
+  served: [],
+  documents: 0,
 })
 
-export type DocumentDownloader = Effect.Success<typeof makeDocumentDownloader>
+const isListElement = ({ url }: WorkKey) => /\/submissions\/.+#/.test(url)
 
-/** Downloads and decodes a document. Fails if there is none, because the company cannot be visited without it. */
-const requireDocument = Effect.fnUntraced(
+/** Returns the accession number in the URL of a form or of an element of a list of filings. */
+const findAccession = ({ url }: WorkKey) => {
+  const [, fragment] = /#(\d{10}-\d{2}-\d{6})$/.exec(url) ?? []
+  const [, ...parts] = /\/edgar\/data\/\d+\/(\d{10})(\d{2})(\d{6})\//.exec(url) ?? []
+  return fragment ?? parts.join("-")
+}
+
+const isForm = ({ url }: WorkKey) => url.includes("/edgar/data/")
+
+/** What earlier runs know about the company. */
+interface KnownState {
+  readonly progress: ReadonlyMap<string, IngestDatasetProgress>
+  readonly work: ReadonlyArray<CompanyWork>
+}
+
+interface VisitContext extends CompanyVisitOptions, KnownState {
+  readonly issuer: Issuer
+  readonly visit: CompanyVisit
+  readonly downloader: DocumentDownloader
+}
+
+/** Whether a row of the dataset, or the document as a whole if `dataset` is empty, is due. */
+const isDatasetDue = ({ work }: KnownState, dataset: string) =>
+  work.some((entry) => entry.dataset === dataset && entry.isDue)
+
+const isDocumentDue = ({ work }: KnownState, url: string) =>
+  work.some((entry) => entry.url === url && entry.dataset === "" && entry.isDue)
+
+/** Downloads and decodes a document. Sets it aside and returns undefined if that fails. */
+const readDocument = Effect.fnUntraced(
   function* <A>(
-    download: DocumentDownloader,
+    { downloader, visit, work }: VisitContext,
     makeUrl: (bases: EdgarBaseUrls) => string,
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
   ) {
-    const text = yield* Effect.fromResult(Result.mapError(yield* download(makeUrl), ({ rejection }) => rejection))
-    return yield* Effect.fromResult(decode(text, makeUrl(edgarBaseUrls)))
+    const url = makeUrl(edgarBaseUrls)
+    const text = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
+    const decoded = Result.isFailure(text)
+      ? Result.fail(text.failure.setAside)
+      : Result.mapError(decode(text.success, url), (rejection) => setDocumentAside("rejected", rejection))
+    if (Result.isFailure(decoded)) {
+      visit.setAside.push(decoded.failure)
+      return undefined
+    }
+    visit.documents += 1
+    visit.served.push({ url, dataset: "" })
+    return decoded.success
   },
 )
+
+/** Returns the filings of the dataset that are new, or of which the queue has an element. */
+const findPending = (
+  context: Pick<VisitContext, "progress" | "since" | "work">,
+  filings: ReadonlyArray<EdgarFiling>,
+  dataset: IngestedDataset,
+) => {
+  const queued = new Set(
+    context.work.filter((entry) => entry.dataset === dataset && (entry.isDue || isListElement(entry)))
+      .map(findAccession),
+  )
+  const pending = new Set(findPendingFilings(filings, context.progress.get(dataset), context.since))
+  return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
+}
 
 /** Reads the company's lists of filings, and decides which tables get new rows from them. */
-const readFilings = Effect.fnUntraced(
-  function* (
-    { cik }: Issuer,
-    { datasets, since }: CompanyIngestOptions,
-    stored: StoredProgress,
-    download: DocumentDownloader,
-  ) {
-    const submissions = yield* requireDocument(download, (bases) => buildSubmissionsUrl(cik, bases), decodeSubmissions)
-    const isFirst = (name: IngestedDataset) => datasets.has(name) && !isIngestedSince(stored.get(name), since)
-    const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
-      datasets.has(name) && findPendingFilings(submissions.filings, stored.get(name), since).some(isRelevant)
-    const makes = {
-      registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
-      screener: isFirst("screener") || hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
-      floats: floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
-    }
-    // Rows of these datasets combine filings that may be years apart, so they need all pages.
-    const needsAllPages = makes.registrations || makes.screener || makes.floats
-    const needsOldPages = isFirst("news") || isFirst("ownership")
-    const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
-    const older = yield* Effect.forEach(
-      pages,
-      ({ name }) => requireDocument(download, (bases) => buildSubmissionsPageUrl(name, bases), decodeSubmissionsPage),
-    )
-    return {
-      submissions: { ...submissions, filings: [submissions.filings, ...older].flat() },
-      makes,
-      documents: 1 + pages.length,
-    }
-  },
-)
+const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
+  const { datasets, downloader, isDryRun, issuer: { cik }, progress, since, visit, work } = context
+  const submissions = yield* readDocument(context, (bases) => buildSubmissionsUrl(cik, bases), decodeSubmissions)
+  if (submissions === undefined) return undefined
+  const isFirst = (name: IngestedDataset) => datasets.has(name) && !isIngestedSince(progress.get(name), since)
+  const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
+    datasets.has(name) && (isDatasetDue(context, name) ||
+      findPendingFilings(submissions.filings, progress.get(name), since).some(isRelevant))
+  const makes = {
+    registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
+    screener: isFirst("screener") || hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
+    floats: floatDatasets.some((name) =>
+      isFirst(name) || hasNew(name, statesShareCounts) ||
+      (datasets.has(name) && isDocumentDue(context, buildCompanyFactsUrl(cik)))
+    ),
+  }
+  const listed = new Set(submissions.filings.map(({ accession }) => accession))
+  const hasOldDueForm = datasets.has("ownership") &&
+    work.some((entry) => entry.isDue && isForm(entry) && !listed.has(findAccession(entry)))
+  const firstDay = [since, progress.get("ownership")?.since ?? since].toSorted()[0] ?? since
+  // Rows of these datasets combine filings that may be years apart, so they need all pages.
+  const needsAllPages = makes.registrations || makes.screener || makes.floats
+  const needsOldPages = isFirst("news") || isFirst("ownership") || hasOldDueForm
+  const pages = submissions.pages.filter(({ filingTo, name }) =>
+    needsAllPages || (needsOldPages && filingTo >= firstDay) || isDocumentDue(context, buildSubmissionsPageUrl(name))
+  )
+  const older = yield* Effect.forEach(
+    pages,
+    (page) =>
+      Effect.map(
+        readDocument(context, (bases) => buildSubmissionsPageUrl(page.name, bases), decodeSubmissionsPage),
+        (decoded) => ({ page, decoded }),
+      ),
+  )
+  const lists = [submissions, ...older.flatMap(({ decoded }) => decoded ?? [])]
+  for (const rejection of lists.flatMap(({ rejections }) => rejections)) {
+    const lacking = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
+    visit.setAside.push(...lacking.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
+  }
+  const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
+  const requestIndexPage = Effect.fnUntraced(function* ({ accession }: EdgarFiling) {
+    if (isDryRun) return null
+    const page = yield* downloader.download((bases) => buildFilingIndexUrl(cik, accession, bases), { isRepeated: false })
+    // Without the page, the times stay unknown, and the next visit requests it again.
+    if (Result.isSuccess(page)) visit.documents += 1
+    return Result.getOrNull(page)
+  })
+  return {
+    submissions: {
+      ...submissions,
+      filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestIndexPage),
+    },
+    makes,
+    /** Whether all pages were read that the dataset needs. If not, the next visit makes its rows. */
+    isComplete: (name: IngestedDataset) =>
+      name === "news" || name === "ownership"
+        ? !isFirst(name) || failedPages.every(({ filingTo }) => filingTo < since)
+        : failedPages.length === 0,
+    hasAllPages: failedPages.length === 0,
+  }
+})
 
-/**
- * Adds the rows of Forms 3, 4 and 5 and Schedules 13 to `visit`.
- * Returns the accession numbers of filings whose documents the next run must request again.
- */
+/** Selects the ownership forms to download: new ones, and those of the queue that are due. */
+const selectForms = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>, hasAllPages: boolean) => {
+  const { visit, work } = context
+  const queued = work.filter((entry) => entry.dataset === "" && isForm(entry))
+  const due = new Map(queued.filter(({ isDue }) => isDue).map((entry) => [findAccession(entry), entry]))
+  const waiting = new Set(queued.filter(({ isDue }) => !isDue).map(findAccession))
+  const pending = new Set(findPending(context, filings, "ownership"))
+  const listed = new Map(filings.map((filing) => [filing.accession, filing]))
+  for (const [accession, entry] of due) {
+    const filing = listed.get(accession)
+    if (filing !== undefined && !hasOwnershipXml(filing)) visit.served.push(entry)
+    if (filing !== undefined || !hasAllPages) continue
+    const rejection = new DocumentRejected({ url: entry.url, reason: "is no longer in the company's list of filings" })
+    visit.setAside.push(setDocumentAside("absent", rejection))
+  }
+  const forms = filings.filter((filing) =>
+    hasOwnershipXml(filing) &&
+    (due.has(filing.accession) || (pending.has(filing) && !waiting.has(filing.accession)))
+  )
+  return { due, forms }
+}
+
+/** Adds the rows of Forms 3, 4 and 5 and Schedules 13 to the visit. */
 const addOwnership = Effect.fnUntraced(
-  function* (
-    issuer: Issuer,
-    forms: ReadonlyArray<EdgarFiling>,
-    visit: CompanyIngestResult,
-    download: DocumentDownloader,
-  ) {
-    const failed = new Set<string>()
+  function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
+    const { downloader, issuer, visit } = context
+    const progress = yield* OperationProgress
     const rows = yield* Effect.forEach(forms, (filing) => {
       const makeUrl = (bases: EdgarBaseUrls) =>
         buildFilingXmlUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
-      return Effect.map(download(makeUrl), (result) => {
+      const documentUrl = makeUrl(edgarBaseUrls)
+      const entry = due.get(filing.accession)
+      return Effect.map(downloader.download(makeUrl, { isRepeated: entry !== undefined }), (result) => {
+        progress.done += 1 / forms.length
+        // The document may have had another name when it was added to the queue.
+        visit.served.push({ url: documentUrl, dataset: "" }, ...(entry === undefined ? [] : [entry]))
         if (Result.isFailure(result)) {
-          if (result.failure.kind !== "rejected") failed.add(filing.accession)
-          visit.rejections.push(result.failure.rejection)
+          visit.setAside.push(result.failure.setAside)
           return []
         }
         visit.documents += 1
-        const documentUrl = makeUrl(edgarBaseUrls)
         const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
         if (Result.isSuccess(made)) return made.success
-        visit.rejections.push(made.failure)
+        visit.setAside.push(setDocumentAside("rejected", made.failure))
         return []
       })
     }, { concurrency: documentConcurrency })
     visit.rows.set("ownership", rows.flat())
-    return failed
   },
 )
 
-/** Adds the rows from the company's facts to `visit`. Returns whether the next run must request the facts again. */
-const addFloats = Effect.fnUntraced(
-  function* (
-    issuer: Issuer,
-    submissions: CompanySubmissions,
-    visit: CompanyIngestResult,
-    download: DocumentDownloader,
-  ) {
-    const result = yield* download((bases) => buildCompanyFactsUrl(issuer.cik, bases))
-    if (Result.isFailure(result)) {
-      // Funds and new companies have no facts.
-      if (result.failure.kind === "missing") return false
-      visit.rejections.push(result.failure.rejection)
-      return result.failure.kind === "unavailable"
-    }
-    visit.documents += 1
-    const facts = decodeCompanyFacts(result.success, buildCompanyFactsUrl(issuer.cik))
-    if (Result.isFailure(facts)) {
-      visit.rejections.push(facts.failure)
-      return false
-    }
-    const rows = makeFloatRows(issuer, facts.success, submissions)
-    for (const name of floatDatasets) visit.rows.set(name, rows[name])
-    return false
-  },
-)
+/**
+ * Downloads the company's facts. Keeps them in the queue until they have the newest report. Returns "none" if there are
+ * no facts, as for funds and new companies, and undefined if they were set aside.
+ */
+const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) {
+  const { downloader, issuer, visit, work } = context
+  const makeUrl = (bases: EdgarBaseUrls) => buildCompanyFactsUrl(issuer.cik, bases)
+  const url = makeUrl(edgarBaseUrls)
+  const result = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
+  if (Result.isFailure(result) && !result.failure.isMissing) {
+    visit.setAside.push(result.failure.setAside)
+    return undefined
+  }
+  const text = Result.getOrElse(result, () => "")
+  const report = filings.find(isXbrlReport)
+  if (report !== undefined && !text.includes(report.accession)) {
+    const rejection = new DocumentRejected({ url, reason: `does not contain ${report.accession} yet` })
+    visit.setAside.push(setDocumentAside("absent", rejection))
+  }
+  if (Result.isFailure(result)) return "none"
+  visit.documents += 1
+  const facts = decodeCompanyFacts(text, url)
+  if (Result.isSuccess(facts)) return facts.success
+  visit.setAside.push(setDocumentAside("rejected", facts.failure))
+  return undefined
+})
 
-export const ingestCompany = Effect.fnUntraced(
-  function* (issuer: Issuer, options: CompanyIngestOptions, download: DocumentDownloader) {
+/** Adds the rows with share counts to the visit: the screener and, if the company has facts, the floats. */
+const addCounts = Effect.fnUntraced(function* (context: VisitContext, submissions: CompanySubmissions) {
+  const { datasets, issuer, visit } = context
+  const read = yield* readFacts(context, submissions.filings)
+  const facts = read === "none" ? undefined : read
+  const stored = yield* readStoredCounts(issuer)
+  const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
+    if (datasets.has(name)) visit.rows.set(name, rows)
+  }
+  add("screener", makeScreenerRows(issuer, submissions, makeCurrentCount(issuer, facts, submissions, stored.screener)))
+  if (facts !== undefined) {
+    const rows = makeFloatRows(issuer, facts, submissions, makeCurrentCount(issuer, facts, submissions, stored.float))
+    for (const name of floatDatasets) add(name, rows[name])
+  } else if (read === "none") for (const name of floatDatasets) add(name, [])
+  if (read !== undefined && datasetsWithCounts.every((name) => datasets.has(name))) {
+    visit.served.push({ url: buildCompanyFactsUrl(issuer.cik), dataset: "" })
+  }
+})
+
+/** Finds the entries for single rows that this visit has made again. */
+const findServedRows = ({ visit, work }: VisitContext) => {
+  const read = new Set(visit.served.map(({ url }) => url))
+  return work.filter((entry) =>
+    entry.dataset !== "" && (entry.isDue || isListElement(entry)) && visit.rows.has(entry.dataset) &&
+    read.has(entry.url.split("#")[0] ?? "")
+  )
+}
+
+/**
+ * Visits a company, and writes the result to `visit`. If the visit fails, because the SEC is down, `visit` has the
+ * documents that were set aside until then.
+ */
+export const visitCompany = Effect.fnUntraced(
+  function* (issuer: Issuer, options: CompanyVisitOptions, downloader: DocumentDownloader, visit: CompanyVisit) {
     const { datasets, isDryRun, isFresh, since } = options
-    const stored: StoredProgress = isFresh ? new Map() : yield* readIngestProgress(issuer.cik)
-    const visit: CompanyIngestResult = { rows: new Map(), progress: [], rejections: [], documents: 0 }
-    const read = yield* readFilings(issuer, options, stored, download).pipe(
-      Effect.catchTag("DocumentRejected", (rejection) => {
-        visit.rejections.push(rejection)
-        return Effect.succeed(undefined)
-      }),
-    )
-    if (read === undefined) return visit
+    const known: KnownState = isFresh ? { progress: new Map(), work: [] } : {
+      progress: yield* readIngestProgress(issuer.cik),
+      work: yield* readCompanyWork(issuer.cik, options.ignoresDelays),
+    }
+    const context: VisitContext = { ...options, ...known, issuer, visit, downloader }
+    const read = yield* readFilings(context)
+    if (read === undefined) return
 
-    const { documents, makes, submissions } = read
+    const { hasAllPages, isComplete, makes, submissions } = read
     const { filings } = submissions
-    visit.documents += documents
-    const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
-    const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
-      visit.progress.push(makeIngestDatasetProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
+    const noteProgress = (dataset: IngestedDataset) => {
+      if (!datasets.has(dataset) || !isComplete(dataset)) return
+      visit.progress.push(
+        makeIngestDatasetProgress(issuer.cik, dataset, filings, since, known.progress.get(dataset)),
+      )
+    }
 
     if (datasets.has("news")) {
-      visit.rows.set("news", makeNewsRows(issuer, findPending("news")))
-      noteProgress("news")
+      const pending = findPending(context, filings, "news")
+      const changed = new Set([...pending, ...(yield* findFilingsWithNewTimes(issuer.cik, filings))])
+      visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
     }
-    if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
-    if (datasets.has("registrations")) noteProgress("registrations")
-    if (makes.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
-    if (datasets.has("screener")) noteProgress("screener")
-    if (datasets.has("ownership")) {
-      const forms = findPending("ownership").filter(hasOwnershipXml)
-      if (isDryRun) visit.documents += forms.length
-      else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
+    if (makes.registrations && hasAllPages) {
+      visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork))
     }
-    if (makes.floats && isDryRun) visit.documents += 1
-    const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, visit, download))
-    if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
-    for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
-    return visit
+    if (datasets.has("ownership") && isComplete("ownership")) {
+      const selected = selectForms(context, filings, hasAllPages)
+      if (isDryRun) visit.documents += selected.forms.length
+      else yield* addOwnership(context, selected)
+    }
+    if ((makes.floats || makes.screener) && hasAllPages) {
+      if (makes.screener && isDryRun) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
+      if (isDryRun) visit.documents += 1
+      else yield* addCounts(context, submissions)
+    }
+    datasetsFromCompanyFilings.forEach(noteProgress)
+    visit.served.push(...findServedRows(context))
   },
 )

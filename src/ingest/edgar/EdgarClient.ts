@@ -1,10 +1,11 @@
 /** Downloads documents from the SEC. Requests name the operator, obey a rate limit and are retried (decision 0104). */
-import { Config, Context, Data, Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
+import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
+import { decodeDocumentText } from "./DocumentText.ts"
 import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
 import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 
@@ -40,11 +41,15 @@ export const EdgarBaseUrlsConfig: Config.Config<EdgarBaseUrls> = Config.map(
 /** The SEC still refuses requests after a pause of ten minutes. */
 export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
 
-/** The SEC did not respond, or responded with a server error, even after retries. */
+/** The SEC did not send the document, but a server error, another page or a part of it, even after retries. */
 export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
   readonly url: string
-  readonly message: string
-}> {}
+  readonly reason: string
+}> {
+  override get message() {
+    return `The SEC did not send ${this.url}, even after retries: ${this.reason}.`
+  }
+}
 
 /** Headers of a response that make the next request for the same document conditional; null if absent. */
 export interface CacheValidators {
@@ -103,7 +108,9 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
       () => Effect.void,
     ),
   )
-  return Buffer.concat(chunks).toString("utf8")
+  return yield* Effect.fromResult(
+    Result.mapError(decodeDocumentText(Buffer.concat(chunks)), (reason) => new DocumentRejected({ url, reason })),
+  )
 })
 
 const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
@@ -111,6 +118,12 @@ const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse)
   text,
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
 })
+
+/** Whether the end of a JSON or XML document is there. Other documents show no end. */
+const isComplete = (url: string, body: string) => {
+  const end = url.endsWith(".json") ? /\}\s*$/ : url.endsWith(".xml") ? />\s*$/ : /$/
+  return end.test(body.slice(-100))
+}
 
 /** Interprets a response. The SEC sends status 403 both to refuse a request (HTML) and for a missing file (XML). */
 const interpretResponse = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
@@ -122,10 +135,13 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
   }
   const answer: EdgarResponse = { _tag: status === 304 ? "Unchanged" : "Missing" }
   if (status === 304 || status === 404 || status === 403) return answer
-  if (status >= 500) return yield* new TransientFailure({ reason: `status ${status}` })
-  return status === 200
-    ? found(body, response)
-    : yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
+  if (status >= 500 || (status >= 300 && status < 400)) {
+    return yield* new TransientFailure({ reason: `status ${status}` })
+  }
+  if (status !== 200) return yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
+  // During maintenance, a page with status 200 may replace every document.
+  if (isHtml && !url.endsWith(".htm")) return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
+  return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })
 })
 
 const toTransientFailure = (error: { readonly _tag: string }) =>
@@ -167,10 +183,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
             Effect.retry({ schedule: edgarRetrySchedule, while: ({ _tag }) => _tag === "TransientFailure" }),
             Effect.catchTag("TransientFailure", ({ reason }) =>
               Effect.fail(
-                new EdgarUnavailable({
-                  url: request.url,
-                  message: `The SEC did not answer ${request.url}, even after retries: ${reason}.`,
-                }),
+                new EdgarUnavailable({ url: request.url, reason }),
               )),
           )
 

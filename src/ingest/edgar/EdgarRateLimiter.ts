@@ -6,6 +6,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { retryLostConnection } from "./DatabaseReconnection.ts"
 
 /** Length of a slot. With 8 slots per second, requests that start late still stay within the limit of 10. */
 const slotInterval = Duration.millis(125)
@@ -33,14 +34,14 @@ const makeFairAccess = Effect.gen(function* () {
 
   /** Reserves the next slot, unless requests are paused. Returns the remaining pause and the time until the slot. */
   const reserve = Effect.map(
-    decodeSlot(sql`
+    retryLostConnection(decodeSlot(sql`
       update edgar_access set next_request_at = case
         when paused_until > clock_timestamp() then next_request_at
         else greatest(next_request_at, clock_timestamp()) + ${interval}
       end
       returning extract(epoch from paused_until - clock_timestamp())::float8 * 1000 as pause_millis,
         extract(epoch from next_request_at - ${interval} - clock_timestamp())::float8 * 1000 as wait_millis
-    `),
+    `)),
     ([slot = { pause_millis: 0, wait_millis: 0 }]) => slot,
   )
 
@@ -68,11 +69,11 @@ const makeFairAccess = Effect.gen(function* () {
     if (now() > requestedAt + Math.max(0, wait_millis) + maxLatenessMillis) return yield* acquire
   })
 
-  const pause = Effect.asVoid(sql`
+  const pause = Effect.asVoid(retryLostConnection(sql`
     update edgar_access set paused_until = greatest(
       paused_until, clock_timestamp() + make_interval(secs => ${Duration.toSeconds(edgarPauseDuration)}::float8)
     )
-  `)
+  `))
   return { acquire, pause }
 })
 

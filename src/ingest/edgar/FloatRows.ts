@@ -1,29 +1,27 @@
 /** Makes rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
-import { Order } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { countDays } from "../../rules/Dates.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
-import { byFactDate, type CompanyFact, type CompanyFacts } from "./CompanyFacts.ts"
+import type { CompanyFact, CompanyFacts } from "./CompanyFacts.ts"
 import { buildCompanyFactsUrl, buildFilingIndexUrl } from "./EdgarUrls.ts"
-import type { Issuer } from "./Issuer.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { findDepositaryReceiptRegistration } from "./ScreenerRows.ts"
+import {
+  assessCounts,
+  type AssessedCounts,
+  type CurrentCount,
+  findCurrentCount,
+  isSimilar,
+  unknownCount,
+} from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
-/** Finds the fact with the latest date before the date of `fact`. Facts that were filed after `fact` are ignored. */
-const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
-  facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
-
-const maxRatio = 10
-
 /**
- * Returns the previous fact if its value differs from that of `fact` by a factor of more than ten. Such a difference
- * suggests a split or an error.
+ * Returns the fact with the latest date before that of `fact` if the values are not similar, which suggests a split or
+ * an error. Facts that were filed after `fact` are ignored.
  */
 const findJump = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
-  const previous = findPrevious(fact, facts)
-  if (previous === undefined) return undefined
-  const ratio = fact.val / previous.val
-  return ratio > maxRatio || ratio < 1 / maxRatio ? previous : undefined
+  const previous = facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
+  return previous === undefined || isSimilar(fact.val, previous.val) ? undefined : previous
 }
 
 /** Returns the reasons to doubt a value, for the column `details`. */
@@ -44,32 +42,53 @@ const findDoubts = (
 
 const formatDoubts = (doubts: ReadonlyArray<string>) => doubts.length === 0 ? "" : ` Unconfirmed: ${doubts.join("; ")}.`
 
-const describeCount = (count: CompanyFact, { counts }: CompanyFacts) =>
-  `Shares outstanding from the cover page.${formatDoubts(findDoubts(count, counts, false))}`
+/** Where counts come from, by the path of the fact. */
+const describeOrigin = ({ path }: CompanyFact) =>
+  path.startsWith("dei/")
+    ? "Shares outstanding from the cover page."
+    : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
+
+const describeCount = (
+  count: CompanyFact,
+  counts: ReadonlyArray<CompanyFact>,
+  { unitErrors }: Pick<AssessedCounts, "unitErrors">,
+) => {
+  const shownBy = unitErrors.get(count)
+  const doubts = shownBy === undefined
+    ? findDoubts(count, counts.filter((one) => !unitErrors.has(one)), false)
+    : [`it differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
+  return `${describeOrigin(count)}${formatDoubts(doubts)}`
+}
 
 const describeFloat = (float: CompanyFact, { floats }: CompanyFacts) =>
   `Public float on ${float.end}: ${float.val} USD.${formatDoubts(findDoubts(float, floats, true))}`
 
-const linkToFact = (cik: string, concept: string, { accn }: CompanyFact) =>
-  `${buildCompanyFactsUrl(cik)}#dei/${concept}/${accn}`
-
-const linkToCount = (cik: string, fact: CompanyFact) =>
-  linkToFact(cik, "EntityCommonStockSharesOutstanding/shares", fact)
-
-const linkToFloat = (cik: string, fact: CompanyFact) => linkToFact(cik, "EntityPublicFloat/USD", fact)
+const linkToFact = (cik: string, { accn, path }: CompanyFact) => `${buildCompanyFactsUrl(cik)}#${path}/${accn}`
 
 /**
- * Returns a row for each share count of each filing. The row of a filing's latest count also has the filing's float.
- * A filing without counts has one row, with its float.
+ * Returns a row for each share count of each filing: those of its cover page or, if it has none, that of its balance
+ * sheet. The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its
+ * float.
  */
 const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean): ReadonlyArray<RowCells> => {
-  const filings = Map.groupBy([...facts.counts, ...facts.floats], ({ accn }) => accn)
-  return Array.from(filings.keys()).toSorted().flatMap((accession) => {
-    const counts = facts.counts.filter(({ accn }) => accn === accession)
-    const float = facts.floats.findLast(({ accn }) => accn === accession)
+  const { balanceSheetCounts, counts: coverCounts, floats } = facts
+  const filings = new Set([...coverCounts, ...balanceSheetCounts, ...floats].map(({ accn }) => accn))
+  const [onCover, onBalanceSheet] = [
+    assessCounts(coverCounts, balanceSheetCounts),
+    assessCounts(balanceSheetCounts, []),
+  ]
+  const describe = (count: CompanyFact) =>
+    coverCounts.includes(count)
+      ? describeCount(count, coverCounts, onCover)
+      : describeCount(count, balanceSheetCounts, onBalanceSheet)
+  return Array.from(filings).toSorted().flatMap((accession) => {
+    const isOfFiling = ({ accn }: CompanyFact) => accn === accession
+    const ownCoverCounts = coverCounts.filter(isOfFiling)
+    const counts = ownCoverCounts.length === 0 ? balanceSheetCounts.filter(isOfFiling) : ownCoverCounts
+    const float = floats.findLast(isOfFiling)
     const latest = counts.at(-1)
     const makeRow = (count: CompanyFact | undefined, ownFloat: CompanyFact | undefined): RowCells => ({
-      ticker: issuer.ticker,
+      ticker: getTickerOn(issuer, (count ?? ownFloat)?.filed ?? ""),
       filed_at: (count ?? ownFloat)?.filed,
       form_type: (count ?? ownFloat)?.form,
       document_url: buildFilingIndexUrl(issuer.cik, accession),
@@ -78,13 +97,13 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
       cik: issuer.cik,
       is_adr: String(isAdr),
       details: [
-        ...(count === undefined ? [] : [describeCount(count, facts)]),
+        ...(count === undefined ? [] : [describe(count)]),
         ...(ownFloat === undefined ? [] : [describeFloat(ownFloat, facts)]),
       ].join(" "),
       last_updated: `${(count ?? ownFloat)?.filed} 00:00:00`,
       source: [
-        ...(count === undefined ? [] : [linkToCount(issuer.cik, count)]),
-        ...(ownFloat === undefined ? [] : [linkToFloat(issuer.cik, ownFloat)]),
+        ...(count === undefined ? [] : [linkToFact(issuer.cik, count)]),
+        ...(ownFloat === undefined ? [] : [linkToFact(issuer.cik, ownFloat)]),
       ],
     })
     return latest === undefined
@@ -93,72 +112,65 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
   })
 }
 
-const byFiling = Order.combineAll<CompanyFact>([
-  Order.mapInput(Order.String, ({ filed }) => filed),
-  byFactDate,
-])
-
 /**
- * A count is outdated if the company filed a report more than this many days later. Companies report every year, so
- * the company must have stated newer counts with dimensions, which the SEC's facts omit.
+ * Returns the current count of a company. If its facts have none, the count that is already stored stays (D38).
+ * `facts` is undefined if the company has no facts.
  */
-const maxAgeInDays = 400
-
-const isOutdated = ({ filed }: CompanyFact, { filings }: CompanySubmissions) =>
-  filings.some(({ filingDate, form }) =>
-    /^(10-[KQ]|20-F|40-F)/.test(form) && countDays(filed, filingDate) > maxAgeInDays
-  )
-
-/**
- * Returns the newest count, or undefined if it is outdated or differs from the previous count by a factor of more than
- * ten. Another filing must confirm such a jump.
- */
-const findCurrentCount = ({ counts }: CompanyFacts, submissions: CompanySubmissions) => {
-  const newest = counts.toSorted(byFiling).at(-1)
-  return newest === undefined || isOutdated(newest, submissions) || findJump(newest, counts) !== undefined
-    ? undefined
-    : newest
+export const makeCurrentCount = (
+  { cik }: Pick<Issuer, "cik">,
+  facts: CompanyFacts | undefined,
+  submissions: CompanySubmissions,
+  stored: CurrentCount = unknownCount,
+): CurrentCount => {
+  const count = facts === undefined ? "none" : findCurrentCount(facts, submissions)
+  if (count === "doubtful") return unknownCount
+  return count === "none" ? stored : {
+    outstanding: String(count.val),
+    reported_date: count.end,
+    filed_at: count.filed,
+    document_url: buildFilingIndexUrl(cik, count.accn),
+    source: [linkToFact(cik, count)],
+  }
 }
 
 const makeCurrentRows = (
   issuer: Issuer,
-  facts: CompanyFacts,
+  { source, ...count }: CurrentCount,
   submissions: CompanySubmissions,
   isAdr: boolean,
 ): ReadonlyArray<RowCells> => {
-  const count = findCurrentCount(facts, submissions)
   const [first, ...others] = submissions.filings
   if (first === undefined) return []
   return [{
     ticker: issuer.ticker,
     company: issuer.name,
-    outstanding: count === undefined ? null : String(count.val),
     is_adr: String(isAdr),
     industry: submissions.sicDescription,
     exchange: issuer.exchange,
-    reported_date: count?.end ?? null,
-    filed_at: count?.filed ?? null,
-    document_url: count === undefined ? null : buildFilingIndexUrl(issuer.cik, count.accn),
-    last_updated: count === undefined ? formatLatestAcceptanceTime([first, ...others]) : `${count.filed} 00:00:00`,
-    source: [...(count === undefined ? [] : [linkToCount(issuer.cik, count)]), submissions.url],
+    ...count,
+    last_updated: count.filed_at === null
+      ? formatLatestAcceptanceTime([first, ...others])
+      : `${count.filed_at} 00:00:00`,
+    source: [...source, submissions.url],
   }]
 }
 
 /**
- * Returns the row with the newest count, and the rows with the counts and public floats of all filings. If a company
+ * Returns the row with the current count, and the rows with the counts and public floats of all filings. If a company
  * has depositary receipts, the counts are those of its ordinary shares.
  */
 export const makeFloatRows = (
   issuer: Issuer,
   facts: CompanyFacts,
   submissions: CompanySubmissions,
+  count = makeCurrentCount(issuer, facts, submissions),
 ): {
   readonly float_outstanding: ReadonlyArray<RowCells>
   readonly historical_float_pro: ReadonlyArray<RowCells>
 } => {
   const isAdr = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   return {
-    float_outstanding: makeCurrentRows(issuer, facts, submissions, isAdr),
+    float_outstanding: makeCurrentRows(issuer, count, submissions, isAdr),
     historical_float_pro: makeHistoricalRows(issuer, facts, isAdr),
   }
 }

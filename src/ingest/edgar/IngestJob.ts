@@ -3,6 +3,7 @@ import {
   Clock,
   type Config,
   Cron,
+  Data,
   Duration,
   Effect,
   type FileSystem,
@@ -19,16 +20,28 @@ import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts
 import type { Job } from "../../jobs/Job.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgentConfig } from "./EdgarClient.ts"
-import { EdgarTickersConfig, getDefaultIngestStartDate, makeEmptyIngestReport, runIngest } from "./EdgarIngest.ts"
+import {
+  describeIngestError,
+  EdgarTickersConfig,
+  getDefaultIngestStartDate,
+  makeEmptyIngestReport,
+  runIngest,
+} from "./EdgarIngest.ts"
 import { ingestedDatasets } from "./IngestedDatasets.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
-import { readLastIngestSuccessTime, readLastScheduledIngestRun } from "./IngestState.ts"
+import { readLastIngestSuccessTime, readLastScheduledIngestRun, readRunningIngestHeartbeat } from "./IngestState.ts"
+import { readWorkSize } from "./IngestWork.ts"
 
 /** How often the job checks whether a run is due. */
 const pollInterval = Duration.minutes(1)
 
 /** Delay before a failed run is continued. */
 const failureDelay = Duration.minutes(30)
+
+/** How often a process reads its metrics from the database during a run. */
+const metricsInterval = Duration.seconds(30)
+
+class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ readonly message: string }> {}
 
 /** How long a process that is not permitted to load data leaves the job to other processes. */
 const notPermittedPause = Duration.hours(1)
@@ -65,14 +78,20 @@ interface ScheduledIngest {
   readonly preparedAt: number
 }
 
-/** Whether a run is due: at the scheduled time, immediately after a crash, or `failureDelay` after a failure. */
-const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest) {
+/**
+ * Whether a run is due: at the scheduled time, immediately after a crash, or `failureDelay` after a failure.
+ *
+ * @param failedAt when a run last failed in this process, even if the database does not know; milliseconds since 1970
+ */
+const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest, failedAt: number) {
   const now = yield* Clock.currentTimeMillis
+  if (now < failedAt + Duration.toMillis(failureDelay)) return false
   const last = yield* readLastScheduledIngestRun
   if (last !== undefined && last.finished_at === null) return true
   const endedAt = last?.finished_at ?? preparedAt
   if (now >= Cron.next(schedule, new Date(endedAt)).getTime()) return true
-  return last !== undefined && last.status !== "succeeded" && now >= endedAt + Duration.toMillis(failureDelay)
+  return last !== undefined && ["failed", "interrupted"].includes(last.status) &&
+    now >= endedAt + Duration.toMillis(failureDelay)
 })
 
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
@@ -85,7 +104,7 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     target: "load",
     scheduled: true,
   }, report)
-  yield* Effect.ensuring(
+  const incompleteness = yield* Effect.ensuring(
     run,
     Effect.suspend(() =>
       Effect.all([
@@ -98,6 +117,9 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ` +
       `${report.rejections} set aside.`,
   )
+  if (incompleteness !== null) {
+    yield* Effect.logWarning(`The ingest is incomplete, because ${incompleteness}. The next run requests them again.`)
+  }
 })
 
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
@@ -105,7 +127,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     SqlClient.SqlClient | DirectConnectionConfig | FileSystem.FileSystem | Path.Path
   >()
   const bases = yield* EdgarBaseUrlsConfig
-  let lastSuccess = 0
+  let [failedAt, lastSuccess, seenAt, waiting] = [-Infinity, 0, 0, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
     name: "tickerline_ingest_last_success_timestamp_seconds",
@@ -113,9 +135,27 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
       "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
     read: () => lastSuccess,
   })
-  return Effect.gen(function* () {
+  yield* registerGauge({
+    name: "tickerline_ingest_run_seen_timestamp_seconds",
+    description: "Unix time at which the process of the run in progress was last alive; 0 if no run is in progress.",
+    read: () => seenAt,
+  })
+  yield* registerGauge({
+    name: "tickerline_ingest_waiting_documents",
+    description: "Documents that were set aside and will be requested again.",
+    read: () => waiting,
+  })
+  const readMetrics = Effect.gen(function* () {
     lastSuccess = yield* readLastIngestSuccessTime
-    if (!(yield* isDue(ingest))) return Duration.zero
+    seenAt = yield* readRunningIngestHeartbeat
+    waiting = (yield* readWorkSize).waiting
+  })
+  const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
+    failedAt = now
+  })
+  return Effect.gen(function* () {
+    yield* readMetrics
+    if (!(yield* isDue(ingest, failedAt))) return Duration.zero
     if (!(yield* mayLoad)) {
       yield* Effect.logWarning(
         "INGEST_EDGAR is set, but this process may not load data. Set it in a process that connects as the role " +
@@ -125,8 +165,11 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     }
     yield* withDirectConnection(runScheduled(ingest)).pipe(
       Effect.provide(EdgarClient.limitedLayer(ingest.userAgent, bases)),
+      Effect.raceFirst(Effect.forever(Effect.delay(Effect.ignore(readMetrics), metricsInterval))),
+      Effect.tapCause(() => noteFailure),
+      Effect.mapError((error) => new ScheduledIngestFailed({ message: describeIngestError(error) })),
     )
-    lastSuccess = yield* readLastIngestSuccessTime
+    yield* readMetrics
     return Duration.zero
   }).pipe(Effect.provide(context))
 })

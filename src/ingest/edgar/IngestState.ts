@@ -1,10 +1,9 @@
-/** The state of the ingest in PostgreSQL: runs, progress per company, rejections and copies of the ticker list. */
+/** The state of the ingest in PostgreSQL: runs, progress per company and copies of the ticker list. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { RowCells } from "../../load/FileReader.ts"
 import type { CacheValidators } from "./EdgarClient.ts"
-import type { DocumentRejected } from "./DocumentRejected.ts"
 
 export interface NewIngestRun {
   readonly scheduled: boolean
@@ -23,7 +22,8 @@ export interface IngestRunCounts {
   readonly rejections: number
 }
 
-export type IngestRunStatus = "succeeded" | "failed" | "interrupted"
+/** A run is `incomplete` if it visited all companies but set many documents aside. */
+export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
 
 /** How far one dataset of a company was ingested. */
 export const IngestDatasetProgress = Schema.Struct({
@@ -35,8 +35,6 @@ export const IngestDatasetProgress = Schema.Struct({
   last_filing_date: Schema.NullOr(Schema.String),
   /** Accession numbers of the filings in the week up to `last_filing_date`. Any other filing of that week is new. */
   recent_accessions: Schema.Array(Schema.String),
-  /** Accession numbers of filings whose document could not be downloaded. */
-  failed_accessions: Schema.Array(Schema.String),
 })
 export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
 
@@ -82,9 +80,16 @@ export const recordIngestRunStart = Effect.fnUntraced(
 export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
-    update edgar_runs set status = 'running', finished_at = null, error = null where run_id = ${runId}::float8
+    update edgar_runs set status = 'running', finished_at = null, error = null, seen_at = now()
+    where run_id = ${runId}::float8
   `
   return runId
+})
+
+/** Records that the process of the run is alive. */
+export const recordIngestRunHeartbeat = Effect.fnUntraced(function* (runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`update edgar_runs set seen_at = now() where run_id = ${runId}::float8`
 })
 
 export const recordIngestRunEnd = Effect.fnUntraced(
@@ -106,14 +111,14 @@ export const addIngestRunCounts = Effect.fnUntraced(function* (runId: number, co
   `
 })
 
-/** Returns the newest run with this value of `scheduled`, unless that run succeeded. */
+/** Returns the newest run with this value of `scheduled`, unless it visited all of its companies. */
 export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRuns(sql`
     select run_id::float8, tickers, datasets, since::text from (
       select * from edgar_runs where scheduled = ${scheduled} order by run_id desc limit 1
     ) as newest
-    where status <> 'succeeded'
+    where status not in ('succeeded', 'incomplete')
   `)
   return run
 })
@@ -136,12 +141,12 @@ export const readIngestedCompanies = Effect.fnUntraced(function* (datasets: Read
   return new Set(rows.map(({ cik }) => cik))
 })
 
-/** Returns the New York date on which the last successful run that covered all companies and these datasets began. */
+/** Returns the New York date on which the last run began that visited all companies for these datasets. */
 export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ day: Schema.NullOr(Schema.String) }))(sql`
     select max((started_at at time zone 'America/New_York')::date)::text as day from edgar_runs
-    where status = 'succeeded' and tickers is null and datasets @> ${datasets}::text[]
+    where status in ('succeeded', 'incomplete') and tickers is null and datasets @> ${datasets}::text[]
   `)
   return row?.day ?? undefined
 })
@@ -149,8 +154,7 @@ export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (dataset
 export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeProgress(sql`
-    select cik, dataset, since::text, last_accession, last_filing_date::text, recent_accessions,
-      failed_accessions
+    select cik, dataset, since::text, last_accession, last_filing_date::text, recent_accessions
     from edgar_progress where cik = ${cik}
   `)
   return new Map(rows.map((progress) => [progress.dataset, progress]))
@@ -161,32 +165,16 @@ export const saveIngestProgress = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     yield* sql`
     insert into edgar_progress
-      (cik, dataset, since, last_accession, last_filing_date, recent_accessions, failed_accessions, run_id)
+      (cik, dataset, since, last_accession, last_filing_date, recent_accessions, run_id)
     select cik, dataset, since, last_accession, last_filing_date,
-      array(select jsonb_array_elements_text(recent_accessions)),
-      array(select jsonb_array_elements_text(failed_accessions)), ${runId}::float8
+      array(select jsonb_array_elements_text(recent_accessions)), ${runId}::float8
     from jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as progress (
-      cik text, dataset text, since date, last_accession text, last_filing_date date, recent_accessions jsonb,
-      failed_accessions jsonb
+      cik text, dataset text, since date, last_accession text, last_filing_date date, recent_accessions jsonb
     )
     on conflict (cik, dataset) do update set since = excluded.since, last_accession = excluded.last_accession,
       last_filing_date = excluded.last_filing_date, recent_accessions = excluded.recent_accessions,
-      failed_accessions = excluded.failed_accessions, run_id = excluded.run_id
+      run_id = excluded.run_id
   `
-  },
-)
-
-export const saveRejectedDocuments = Effect.fnUntraced(
-  function* (rejections: ReadonlyArray<DocumentRejected>, rejectedAt: number) {
-    const sql = yield* SqlClient.SqlClient
-    const now = toTimestamp(sql, rejectedAt)
-    // If a document has several rejections, only the last is stored: one statement can update a row only once.
-    const reasons = Object.fromEntries(rejections.map(({ reason, url }) => [url, reason]))
-    yield* sql`
-      insert into edgar_rejections (url, reason, first_rejected_at, last_rejected_at)
-      select key, value, ${now}, ${now} from jsonb_each_text(${JSON.stringify(reasons)}::text::jsonb)
-      on conflict (url) do update set reason = excluded.reason, last_rejected_at = excluded.last_rejected_at
-    `
   },
 )
 
@@ -267,6 +255,16 @@ export const readLastIngestSuccessTime = Effect.gen(function* () {
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
     select coalesce(extract(epoch from max(finished_at)), 0)::float8 as seconds from edgar_runs
     where status = 'succeeded'
+  `)
+  return row?.seconds ?? 0
+})
+
+/** Reads when the process of the run in progress was last alive, in seconds since 1970; 0 if no run is in progress. */
+export const readRunningIngestHeartbeat = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
+    select extract(epoch from seen_at)::float8 as seconds from edgar_runs
+    where status = 'running' order by run_id desc limit 1
   `)
   return row?.seconds ?? 0
 })

@@ -2,11 +2,21 @@
 export interface Issuer {
   /** Ten digits, zero-padded. */
   readonly cik: string
-  /** The primary symbol: the first in the SEC's list. It is usually, but not always, that of the common stock. */
+  /** The current symbol of the primary security, which is usually the common stock (`PrimarySymbols.ts`). */
   readonly ticker: string
   /** All symbols of the CIK, in the SEC's order, including those of preferred shares, units and warrants. */
   readonly tickers: ReadonlyArray<string>
   readonly name: string
   /** The SEC's name of the exchange, such as `Nasdaq`, `NYSE` or `OTC`. */
   readonly exchange: string | null
+  /**
+   * The symbols of the primary security, oldest first, each from the day `from` until the day before `until`
+   * (`YYYY-MM-DD`). Absent if the security is known only under `ticker`.
+   */
+  readonly periods?: ReadonlyArray<{ readonly ticker: string; readonly from?: string; readonly until?: string }>
 }
+
+/** Returns the symbol that the issuer's primary security used on a day, `YYYY-MM-DD` (D38). */
+export const getTickerOn = ({ periods = [], ticker }: Issuer, day: string) =>
+  periods.find(({ from, until }) => (from === undefined || from <= day) && (until === undefined || day < until))
+    ?.ticker ?? ticker

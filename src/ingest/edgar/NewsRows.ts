@@ -2,7 +2,7 @@
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
-import type { Issuer } from "./Issuer.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
 /** Whether the description only repeats the form: `FORM 8-K`, `FORM 8 K` and `8K` all repeat `8-K`. */
@@ -26,7 +26,7 @@ export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>
     const { fixedOffsetTime, newYorkTime } = formatAcceptanceTimeForColumns(filing)
     return {
       id: `${issuer.cik}-${filing.accession}`,
-      ticker: issuer.ticker,
+      ticker: getTickerOn(issuer, filing.filingDate),
       tickers: issuer.tickers,
       form_type: filing.form,
       title: formatTitle(filing),

@@ -169,14 +169,23 @@ const sumPositions = (
 const getHeld = ({ held }: HoldingLine) => held
 const getUnderlying = ({ underlying }: HoldingLine) => underlying
 
+/** Whether securities whose title no rule recognizes are held. They may be shares, which a sum would then lack. */
+const holdsUnrecognized = (shares: ReadonlyArray<HoldingLine>) => {
+  const lines = shares.filter(({ title }) => classifySharesByTitle(title) === undefined)
+  return findPositions(lines)?.some(({ held }) => held !== 0n) ?? true
+}
+
 const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArray<HoldingLine>) => {
-  const isKind = (kind: ReturnType<typeof classifySharesByTitle>) => ({ title }: HoldingLine) =>
-    classifySharesByTitle(title) === kind
+  const isIncomplete = holdsUnrecognized(shares)
+  const sumShares = (lines: ReadonlyArray<HoldingLine>, kind: "common" | "preferred") =>
+    isIncomplete
+      ? Result.succeed(null)
+      : sumPositions(lines.filter(({ title }) => classifySharesByTitle(title) === kind), getHeld)
   const sumDerivatives = (kind: ReturnType<typeof classifyDerivativeByTitle>) =>
     sumPositions(derivatives.filter(({ title }) => classifyDerivativeByTitle(title) === kind), getUnderlying)
   return Result.all({
-    common_shares_amount: sumPositions(shares.filter(isKind("common")), getHeld),
-    preferred_shares_amount: sumPositions([...shares, ...derivatives].filter(isKind("preferred")), getHeld),
+    common_shares_amount: sumShares(shares, "common"),
+    preferred_shares_amount: sumShares([...shares, ...derivatives], "preferred"),
     options_amount: sumDerivatives("option"),
     warrants_amount: sumDerivatives("warrant"),
     shares_underlying_convertibles: sumDerivatives("convertible"),

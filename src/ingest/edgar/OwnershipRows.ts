@@ -3,7 +3,7 @@ import { Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
-import type { Issuer } from "./Issuer.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { decodeOwnershipForm, noOwnershipAmounts } from "./OwnershipForm.ts"
 import { decodeSchedule13 } from "./Schedule13.ts"
 import type { EdgarFiling } from "./Submissions.ts"
@@ -104,7 +104,7 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
     // A company's list of filings also contains those that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return []
     return holders.rows.map((owner, index) => ({
-      ticker: issuer.ticker,
+      ticker: getTickerOn(issuer, filing.filingDate),
       reported_date: holders.reportedDate,
       filed_at: filing.filingDate,
       form_type: filing.form,

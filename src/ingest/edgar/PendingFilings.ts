@@ -20,8 +20,8 @@ export const isIngestedSince = (
 ): progress is IngestDatasetProgress => progress !== undefined && progress.since <= since
 
 /**
- * Returns the filings from `since` on that are not ingested yet: new filings, filings that appeared late, and filings
- * whose document could not be downloaded. `filings` must be sorted, newest first.
+ * Returns the filings from `since` on that are not ingested yet: new filings, and filings that appeared late. `filings`
+ * must be sorted, newest first.
  */
 export const findPendingFilings = <F extends FilingDate>(
   filings: ReadonlyArray<F>,
@@ -33,21 +33,19 @@ export const findPendingFilings = <F extends FilingDate>(
   const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
   const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
   const known = new Set(progress.recent_accessions)
-  const failed = new Set(progress.failed_accessions)
   const firstRecentDay = subtractDays(progress.last_filing_date, lateFilingDays)
   return requested.filter(({ accession, filingDate }) =>
-    failed.has(accession) || (!known.has(accession) && (isNew.has(accession) || filingDate >= firstRecentDay))
+    !known.has(accession) && (isNew.has(accession) || filingDate >= firstRecentDay)
   )
 }
 
-/** Returns the progress after a visit. The next run requests the documents of the filings in `failed` again. */
+/** Returns the progress after a visit. */
 export const makeIngestDatasetProgress = (
   cik: string,
   dataset: string,
   filings: ReadonlyArray<FilingDate>,
   since: string,
   previous: IngestDatasetProgress | undefined,
-  failed: ReadonlySet<string>,
 ): IngestDatasetProgress => {
   const dates = filings.map(({ filingDate }) => filingDate).toSorted()
   const lastDate = dates.at(-1) ?? null
@@ -60,6 +58,5 @@ export const makeIngestDatasetProgress = (
     last_filing_date: lastDate,
     recent_accessions: filings.filter(({ filingDate }) => filingDate >= firstRecentDay)
       .map(({ accession }) => accession),
-    failed_accessions: [...failed],
   }
 }

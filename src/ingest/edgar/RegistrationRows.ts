@@ -1,8 +1,11 @@
 /** Groups a company's filings into registrations by file number, and makes rows of `registrations`. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
-import type { Issuer } from "./Issuer.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
+import { subtractDays } from "./PendingFilings.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
 /** Forms that begin a registration. Their amendments (`/A`, POS AM) belong to it. */
@@ -80,19 +83,27 @@ export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling
     return makeRegistration(fileNumber, [first, ...others]) ?? []
   })
 
-const formatStatus = ({ effectiveDate, evidence, status }: EdgarRegistration) =>
+const formatStatus = (
+  { effectiveDate, evidence, status }: EdgarRegistration,
+  { endDate, expirationDate, isExpired }: RegistrationEnd,
+) =>
   status === "withdrawn" && evidence !== undefined
     ? `withdrawn on ${evidence.filingDate}`
+    : isExpired
+    ? expirationDate === null ? `expired before ${endDate}` : `expired on ${expirationDate}`
     : status === "effective" && effectiveDate !== null
     ? `effective since ${effectiveDate}`
     : status
 
 const countOf = (count: number, singular: string, plural: string) => `${count} ${count === 1 ? singular : plural}`
 
+/** Whether the prospectus is for an offering by the company itself. */
+const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
+
 /** Determines the type from the forms. Returns the type, the filings that prove it, and a sentence with the reason. */
 const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
-  const isSoldByCompany = prospectuses.some(({ form }) => /^424B[1245]$/.test(form))
+  const isSoldByCompany = prospectuses.some(isOfCompany)
   if (resale !== undefined && !isSoldByCompany) {
     return { type: "resale", evidence: [resale], reason: "The type follows from a prospectus under Rule 424(b)(7)." }
   }
@@ -103,6 +114,79 @@ const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<Edgar
     ? "The type follows from the form and the prospectuses."
     : "The type follows from the form; the text may show a resale or an equity line."
   return { type, evidence: [], reason }
+}
+
+/** When a registration ends under Rule 415(a)(5). */
+interface RegistrationEnd {
+  /** The last day, or a later one if the date of effectiveness is unknown; null if the rule does not apply. */
+  readonly endDate: string | null
+  /** The last day, if it is known exactly. */
+  readonly expirationDate: string | null
+  readonly isExpired: boolean
+  /** A sentence for `details`; it stays true when the registration ends. */
+  readonly reason: string | undefined
+}
+
+const hasNoEnd: RegistrationEnd = { endDate: null, expirationDate: null, isExpired: false, reason: undefined }
+
+/** Rule 415(a)(5) has been in force since this day, also for older registrations. */
+const firstDayOfRule = "2005-12-01"
+
+/** A registration may be used for this many days longer, until the statement that replaces it is effective. */
+const maxExtensionDays = 180
+
+const addThreeYears = (day: string) =>
+  `${Number(day.slice(0, 4)) + 3}${day.slice(4) === "-02-29" ? "-02-28" : day.slice(4)}`
+
+const isReplacement = ({ form }: EdgarFiling) => form === "S-3" || form === "F-3"
+
+/** Finds the last day on which a statement that replaces this one keeps it in use after `anniversary`. */
+const findExtension = (anniversary: string, start: string, others: ReadonlyArray<EdgarRegistration>) => {
+  const pending = others.find(({ effectiveDate, evidence, statement, status }) =>
+    isReplacement(statement) && statement.filingDate > start && statement.filingDate <= anniversary &&
+    (effectiveDate ?? "9999") > anniversary &&
+    !(status === "withdrawn" && (evidence?.filingDate ?? "") <= anniversary)
+  )
+  if (pending === undefined) return undefined
+  const latest = subtractDays(anniversary, -maxExtensionDays)
+  return pending.effectiveDate !== null && pending.effectiveDate < latest ? pending.effectiveDate : latest
+}
+
+/**
+ * Decides when a shelf registration on Form S-3 or F-3 ends: three years after it became effective, unless a new
+ * statement was pending then. Resales do not end. A statement whose prospectuses may all be for resales does not end
+ * either.
+ */
+const findEnd = (
+  registration: EdgarRegistration,
+  prospectuses: ReadonlyArray<EdgarFiling>,
+  all: ReadonlyArray<EdgarRegistration>,
+  today: string,
+): RegistrationEnd => {
+  const { effectiveDate, evidence, statement, status } = registration
+  if (status !== "effective" || !/^[SF]-3/.test(statement.form)) return hasNoEnd
+  if (prospectuses.length > 0 && !prospectuses.some(isOfCompany)) {
+    return {
+      ...hasNoEnd,
+      reason: "No prospectus shows a sale by the company, and resales do not end after three years.",
+    }
+  }
+  const effective = effectiveDate ?? evidence?.filingDate ?? statement.filingDate
+  const start = effective < firstDayOfRule ? firstDayOfRule : effective
+  const anniversary = addThreeYears(start)
+  const extension = findExtension(anniversary, start, all.filter((one) => one !== registration))
+  const endDate = extension ?? anniversary
+  // The increase of an offering (MEF) ends with the statement that it increases, which the list does not name.
+  const isExact = effectiveDate !== null && !statement.form.endsWith("MEF")
+  const rule = "three years after it became effective (Rule 415(a)(5))"
+  return {
+    endDate,
+    expirationDate: isExact ? endDate : null,
+    isExpired: endDate < today,
+    reason: extension === undefined
+      ? `Ends ${rule}.`
+      : `Ends more than ${rule}, because a new statement was pending then.`,
+  }
 }
 
 const formatDetails = (
@@ -122,28 +206,63 @@ const formatDetails = (
   ].join(" ")
 }
 
-const makeRow = (issuer: Issuer, registration: EdgarRegistration): RowCells => {
+const makeRow = (
+  issuer: Issuer,
+  registration: EdgarRegistration,
+  all: ReadonlyArray<EdgarRegistration>,
+  today: string,
+): RowCells => {
   const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
   const prospectuses = filings.filter(isProspectus)
   const { evidence: evidenceOfType, reason, type } = determineType(statement, prospectuses)
+  const end = findEnd(registration, prospectuses, all, today)
   const used = [statement, ...(evidence === undefined ? [] : [evidence]), ...evidenceOfType, ...prospectuses.slice(-1)]
+  const updated = formatLatestAcceptanceTime(filings)
+  const ended = end.isExpired && end.endDate !== null ? `${subtractDays(end.endDate, -1)} 00:00:00` : updated
   return {
     id: `${issuer.cik}-${fileNumber}`,
-    ticker: issuer.ticker,
-    headline: `${statement.form} of ${issuer.name}: ${formatStatus(registration)}`,
+    ticker: getTickerOn(issuer, statement.filingDate),
+    headline: `${statement.form} of ${issuer.name}: ${formatStatus(registration, end)}`,
     type,
     form_type: statement.form,
     file_no: fileNumber,
     filed_at: statement.filingDate,
     effective_date: effectiveDate,
-    effective_status: String(status === "effective"),
-    details: formatDetails(filings, prospectuses, reason),
+    effective_status: String(status === "effective" && !end.isExpired),
+    expiration_date: end.expirationDate,
+    details: [formatDetails(filings, prospectuses, reason), ...(end.reason === undefined ? [] : [end.reason])].join(
+      " ",
+    ),
     document_url: buildFilingDocumentUrl(issuer.cik, statement.accession, statement.primaryDocument),
-    last_updated: formatLatestAcceptanceTime(filings),
+    last_updated: ended > updated ? ended : updated,
     source: Array.from(new Set(used.map(({ source }) => source))),
   }
 }
 
-/** Returns the rows of `registrations`: one per file number. `filings` must include those of all older pages. */
-export const makeRegistrationRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
-  groupFilingsIntoRegistrations(filings).map((registration) => makeRow(issuer, registration))
+/**
+ * Returns the rows of `registrations`: one per file number. `filings` must include those of all older pages. `today` is
+ * the date in New York.
+ */
+export const makeRegistrationRows = (
+  issuer: Issuer,
+  filings: ReadonlyArray<EdgarFiling>,
+  today: string,
+): ReadonlyArray<RowCells> => {
+  const registrations = groupFilingsIntoRegistrations(filings)
+  return registrations.map((registration) => makeRow(issuer, registration, registrations, today))
+}
+
+/**
+ * Ends the registrations whose expiration date has passed, exactly as `makeRegistrationRows` would: their companies may
+ * have no new filing, so they are not visited. `today` is the date in New York.
+ */
+export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update registrations set effective_status = false,
+      headline = regexp_replace(headline, ': effective since [0-9-]+$', ': expired on ' || expiration_date),
+      last_updated = greatest(last_updated, expiration_date + 1)
+    where expiration_date < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
+      and headline ~ ': effective since [0-9-]+$'
+  `
+})

@@ -33,7 +33,7 @@ interface Schedule13 {
   readonly form: string | null
   readonly issuerCik: string | null
   /** The kind of shares that `ReportingPerson.shares` counts. */
-  readonly sharesKind: "common" | "preferred" | undefined
+  readonly sharesKind: ReturnType<typeof classifySharesByTitle>
   readonly eventDate: string | null
   /** Name of the XML element that describes a person. */
   readonly personElement: string

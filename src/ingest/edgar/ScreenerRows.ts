@@ -3,6 +3,7 @@ import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import type { Issuer } from "./Issuer.ts"
 import { groupFilingsIntoRegistrations } from "./RegistrationRows.ts"
+import { type CurrentCount, unknownCount } from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
 /**
@@ -15,10 +16,15 @@ export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: C
     : filings.find(({ form }) => /^F-6(EF)?$/.test(form))
 
 /**
- * Returns the row of `screener`, or no row if the company has no filings. Leaves out the columns of the company's
+ * Returns the row of `screener`, or no row if the company has no filings. `count` is the number of shares outstanding
+ * with the documents that state it. Leaves out the columns of the company's
  * location, because the SEC publishes only addresses and the state of incorporation.
  */
-export const makeScreenerRows = (issuer: Issuer, submissions: CompanySubmissions): ReadonlyArray<RowCells> => {
+export const makeScreenerRows = (
+  issuer: Issuer,
+  submissions: CompanySubmissions,
+  count: Pick<CurrentCount, "outstanding" | "source"> = unknownCount,
+): ReadonlyArray<RowCells> => {
   const [first, ...others] = submissions.filings
   if (first === undefined) return []
   const receipts = findDepositaryReceiptRegistration(issuer, submissions)
@@ -32,8 +38,13 @@ export const makeScreenerRows = (issuer: Issuer, submissions: CompanySubmissions
     exchange: issuer.exchange,
     industry: submissions.sicDescription,
     is_adr: String(receipts !== undefined),
+    outstanding: count.outstanding,
     pending_s1: String(pending !== undefined),
     last_updated: formatLatestAcceptanceTime([first, ...others]),
-    source: [submissions.url, ...[receipts, pending].flatMap((filing) => filing === undefined ? [] : [filing.source])],
+    source: [
+      submissions.url,
+      ...[receipts, pending].flatMap((filing) => filing === undefined ? [] : [filing.source]),
+      ...count.source,
+    ],
   }]
 }

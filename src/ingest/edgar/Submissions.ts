@@ -2,10 +2,10 @@
  * Decodes the filings of one company (`/submissions/CIK##########.json`).
  * Addresses, telephone numbers and tax numbers are never decoded.
  */
-import { type DateTime, Result, Schema } from "effect"
+import { Array, type DateTime, Record, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { determineAcceptanceTimeZone, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { assignAcceptanceTimes, type KnownAcceptanceTimes } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
 import {
@@ -13,24 +13,32 @@ import {
   checkCikMatchesUrl,
   Cik,
   makeJsonTextDecoder,
+  makeParsedJsonDecoder,
   normalizeCellText,
   SecFormName,
 } from "./JsonDocument.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
+/** One filing of the list. */
+const ListedFiling = Schema.Struct({
+  accessionNumber: AccessionNumber,
+  filingDate: CalendarDate,
+  reportDate: OptionalText,
+  acceptanceDateTime: OptionalText,
+  form: SecFormName,
+  fileNumber: OptionalText,
+  items: OptionalText,
+  size: Schema.Number,
+  primaryDocument: OptionalText,
+  primaryDocDescription: OptionalText,
+  isXBRL: Schema.optionalKey(Schema.Unknown),
+})
+
 /** Parallel arrays with one element per filing, newest filing first. */
 const FilingArrays = Schema.Struct({
-  accessionNumber: Schema.Array(AccessionNumber),
-  filingDate: Schema.Array(CalendarDate),
-  reportDate: Schema.Array(OptionalText),
-  acceptanceDateTime: Schema.Array(OptionalText),
-  form: Schema.Array(SecFormName),
-  fileNumber: Schema.Array(OptionalText),
-  items: Schema.Array(OptionalText),
-  size: Schema.Array(Schema.Number),
-  primaryDocument: Schema.Array(OptionalText),
-  primaryDocDescription: Schema.Array(OptionalText),
+  ...Record.map(ListedFiling.fields, () => Schema.Array(Schema.Unknown)),
+  isXBRL: Schema.optionalKey(Schema.Array(Schema.Unknown)),
 })
 
 const SubmissionsDocument = Schema.Struct({
@@ -51,6 +59,8 @@ export interface EdgarFiling {
   /** The SEC's official date. A filing made in the evening has the date of the next business day. */
   readonly filingDate: string
   readonly reportDate: string | null
+  /** The SEC's acceptance time, whose `Z` may be wrong. */
+  readonly stamp: string
   /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
   /** The SEC's file number, such as `333-287699`. All filings of one registration have the same number. */
@@ -61,8 +71,17 @@ export interface EdgarFiling {
   readonly description: string | null
   /** Size of all documents of the filing, in bytes. */
   readonly size: number
+  /** Whether the filing contains XBRL, which the SEC adds to the company's facts. */
+  readonly isXbrl: boolean
   /** URL of the document that lists the filing, with the accession number as the fragment. */
   readonly source: string
+}
+
+/** A list of filings. The fragment of a rejection's URL is the filing's accession number or its position. */
+export interface DecodedFilings {
+  readonly filings: ReadonlyArray<EdgarFiling>
+  /** Filings that are not readable. */
+  readonly rejections: ReadonlyArray<DocumentRejected>
 }
 
 /** An older page of filings. Its URL is `buildSubmissionsPageUrl(name)`. */
@@ -72,13 +91,12 @@ export interface SubmissionsPage {
   readonly filingTo: string
 }
 
-export interface CompanySubmissions {
+export interface CompanySubmissions extends DecodedFilings {
   readonly cik: string
   readonly name: string
   /** Null if the company has no symbol, for example because it is delisted. */
   readonly issuer: Issuer | null
   readonly sicDescription: string | null
-  readonly filings: ReadonlyArray<EdgarFiling>
   readonly pages: ReadonlyArray<SubmissionsPage>
   readonly url: string
 }
@@ -86,34 +104,43 @@ export interface CompanySubmissions {
 /** Matches items of Forms 8-K, D and others, such as `5.02`. The items of EFFECT and CT ORDER do not match. */
 const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
 
+const decodeListedFiling = makeParsedJsonDecoder(ListedFiling)
+const isAccessionNumber = Schema.is(AccessionNumber)
+
 const makeFilings = (
   arrays: typeof FilingArrays.Type,
   url: string,
   known: KnownAcceptanceTimes,
-): Result.Result<ReadonlyArray<EdgarFiling>, DocumentRejected> => {
+): Result.Result<DecodedFilings, DocumentRejected> => {
   const count = arrays.accessionNumber.length
   if (Object.values(arrays).some(({ length }) => length !== count)) {
     return Result.fail(new DocumentRejected({ url, reason: "has arrays of filings with different lengths" }))
   }
-  const stamped = arrays.accessionNumber.map((accession, index) => ({
-    accession,
-    form: arrays.form[index] ?? "",
-    stamp: arrays.acceptanceDateTime[index] ?? "",
+  const [listed, rejections] = Array.separate(arrays.accessionNumber.map((accession, index) =>
+    decodeListedFiling(
+      Record.map({ isXBRL: undefined, ...arrays }, (column) => column?.[index]),
+      `${url}#${isAccessionNumber(accession) ? accession : index}`,
+    )
+  ))
+  const filings = listed.map((filing) => ({
+    accession: filing.accessionNumber,
+    form: filing.form,
+    filingDate: filing.filingDate,
+    reportDate: normalizeCellText(filing.reportDate ?? ""),
+    stamp: filing.acceptanceDateTime ?? "",
+    fileNumber: normalizeCellText(filing.fileNumber ?? ""),
+    items: (filing.items ?? "").split(",").filter((item) => itemPattern.test(item)),
+    primaryDocument: normalizeCellText(filing.primaryDocument ?? "") ?? "",
+    description: normalizeCellText(filing.primaryDocDescription ?? ""),
+    size: filing.size,
+    isXbrl: filing.isXBRL === 1,
+    source: `${url}#${filing.accessionNumber}`,
   }))
-  const timeZone = determineAcceptanceTimeZone(stamped, known)
-  return Result.succeed(stamped.map(({ accession, form, stamp }, index) => ({
-    accession,
-    form,
-    filingDate: arrays.filingDate[index] ?? "",
-    reportDate: normalizeCellText(arrays.reportDate[index] ?? ""),
-    acceptedAt: known.get(accession) ?? readAcceptanceTime(stamp, timeZone),
-    fileNumber: normalizeCellText(arrays.fileNumber[index] ?? ""),
-    items: (arrays.items[index] ?? "").split(",").filter((item) => itemPattern.test(item)),
-    primaryDocument: normalizeCellText(arrays.primaryDocument[index] ?? "") ?? "",
-    description: normalizeCellText(arrays.primaryDocDescription[index] ?? ""),
-    size: arrays.size[index] ?? 0,
-    source: `${url}#${accession}`,
-  })))
+  // If the format of the list has changed, no filing is readable.
+  const [first] = rejections
+  return first !== undefined && filings.length === 0
+    ? Result.fail(new DocumentRejected({ url, reason: first.reason }))
+    : Result.succeed({ filings: assignAcceptanceTimes(filings, known), rejections })
 }
 
 const makeIssuer = ({ cik, exchanges, name, tickers }: typeof SubmissionsDocument.Type): Issuer | null => {
@@ -153,7 +180,7 @@ export const decodeSubmissions = (
       name: normalizeCellText(document.name) ?? document.cik,
       issuer: makeIssuer(document),
       sicDescription: normalizeCellText(document.sicDescription ?? ""),
-      filings: yield* makeFilings(document.filings.recent, url, known),
+      ...yield* makeFilings(document.filings.recent, url, known),
       pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),
       url,
     }
@@ -161,11 +188,11 @@ export const decodeSubmissions = (
 
 /**
  * Decodes an older page, which has the arrays of filings at its top level. Only this page and `known` determine whether
- * its stamps are UTC or Eastern.
+ * its stamps are UTC or Eastern; `assignAcceptanceTimes` decides for all pages together.
  */
 export const decodeSubmissionsPage = (
   text: string,
   url: string,
   known: KnownAcceptanceTimes = new Map(),
-): Result.Result<ReadonlyArray<EdgarFiling>, DocumentRejected> =>
+): Result.Result<DecodedFilings, DocumentRejected> =>
   Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url, known))

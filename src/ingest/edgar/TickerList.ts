@@ -59,7 +59,7 @@ export const decodeTickerList = (
     ),
   )
 
-/** Groups the list by CIK. The first symbol of a CIK becomes the primary symbol. */
+/** Groups the list by CIK. The ticker is that of the first row. */
 export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
     Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {
@@ -82,17 +82,23 @@ const getRoot = (ticker: string) => {
  * Whether the symbol denotes preferred shares, rights, units, warrants or when-issued shares (`-P`, `-R`, `-U`, `-W`;
  * or M to P, R, U, V or W as the fifth letter), or is temporary after a reverse split (D as the fifth letter).
  */
-const isDerived = (ticker: string) => /[-.^][PRUW]/.test(ticker) || /^[A-Z]{4}[DM-PRU-W]$/.test(ticker)
+export const isDerivedSymbol = (ticker: string) => /[-.^][PRUW]/.test(ticker) || /^[A-Z]{4}[DM-PRU-W]$/.test(ticker)
 
 const isRename = (oldTicker: string, newTicker: string) =>
-  !isDerived(oldTicker) && !isDerived(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
+  !isDerivedSymbol(oldTicker) && !isDerivedSymbol(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
 /**
- * Days and copies for which a new symbol must stay, because the SEC's list may alternate between an older and a newer
- * state for days.
+ * Days and copies for which a symbol must stay or be missing, because the SEC's list may alternate between an older and
+ * a newer state for days.
  */
 const [minDays, minCopies] = [7, 3]
+
+/** Whether the days of successive copies are enough for a conclusion. `days` is sorted. */
+export const areEnoughCopies = (days: ReadonlyArray<string>) => {
+  const [first, last] = [days[0], days.at(-1)]
+  return first !== undefined && last !== undefined && days.length >= minCopies && countDays(first, last) >= minDays
+}
 
 /** The symbols of one CIK in each copy, oldest copy first. `tickers` is empty if the copy lacks the CIK. */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
@@ -106,7 +112,7 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
   for (const { day, tickers } of history) {
     days = tickers.has(ticker) ? [...days, day] : []
     const [first] = days
-    if (first !== undefined && days.length >= minCopies && countDays(first, day) >= minDays) {
+    if (first !== undefined && areEnoughCopies(days)) {
       return { first, last: day, count: days.length }
     }
   }
@@ -118,8 +124,8 @@ const findReplacements = (history: TickerHistory) => {
   const listed = history.filter(({ tickers }) => tickers.size > 0)
   return listed.slice(1).flatMap(({ tickers }, index) => {
     const before = listed[index]?.tickers ?? new Set<string>()
-    const lost = Array.from(before.difference(tickers)).filter((ticker) => !isDerived(ticker))
-    const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerived(ticker))
+    const lost = Array.from(before.difference(tickers)).filter((ticker) => !isDerivedSymbol(ticker))
+    const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerivedSymbol(ticker))
     const [oldTicker] = lost
     const [newTicker] = gained
     // If several symbols were lost or gained, nothing shows which one replaced which.

@@ -12,7 +12,8 @@ const decodeCopy = ({ day, entries }: State.StoredTickerListCopy) =>
 
 /**
  * Downloads the ticker list. If it is missing, damaged or more than 1% shorter than the newest stored copy, that copy
- * is used, and the rejection says why. If `shouldStore` is true, today's list is stored as a copy.
+ * is used, and the rejection says why. If `shouldStore` is true, today's list is stored as a copy. `day` is that of the
+ * list.
  */
 export const downloadTickerList = Effect.fnUntraced(function* (day: string, shouldStore: boolean) {
   const { bases, request } = yield* EdgarClient
@@ -20,18 +21,24 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   const copy = (yield* State.readTickerListCopies).at(-1)
   const previous = copy === undefined ? undefined : { copy, ...yield* decodeCopy(copy) }
   const validators = previous === undefined ? undefined : yield* State.readCacheValidators(url)
-  const answer = yield* request({ url, validators })
+  const received = yield* Effect.result(request({ url, validators }))
 
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
     if (previous === undefined) return yield* rejection
-    return { list: previous.rows, rejections: [rejection] }
+    return { list: previous.rows, day: previous.day, rejections: [rejection] }
   })
+  if (Result.isFailure(received)) {
+    const error = received.failure
+    if (previous === undefined || error._tag === "EdgarBlocked" || error._tag === "SqlError") return yield* error
+    return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason: error.reason }))
+  }
+  const answer = received.success
   if (answer._tag === "Missing") {
     return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason: "is not there" }))
   }
   if (answer._tag === "Unchanged" && previous !== undefined) {
     if (shouldStore) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
-    return { list: previous.rows, rejections: [] }
+    return { list: previous.rows, day, rejections: [] }
   }
   const text = answer._tag === "Found" ? answer.text : ""
   const list = decodeTickerList(text, buildTickerListUrl())
@@ -44,7 +51,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
     yield* State.saveTickerListCopy({ day, entries: text }, list.success.length)
     if (answer._tag === "Found") yield* State.saveCacheValidators(url, answer.validators)
   }
-  return { list: list.success, rejections: [] }
+  return { list: list.success, day, rejections: [] }
 })
 
 /** Returns rows of `ticker_changes` for the suggested changes that the table does not contain yet. */

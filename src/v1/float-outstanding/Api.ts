@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import {
+  AnswersEverySymbol,
+  describeEndpoint,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -65,11 +70,13 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
     query: FloatOutstandingQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(FloatOutstanding)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(TablesReadByEndpoint, ["float_outstanding"]).annotateMerge(describeEndpoint(
-    "Float and shares outstanding",
-    "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
-      "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",
-  )),
+  }).annotate(TablesReadByEndpoint, ["float_outstanding"]).annotate(AnswersEverySymbol, true).annotateMerge(
+    describeEndpoint(
+      "Float and shares outstanding",
+      "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
+        "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",
+    ),
+  ),
 ).annotateMerge(
   describeEndpointGroup(
     "Float and shares outstanding",

@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import {
+  AnswersEverySymbol,
+  describeEndpoint,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -90,9 +95,10 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
     query: HistoricalFloatProQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(HistoricalFloat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(TablesReadByEndpoint, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
-    "Historical float",
-    "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
-      "capitalization on `reported_date`.",
-  )),
+  }).annotate(TablesReadByEndpoint, ["historical_float_pro", "daily_prices"]).annotate(AnswersEverySymbol, true)
+    .annotateMerge(describeEndpoint(
+      "Historical float",
+      "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
+        "capitalization on `reported_date`.",
+    )),
 ).annotateMerge(describeEndpointGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

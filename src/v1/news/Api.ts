@@ -3,6 +3,7 @@ import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
+  AnswersEverySymbol,
   describeEndpoint,
   describeEndpointGroup,
   TablesReadByEndpoint,
@@ -105,7 +106,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsItem)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(TablesReadByEndpoint, ["news"]).annotate(ThirdPartyTextColumns, [
+  }).annotate(TablesReadByEndpoint, ["news"]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, [
     "title",
     "summary",
     "body",
@@ -121,7 +122,9 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsBasicItem)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(TablesReadByEndpoint, ["news"]).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["news"]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, [
+    "title",
+  ]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),

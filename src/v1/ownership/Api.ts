@@ -2,7 +2,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import {
+  AnswersEverySymbol,
+  describeEndpoint,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   getRowJsonSchemaWithLineage,
@@ -98,6 +103,11 @@ export const OwnershipQuery = Schema.Struct({
       examples: ["9990001000-25-000007"],
     }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
   ),
+  per_holder: Schema.optionalKey(Schema.Boolean.annotate({
+    description: "true: each holder as the holder's own newest filing reports it, in one result per filing, instead " +
+      "of only the newest filing of each ticker, which often is that of one person.",
+    filter: { operator: "statement" },
+  })),
   owner_name: makeSubstringFilter("owner_name"),
   owner_type: makeEnumFilter(ownerTypes),
   ...LineageParameters,
@@ -111,10 +121,14 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     query: OwnershipQuery,
     success: makeListEnvelope(getRowJsonSchemaWithLineage(Ownership)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotateMerge(describeEndpoint(
+  }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotate(
+    AnswersEverySymbol,
+    true,
+  ).annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or " +
       "from the filing that accession_number names. A ticker without such a filing has no result. owner_name and " +
-      "owner_type select owners within that filing.",
+      "owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every " +
+      "filing that is the newest of a holder, with these holders.",
   )),
 ).annotateMerge(describeEndpointGroup("Ownership", "Owners of a company, grouped by filing.")) {}

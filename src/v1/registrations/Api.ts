@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
+  AnswersEverySymbol,
   describeEndpoint,
   describeEndpointGroup,
   TablesReadByEndpoint,
@@ -100,7 +101,10 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
     query: RegistrationsQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(Registration)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(TablesReadByEndpoint, ["registrations"]).annotate(ThirdPartyTextColumns, ["headline", "details"])
+  }).annotate(TablesReadByEndpoint, ["registrations"]).annotate(AnswersEverySymbol, true).annotate(
+    ThirdPartyTextColumns,
+    ["headline", "details"],
+  )
     .annotateMerge(
       describeEndpoint(
         "Registrations",

@@ -2,7 +2,12 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import {
+  AnswersEverySymbol,
+  describeEndpoint,
+  describeEndpointGroup,
+  TablesReadByEndpoint,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -148,7 +153,7 @@ export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
     query: ScreenerQuery,
     success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(ScreenerRow)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(TablesReadByEndpoint, ["screener"]).annotateMerge(describeEndpoint(
+  }).annotate(TablesReadByEndpoint, ["screener"]).annotate(AnswersEverySymbol, true).annotateMerge(describeEndpoint(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +
       "by. The rows have no date, so `follow_lineage` uses the current symbol only.",

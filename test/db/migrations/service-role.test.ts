@@ -241,6 +241,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
         "start_month as its owner",
+        "edgar_place_due_companies as its owner",
         "start_day as its owner",
         "drop_before as its owner",
         "no select on credits",
@@ -368,6 +369,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           for (
             const name of [
               "create_usage_partition",
+              "edgar_place_due_companies",
               "drop_usage_partitions",
               "history.start_month",
               "history.start_day",

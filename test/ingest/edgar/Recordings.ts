@@ -20,6 +20,9 @@ export const listRecordings = (pattern: string) =>
 
 export const readRecording = (name: string) => readFileSync(`${recordingsFolder}/${name}`, "utf8")
 
+/** The day on which the rows are made, shortly after most recordings. */
+export const today = "2026-03-09"
+
 /** Memoizes a function, so that each recording is decoded only once. */
 const memoize = <A>(make: (cik: string) => A) => {
   const made = new Map<string, A>()
@@ -83,7 +86,7 @@ export const filingsOf = memoize((cik) =>
     ...submissionsOf(cik).filings,
     ...Result.getOrThrow(
       decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), buildSubmissionsPageUrl(imunonPage)),
-    ),
+    ).filings,
   ]
 )
 

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Result, Schema } from "effect"
 import {
+  assignAcceptanceTimes,
   determineAcceptanceTimeZone,
   formatAcceptanceTimeForColumns,
   readAcceptanceTime,
@@ -98,9 +99,14 @@ describe("The time zone of a submissions file", () => {
       null,
     ],
     [
-      "is unknown if the hours contradict each other",
+      "is unknown if as many hours show one time zone as the other",
       stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-02T01:05:00.000Z"),
       null,
+    ],
+    [
+      "is that of most hours that show one",
+      stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-03T08:05:00.000Z", "2026-03-02T01:05:00.000Z"),
+      "eastern",
     ],
     ["does not depend on the hour of an EFFECT filing", stamped("EFFECT", "2026-03-02T00:30:00.000Z"), null],
     ["does not depend on midnight", stamped("8-K", "2001-03-02T00:00:00.000Z", "2001-07-02T04:00:00.000Z"), null],
@@ -110,6 +116,16 @@ describe("The time zone of a submissions file", () => {
   for (const [name, filings, clock] of cases) {
     it(`${name} (pitfall 1)`, () => assert.strictEqual(determineAcceptanceTimeZone(filings), clock))
   }
+
+  it("does not become unknown because of one contradicting stamp, which alone has no time (pitfall 1)", () => {
+    const stamps = Array.from(
+      { length: 11 },
+      (_, index) => `2026-03-${10 + index}T${index < 6 ? "08" : "16"}:05:00.000Z`,
+    )
+    const filings = assignAcceptanceTimes(stamped("8-K", ...stamps, "2026-03-02T01:05:00.000Z"))
+    assert.deepStrictEqual(filings.map(({ acceptedAt }) => acceptedAt === null), [...stamps.map(() => false), true])
+    assert.strictEqual(isoOf(filings[0]?.acceptedAt), "2026-03-10T12:05:00.000Z")
+  })
 
   it("follows from a known exact time even if the hours suggest the other time zone (pitfall 1)", () => {
     const filings = stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T07:05:00.000Z")
@@ -166,6 +182,26 @@ const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
 /** The days of 2026, in UTC, on which daylight saving time begins and ends in New York. */
 const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
 const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
+
+/** Hours that exist only in one time zone, and an hour of both. */
+const hoursOf = { eastern: ["06", "07", "08", "09"], utc: ["23", "00", "01", "02", "03"], both: ["16"] }
+
+describe("Contradicting stamps", () => {
+  const counts = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 6 }))
+  it.prop("lose their times if they are fewer than the others (pitfall 1)", [counts, counts, counts], (numbers) => {
+    const [eastern = 0, utc = 0, both = 0] = numbers
+    const make = (kind: keyof typeof hoursOf, count: number) =>
+      Array.from({ length: count }, (_, index) => {
+        const hour = hoursOf[kind][index % hoursOf[kind].length]
+        return { kind, accession: `${kind}-${index}`, form: "8-K", stamp: `2026-02-1${index}T${hour}:30:00.000Z` }
+      })
+    const filings = assignAcceptanceTimes([...make("eastern", eastern), ...make("utc", utc), ...make("both", both)])
+    for (const { acceptedAt, kind } of filings) {
+      const isKnown = eastern !== utc && (kind === "both" || (kind === "eastern") === (eastern > utc))
+      assert.strictEqual(acceptedAt !== null, isKnown, kind)
+    }
+  }, { arbitrary: { runs: getInputCount(200) } })
+})
 
 const isMidnight = (digits: string) => /0[045]:00:00$/.test(digits)
 

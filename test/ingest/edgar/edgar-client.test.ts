@@ -3,6 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Logger } from "effect"
 import { TestClock } from "effect/testing"
+import { Buffer } from "node:buffer"
 import { EdgarClient, edgarRetrySchedule, isUserAgentWithEmail } from "../../../src/ingest/edgar/EdgarClient.ts"
 import { EdgarRateLimiter } from "../../../src/ingest/edgar/EdgarRateLimiter.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -60,6 +61,60 @@ describe("The client for the SEC", () => {
       assert.strictEqual(stub.requests[0]?.headers["user-agent"], userAgent)
       assert.include(stub.requests[0]?.headers["accept-encoding"], "gzip")
       assert.isUndefined(stub.requests[0]?.headers["traceparent"])
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+
+  const utf16 = (text: string, isBigEndian: boolean) => {
+    const bytes = Buffer.from(`\ufeff${text}`, "utf16le")
+    return isBigEndian ? bytes.swap16() : bytes
+  }
+  const name = "<name>Jos\u00e9 \u20ac \u201cMüller\u201d</name>"
+  const encodings: ReadonlyArray<readonly [name: string, xml: string, bytes: Uint8Array]> = [
+    ["UTF-8 without a declaration", name, Buffer.from(name)],
+    ["UTF-8 with a byte order mark", `<?xml version="1.0"?>${name}`, Buffer.from(`\ufeff<?xml version="1.0"?>${name}`)],
+    ...[["ISO-8859-1", "Jos\u00e9 M\u00fcller"], ["iso-8859-1", "\u00c5ke"], ["US-ASCII", "Jane"]].map(
+      ([encoding, text]) => {
+        const xml = `<?xml version="1.0" encoding="${encoding}" ?>\n<name>${text}</name>`
+        return [`${encoding}: ${text}`, xml, Buffer.from(xml, "latin1")] as const
+      },
+    ),
+    [
+      "windows-1252",
+      `<?xml version='1.0' encoding='windows-1252'?><name>\u201cJos\u00e9\u201d \u20ac</name>`,
+      Buffer.from(`<?xml version='1.0' encoding='windows-1252'?><name>\x93Jos\xe9\x94 \x80</name>`, "latin1"),
+    ],
+    ...[true, false].map((isBigEndian) => {
+      const xml = `<?xml version="1.0" encoding="UTF-16"?>${name}`
+      return [`UTF-16 ${isBigEndian ? "BE" : "LE"}`, xml, utf16(xml, isBigEndian)] as const
+    }),
+  ]
+  for (const [encoding, xml, bytes] of encodings) {
+    it.effect(`decodes XML in its declared encoding: ${encoding} (decision 0101)`, () =>
+      Effect.gen(function* () {
+        const stub = yield* Stub.startEdgarStub
+        stub.answers.set("/form.xml", { ...Stub.makeXmlAnswer(xml), bytes })
+        const answer = yield* requestPath(stub, "/form.xml")
+        assert.strictEqual(answer._tag === "Found" ? answer.text : "", xml)
+      }).pipe(Effect.provide(makeOpenAccess().access)))
+  }
+
+  it.effect("rejects XML with an unknown encoding, and XML that is invalid in its encoding (decision 0101)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      const reasonOf = (xml: string) => {
+        stub.answers.set("/form.xml", { ...Stub.makeXmlAnswer(xml), bytes: Buffer.from(xml, "latin1") })
+        return Effect.map(
+          Effect.flip(requestPath(stub, "/form.xml")),
+          (error) => error._tag === "DocumentRejected" ? error.reason : error._tag,
+        )
+      }
+      assert.strictEqual(
+        yield* reasonOf(`<?xml version="1.0" encoding="x-martian"?><name/>`),
+        "declares an unknown character encoding",
+      )
+      assert.strictEqual(
+        yield* reasonOf(`<?xml version="1.0"?><name>Jos\xe9</name>`),
+        "is not valid UTF-8, its declared character encoding",
+      )
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
   it.effect("treats the SEC's XML responses 403 and 404 as missing documents, without a retry (decision 0104)", () =>
@@ -145,9 +200,9 @@ describe("The client for the SEC", () => {
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.answers.set("/moved", { status: 301, type: "text/html", body: "", headers: { location: "/elsewhere" } })
-      const error = yield* Effect.flip(requestPath(stub, "/moved"))
-      assert.match(error.message, /\/moved: was answered with status 301/)
-      assert.strictEqual(stub.requests.length, 1)
+      const error = yield* advanceUntilDone(Effect.flip(requestPath(stub, "/moved")))
+      assert.match(error.message, /\/moved, even after retries: status 301\./)
+      assert.isTrue(stub.requests.every(({ path }) => path === "/moved"))
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
   it.effect("refuses a body of more than 64 MB (decision 0104)", () =>

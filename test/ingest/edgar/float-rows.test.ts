@@ -8,6 +8,7 @@ import type { RowCells } from "../../../src/load/FileReader.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
+import { findCurrentCount } from "../../../src/ingest/edgar/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
@@ -33,10 +34,14 @@ interface MadeFact {
 }
 
 /** Writes company facts with these counts and floats, each in a filing of its own. */
-const makeText = (counts: ReadonlyArray<MadeFact>, floats: ReadonlyArray<MadeFact> = []) => {
+const makeText = (
+  counts: ReadonlyArray<MadeFact>,
+  floats: ReadonlyArray<MadeFact> = [],
+  balanceSheetCounts: ReadonlyArray<MadeFact> = [],
+) => {
   const complete = (facts: ReadonlyArray<MadeFact>, series: number) =>
     facts.map((fact, index) => ({
-      accn: `000000000${series}-26-00000${index}`,
+      accn: `000000000${series}-26-${String(index).padStart(6, "0")}`,
       form: "10-Q",
       filed: fact.end,
       ...fact,
@@ -48,6 +53,7 @@ const makeText = (counts: ReadonlyArray<MadeFact>, floats: ReadonlyArray<MadeFac
         EntityCommonStockSharesOutstanding: { units: { shares: complete(counts, 1) } },
         EntityPublicFloat: { units: { USD: complete(floats, 2) } },
       },
+      "us-gaap": { CommonStockSharesOutstanding: { units: { shares: complete(balanceSheetCounts, 1) } } },
     },
   })
 }
@@ -100,13 +106,39 @@ describe("A share count", () => {
     }])
   })
 
-  it("is unknown for a company with several classes of shares (pitfall 6)", () => {
+  it("is that of the balance sheet for a company with several classes of shares (pitfall 6)", () => {
     const [current] = rowsOf(ciks.alphabet).float_outstanding
-    for (const column of ["outstanding", "reported_date", "filed_at", "document_url"]) assert.isNull(current?.[column])
-    assert.deepStrictEqual(
-      historyOf(ciks.alphabet).map((row) => [row["reported_date"], row["outstanding_shares"]]),
-      Array.from({ length: 10 }, () => [null, null]),
-    )
+    assert.deepInclude(current, {
+      outstanding: "12116000000",
+      reported_date: "2026-03-31",
+      filed_at: "2026-04-30",
+      source: [
+        "https://data.sec.gov/api/xbrl/companyfacts/CIK0001652044.json#us-gaap/CommonStockSharesOutstanding/shares/" +
+        "0001652044-26-000048",
+        "https://data.sec.gov/submissions/CIK0000320193.json",
+      ],
+    })
+    assert.deepInclude(reportOf(ciks.alphabet, "0001652044-26-000048"), {
+      reported_date: "2026-03-31",
+      outstanding_shares: "12116000000",
+      details:
+        "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page.",
+    })
+  })
+
+  it("of a balance sheet is never a placeholder, or a count that gives an absurd price (pitfall 6)", () => {
+    const balanceOf = (val: number) =>
+      rowsOfText(makeText([], [{ end: "2025-06-30", val: 5e9 }], [{ end: "2025-10-15", val }]))
+    for (const val of [1, 100, 1000, 9_999, 499_999]) {
+      assert.isNull(balanceOf(val).float_outstanding[0]?.["outstanding"], String(val))
+      assert.strictEqual(balanceOf(val).historical_float_pro.length, 1)
+    }
+    assert.strictEqual(balanceOf(500_000).float_outstanding[0]?.["outstanding"], "500000")
+  })
+
+  it("of a balance sheet replaces an outdated count of a cover page (pitfall 6)", () => {
+    const text = makeText([{ end: "2010-10-15", val: 900_000_000 }], [], [{ end: "2025-12-31", val: 905_000_000 }])
+    assert.strictEqual(rowsOfText(text).float_outstanding[0]?.["outstanding"], "905000000")
   })
 
   it("is unknown if the last count was filed years before the newest report (pitfall 6)", () => {
@@ -155,8 +187,81 @@ describe("A share count", () => {
     assert.strictEqual(row?.["outstanding_shares"], "1000000000")
     assert.strictEqual(
       row?.["details"],
-      "Shares outstanding from the cover page. Unconfirmed: it is more than ten times up or down from 1000000 on 2025-05-15.",
+      "Shares outstanding from the cover page. Unconfirmed: it differs from 1000000 on 2025-05-15 as if it were in " +
+        "another unit, such as thousands.",
     )
+  })
+
+  const report = (end: string, val: number, more: Partial<MadeFact> = {}) => ({ end, val, ...more })
+
+  it("is the newest by its own date, whenever an older one is filed or amended (D38)", () => {
+    const [may, august] = [report("2025-05-15", 50_000_000), report("2025-08-15", 80_000_000)]
+    assert.strictEqual(currentOf(may, august, { ...may, filed: "2025-12-01", form: "10-Q/A" }), "80000000")
+  })
+
+  it("is confirmed by an amendment after a reverse split of more than 1 for 10 (D38)", () => {
+    const before = report("2025-05-15", 900_000_000)
+    const after = report("2025-08-15", 30_000_000)
+    assert.isNull(currentOf(before, after))
+    assert.strictEqual(currentOf(before, after, { ...after, filed: "2025-09-01", form: "10-Q/A" }), "30000000")
+    assert.strictEqual(currentOf(before, after, report("2025-11-15", 31_000_000)), "31000000")
+    const corrected = { ...after, val: 910_000_000, filed: "2025-09-01", form: "10-Q/A" }
+    assert.strictEqual(currentOf(before, after, corrected), "910000000")
+  })
+
+  it("is confirmed by the balance sheet of its filing after a reverse split (D38)", () => {
+    const reports = [report("2025-05-15", 900_000_000), report("2025-08-15", 30_000_000)]
+    const balances = [report("2025-03-31", 890_000_000), report("2025-06-30", 29_000_000)]
+    const [row] = rowsOfText(makeText(reports, [], balances)).float_outstanding
+    assert.strictEqual(row?.["outstanding"], "30000000")
+  })
+
+  it("follows several reverse splits in a row", () => {
+    const reports = [report("2025-02-15", 1e9), report("2025-05-15", 2e7), report("2025-08-15", 1e6)]
+    assert.isNull(currentOf(...reports))
+    assert.strictEqual(currentOf(...reports, report("2025-11-15", 1_100_000)), "1100000")
+  })
+
+  const inUnits = [report("2024-11-15", 50_000_000), report("2025-02-15", 50_500_000)]
+  const inThousands = [report("2025-05-15", 51_000), report("2025-08-15", 51_500)]
+  const detailsOf = (rows: ReadonlyArray<RowCells>) => rows.map(({ details }) => String(details))
+  const doubt = "Shares outstanding from the cover page. Unconfirmed: it differs from"
+  const unit = "as if it were in another unit, such as thousands."
+
+  it("stays the previous one while reports are in thousands, although they agree with each other (pitfall 7)", () => {
+    const { float_outstanding, historical_float_pro } = rowsOfText(makeText([...inUnits, ...inThousands]))
+    assert.deepInclude(float_outstanding[0], { outstanding: "50500000", reported_date: "2025-02-15" })
+    const plain = "Shares outstanding from the cover page."
+    const reason = `${doubt} 50500000 on 2025-02-15 ${unit}`
+    assert.deepStrictEqual(detailsOf(historical_float_pro), [plain, plain, reason, reason])
+  })
+
+  it("ignores two reports in thousands between others (pitfall 7)", () => {
+    const rows = rowsOfText(makeText([...inUnits, ...inThousands, report("2025-11-15", 52_000_000)]))
+    assert.strictEqual(rows.float_outstanding[0]?.["outstanding"], "52000000")
+    const reason = `${doubt} 50500000`
+    assert.deepStrictEqual(
+      detailsOf(rows.historical_float_pro).map((details) => details.startsWith(reason)),
+      [false, false, true, true, false],
+    )
+    assert.notInclude(detailsOf(rows.historical_float_pro).at(-1), "Unconfirmed")
+  })
+
+  it("is in thousands if the balance sheet of its filing has a thousand times as many (pitfall 7)", () => {
+    const balances = [report("2025-03-31", 50_900_000), report("2025-06-30", 51_400_000)]
+    const rows = rowsOfText(makeText(inThousands, [], balances))
+    assert.strictEqual(rows.float_outstanding[0]?.["outstanding"], "51400000")
+    assert.isTrue(detailsOf(rows.historical_float_pro).every((details) => details.endsWith(unit)))
+    // Apple's first balance sheets in XBRL were in thousands, its cover pages were not.
+    assert.include(factsText(ciks.apple), `"val":899213`)
+    assert.deepStrictEqual(detailsOf(historyOf(ciks.apple)).filter((details) => /Unconfirmed/.test(details)), [])
+  })
+
+  it("is unknown as long as the older reports may have been in thousands (pitfall 7)", () => {
+    const [first, second, third] = ["2025-10-15", "2025-11-15", "2025-12-15"].map((end) => report(end, 50_000_000))
+    if (first === undefined || second === undefined || third === undefined) return assert.fail()
+    assert.isNull(currentOf(...inThousands, first, second))
+    assert.strictEqual(currentOf(...inThousands, first, second, third), "50000000")
   })
 
   it("of Apple never needs confirmation, because Apple's splits were only 7-for-1 and 4-for-1", () => {
@@ -175,11 +280,12 @@ describe("A public float", () => {
 
   it("is unknown if it is 0 (pitfall 7)", () => {
     assert.include(factsText(ciks.alphabet), `"val":0`)
-    assert.isUndefined(reportOf(ciks.alphabet, "0001652044-16-000012"))
-    assert.isUndefined(reportOf(ciks.alphabet, "0001652044-16-000022"))
-    assert.strictEqual(
-      reportOf(ciks.alphabet, "0001652044-17-000008")?.["details"],
-      "Public float on 2016-06-30: 413800000000 USD.",
+    for (const accession of ["0001652044-16-000012", "0001652044-16-000022"]) {
+      assert.notInclude(String(reportOf(ciks.alphabet, accession)?.["details"] ?? ""), "Public float", accession)
+    }
+    assert.match(
+      String(reportOf(ciks.alphabet, "0001652044-17-000008")?.["details"]),
+      / Public float on 2016-06-30: 413800000000 USD\.$/,
     )
   })
 
@@ -221,6 +327,75 @@ describe("A public float", () => {
         "2024-06-30.",
     )
   })
+})
+
+// ----------------------------------------------------------------------------------------------------------------
+// Series of counts
+// ----------------------------------------------------------------------------------------------------------------
+
+const growth = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, maximum: 60 }))).check(
+  Schema.isMinLength(4),
+  Schema.isMaxLength(16),
+)
+const index = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
+
+/** Makes quarterly counts that grow by these percentages. */
+const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact> => {
+  let val = 40_000_000
+  return percentages.map((percentage, quarter) => {
+    val = Math.round(val * (1 + percentage / 100))
+    return { end: new Date(Date.UTC(2022, 2 + quarter * 3, 15)).toISOString().slice(0, 10), val }
+  })
+}
+
+const neverOutdated = { ...submissions, filings: [] }
+const currentOfSeries = (counts: ReadonlyArray<MadeFact>) => findCurrentCount(decode(makeText(counts)), neverOutdated)
+const valueOf = (count: ReturnType<typeof currentOfSeries>) => typeof count === "string" ? count : count.val
+
+describe("The current count of a series", () => {
+  it.prop("is the newest, whichever old counts are filed again later (D38)", [growth, index], ([percentages, at]) => {
+    const series = makeSeries(percentages)
+    const again = series.slice(0, 1 + at % series.length).map((fact) => ({
+      ...fact,
+      filed: "2030-01-01",
+      form: "10-Q/A",
+    }))
+    assert.strictEqual(valueOf(currentOfSeries(series)), series.at(-1)?.val)
+    assert.strictEqual(valueOf(currentOfSeries([...series, ...again])), series.at(-1)?.val)
+  }, { arbitrary: { runs: getInputCount(200) } })
+
+  it.prop(
+    "is never one of two counts in thousands after two others (pitfall 7)",
+    [growth, index],
+    ([percentages, at]) => {
+      const series = makeSeries(percentages)
+      const first = 2 + at % (series.length - 3)
+      const damaged = series.map((fact, quarter) =>
+        quarter === first || quarter === first + 1 ? { ...fact, val: Math.round(fact.val / 1000) } : fact
+      )
+      const expected = first + 1 === series.length - 1 ? series[first - 1] : series.at(-1)
+      assert.strictEqual(valueOf(currentOfSeries(damaged)), expected?.val)
+    },
+    { arbitrary: { runs: getInputCount(200) } },
+  )
+
+  it.prop(
+    "follows a reverse split of 1 for 20 from the second report on (D38)",
+    [growth, index],
+    ([percentages, at]) => {
+      const series = makeSeries(percentages)
+      const first = 1 + at % (series.length - 1)
+      const split = series.map((fact, quarter) => quarter < first ? { ...fact, val: fact.val * 20 } : fact)
+      const isConfirmed = first < series.length - 1
+      const [before, after] = [split[first - 1]?.val ?? 0, split[first]?.val ?? 0]
+      const isJump = before / after > 10
+      assert.strictEqual(
+        valueOf(currentOfSeries(split)),
+        isConfirmed || !isJump ? series.at(-1)?.val : "doubtful",
+      )
+    },
+    { arbitrary: { runs: getInputCount(200) } },
+  )
 })
 
 // ----------------------------------------------------------------------------------------------------------------

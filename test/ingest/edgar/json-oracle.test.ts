@@ -22,6 +22,7 @@ import {
   readRecording,
   submissionsOf,
   submissionsText,
+  today,
 } from "./Recordings.ts"
 
 interface RawFiling {
@@ -137,12 +138,15 @@ describe("News rows", () => {
   }
 })
 
+/** Days on which a new statement of the company became effective that was pending after three years. */
+const extendedEnds = new Map([["333-262239", "2025-04-02"], ["333-183286", "2015-09-25"], ["333-206789", "2018-10-12"]])
+
 const statementForms = new Set(["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", "S-3ASR", "S-3MEF"])
 
 describe("Registration rows", () => {
   for (const cik of companiesWithSubmissions) {
     it(`have the values of the filings of ${cik} with the same file number`, () => {
-      const rows = makeRegistrationRows(issuerOf(cik), filingsOf(cik))
+      const rows = makeRegistrationRows(issuerOf(cik), filingsOf(cik), today)
       const raw = rawFilingsOf(cik)
       for (const row of rows) {
         const group = raw.filter((filing) => filing["fileNumber"] === row["file_no"])
@@ -161,7 +165,16 @@ describe("Registration rows", () => {
         assert.strictEqual(row["document_url"], linkOf(cik, accession, String(statement["primaryDocument"])))
         assert.strictEqual(row["effective_date"], (isAutomatic ? statement : notice)?.["filingDate"] ?? null)
         const isEffective = withdrawal === undefined && (isAutomatic || notice !== undefined || prospectuses.length > 0)
-        assert.strictEqual(row["effective_status"], String(isEffective))
+        const effective = row["effective_date"]
+        const isShelf = /^[SF]-3/.test(formOf(statement)) &&
+          (prospectuses.length === 0 || prospectuses.some((filing) => /424B[1245]/.test(formOf(filing))))
+        // Rule 415(a)(5). For older registrations, the three years began on 1 December 2005.
+        const began = [String(effective ?? prospectuses[0]?.["filingDate"]), "2005-12-01"].toSorted().at(-1) ?? ""
+        const end = extendedEnds.get(String(row["file_no"])) ?? `${Number(began.slice(0, 4)) + 3}${began.slice(4)}`
+        const isExpired = isEffective && isShelf && end < today
+        const isExact = isEffective && isShelf && effective !== null && !formOf(statement).endsWith("MEF")
+        assert.strictEqual(row["expiration_date"], isExact ? end : null)
+        assert.strictEqual(row["effective_status"], String(isEffective && !isExpired))
 
         const details = String(row["details"])
         const [, amendments = "0"] = /^(\d+) amendment/.exec(details) ?? []
@@ -177,7 +190,11 @@ describe("Registration rows", () => {
         assert.strictEqual(latest, prospectuses.at(-1)?.["filingDate"])
 
         const times = group.map((filing) => newYorkTimeOf(cik, filing) ?? `${filing["filingDate"]} 00:00:00`)
-        assert.strictEqual(row["last_updated"], times.toSorted().at(-1))
+        const changes = [
+          ...times,
+          ...(isExpired ? [new Date(Date.parse(end) + 86_400_000).toISOString().slice(0, 10) + " 00:00:00"] : []),
+        ]
+        assert.strictEqual(row["last_updated"], changes.toSorted().at(-1))
         const used = [statement, withdrawal, isAutomatic ? undefined : notice, prospectuses.at(-1)]
         const known = new Set(group.map((filing) => sourceOf(cik, filing)))
         const sources: ReadonlyArray<unknown> = Array.isArray(row["source"]) ? row["source"] : []
@@ -187,6 +204,8 @@ describe("Registration rows", () => {
         const date = withdrawal?.["filingDate"] ?? row["effective_date"]
         const state = withdrawal !== undefined
           ? `withdrawn on ${date}`
+          : isExpired
+          ? isExact ? `expired on ${end}` : `expired before ${end}`
           : isEffective
           ? date === null ? "effective" : `effective since ${date}`
           : "pending"
@@ -215,6 +234,7 @@ describe("Screener rows", () => {
         exchange: exchanges[0] ?? null,
         industry: sicDescription === "" ? null : sicDescription,
         is_adr: "false",
+        outstanding: null,
         pending_s1: "false",
         last_updated: times.toSorted().at(-1),
         source: [`https://data.sec.gov/submissions/CIK${cik}.json`],
@@ -230,12 +250,24 @@ describe("Float rows", () => {
       factsOf(cik),
       submissionsOf(ciks.apple),
     )
-  const rawFactsOf = (cik: string, concept: string, unit: string): ReadonlyArray<RawFact> =>
-    parse(factsText(cik)).facts.dei?.[concept]?.units?.[unit] ?? []
+  const rawFactsOf = (cik: string, concept: string, unit: string, taxonomy = "dei"): ReadonlyArray<RawFact> =>
+    parse(factsText(cik)).facts[taxonomy]?.[concept]?.units?.[unit] ?? []
+
+  /** The count on the cover of each filing or, without one, the count of the newest date on its balance sheet. */
+  const rawCountsOf = (cik: string) => {
+    const onCover = rawFactsOf(cik, "EntityCommonStockSharesOutstanding", "shares")
+    const onBalanceSheet = rawFactsOf(cik, "CommonStockSharesOutstanding", "shares", "us-gaap").filter((fact) =>
+      onCover.every(({ accn }) => accn !== fact.accn) && /^10-[KQ]/.test(fact.form) && fact.val > 1_000_000
+    ).toSorted((a, b) => b.end.localeCompare(a.end))
+    return [
+      ...onCover.map((fact) => ({ ...fact, path: "dei/EntityCommonStockSharesOutstanding" })),
+      ...onBalanceSheet.map((fact) => ({ ...fact, path: "us-gaap/CommonStockSharesOutstanding" })),
+    ]
+  }
 
   for (const cik of companiesWithFacts) {
     it(`have the values of all facts of ${cik}, and no others`, () => {
-      const counts = rawFactsOf(cik, "EntityCommonStockSharesOutstanding", "shares")
+      const counts = rawCountsOf(cik)
       const floats = rawFactsOf(cik, "EntityPublicFloat", "USD").filter(({ end, filed, val }) =>
         val > 0 && end <= filed
       )
@@ -256,18 +288,17 @@ describe("Float rows", () => {
           amounts.map(([, end, amount]) => [end, Number(amount)]),
           float === undefined ? [] : [[float.end, float.val]],
         )
-        const facts = `https://data.sec.gov/api/xbrl/companyfacts/CIK${cik}.json#dei`
+        const facts = `https://data.sec.gov/api/xbrl/companyfacts/CIK${cik}.json#`
         assert.deepStrictEqual(row["source"], [
-          ...(count === undefined ? [] : [`${facts}/EntityCommonStockSharesOutstanding/shares/${accession}`]),
-          ...(float === undefined ? [] : [`${facts}/EntityPublicFloat/USD/${accession}`]),
+          ...(count === undefined ? [] : [`${facts}${count.path}/shares/${accession}`]),
+          ...(float === undefined ? [] : [`${facts}dei/EntityPublicFloat/USD/${accession}`]),
         ])
       }
       assert.strictEqual(rows.length, new Set([...counts, ...floats].map(({ accn }) => accn)).size)
     })
 
     it(`have the newest share count of ${cik}`, () => {
-      const newest = rawFactsOf(cik, "EntityCommonStockSharesOutstanding", "shares")
-        .toSorted((a, b) => a.filed.localeCompare(b.filed)).at(-1)
+      const newest = rawCountsOf(cik).toSorted((a, b) => a.end.localeCompare(b.end)).at(-1)
       const [row] = rowsOf(cik).float_outstanding
       assert.deepStrictEqual(
         [row?.["outstanding"], row?.["reported_date"], row?.["filed_at"]],
@@ -280,7 +311,9 @@ describe("Float rows", () => {
 describe("All rows", () => {
   const rowsByTable: Record<string, ReadonlyArray<RowCells>> = {
     news: companiesWithSubmissions.flatMap((cik) => makeNewsRows(issuerOf(cik), filingsOf(cik))),
-    registrations: companiesWithSubmissions.flatMap((cik) => makeRegistrationRows(issuerOf(cik), filingsOf(cik))),
+    registrations: companiesWithSubmissions.flatMap((cik) =>
+      makeRegistrationRows(issuerOf(cik), filingsOf(cik), today)
+    ),
     screener: companiesWithSubmissions.flatMap((cik) => makeScreenerRows(issuerOf(cik), submissionsOf(cik))),
     ...makeFloatRows(issuerOf(ciks.apple), factsOf(ciks.apple), submissionsOf(ciks.apple)),
   }

@@ -9,7 +9,7 @@ import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
 import { inferTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
 import { loadDatasetFile } from "../../../src/load/Load.ts"
 import * as Service from "../../support/Service.ts"
-import { ciks, factsOf, filingsOf, issuerOf, submissionsOf, tickerListCopies } from "./Recordings.ts"
+import { ciks, factsOf, filingsOf, issuerOf, submissionsOf, tickerListCopies, today } from "./Recordings.ts"
 
 const load = Effect.fnUntraced(function* (dataset: string, rows: ReadonlyArray<object>) {
   const fs = yield* FileSystem.FileSystem
@@ -27,7 +27,7 @@ const makeRows = () => {
   const later = ["2026-06-20", "2026-06-24"].map((day) => ({ day, rows }))
   return {
     news: companies.flatMap((cik) => makeNewsRows(issuerOf(cik), filingsOf(cik))),
-    registrations: companies.flatMap((cik) => makeRegistrationRows(issuerOf(cik), filingsOf(cik))),
+    registrations: companies.flatMap((cik) => makeRegistrationRows(issuerOf(cik), filingsOf(cik), today)),
     screener: companies.flatMap((cik) => makeScreenerRows(issuerOf(cik), submissionsOf(cik))),
     ...makeFloatRows(issuerOf(ciks.apple), factsOf(ciks.apple), submissionsOf(ciks.apple)),
     ticker_changes: inferTickerChanges([...copies, ...later]),

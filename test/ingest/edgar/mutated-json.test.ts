@@ -20,7 +20,16 @@ import { decodeTickerList, groupTickersByIssuer, inferTickerChanges } from "../.
 import { findDataset } from "../../../src/load/Datasets.ts"
 import type { RowCells } from "../../../src/load/FileReader.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
-import { ciks, factsText, imunonPage, issuerOf, readRecording, submissionsOf, submissionsText } from "./Recordings.ts"
+import {
+  ciks,
+  factsText,
+  imunonPage,
+  issuerOf,
+  readRecording,
+  submissionsOf,
+  submissionsText,
+  today,
+} from "./Recordings.ts"
 
 type RowsByTable = { readonly [table: string]: ReadonlyArray<RowCells> }
 
@@ -35,7 +44,7 @@ const decodeSubmissionsOf = (cik: string) => (text: string) =>
     const issuer = submissions.issuer ?? issuerOf(cik)
     return {
       news: makeNewsRows(issuer, submissions.filings),
-      registrations: makeRegistrationRows(issuer, submissions.filings),
+      registrations: makeRegistrationRows(issuer, submissions.filings, today),
       screener: makeScreenerRows(issuer, submissions),
     }
   })
@@ -50,9 +59,9 @@ const documents: ReadonlyArray<Document> = [
     name: "an older page",
     text: readRecording(`submissions/${imunonPage}`),
     decode: (text) =>
-      Result.map(decodeSubmissionsPage(text, buildSubmissionsPageUrl(imunonPage)), (filings) => ({
+      Result.map(decodeSubmissionsPage(text, buildSubmissionsPageUrl(imunonPage)), ({ filings }) => ({
         news: makeNewsRows(issuerOf(ciks.imunon), filings),
-        registrations: makeRegistrationRows(issuerOf(ciks.imunon), filings),
+        registrations: makeRegistrationRows(issuerOf(ciks.imunon), filings, today),
       })),
   },
   ...[ciks.logisticProperties, ciks.nvidia].map((cik) => ({

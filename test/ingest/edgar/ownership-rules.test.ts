@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/OwnershipRows.ts"
-import { classifyDerivativeByTitle, classifySharesByTitle } from "../../../src/ingest/edgar/SecurityTitles.ts"
+import { classifyDerivativeByTitle } from "../../../src/ingest/edgar/SecurityTitles.ts"
 import { readFiling } from "./OwnershipRecordings.ts"
 
 const cik = "0000000042"
@@ -138,6 +138,19 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     assert.isNull(commonShares(trade({ held: "80" }), holding({ nature: "By Trust" })))
   })
 
+  it("is unknown, and not a part of the sum, if another security may be shares (decision 0100)", () => {
+    const common = trade({ held: "100" })
+    assert.strictEqual(commonShares(common, trade({ held: "50000", title: "Class C Capital Stock" })), "50100")
+    assert.isNull(commonShares(common, trade({ held: "50000", title: "Series C Stock" })))
+    assert.isNull(commonShares(common, holding({ title: "Series C Stock" })))
+    assert.strictEqual(commonShares(common, trade({ held: "0", title: "Series C Stock" })), "100")
+    assert.strictEqual(commonShares(common, trade({ held: "50000", title: "Common Units" })), "100")
+    const preferred = trade({ held: "7", title: "Series A Preferred Stock" })
+    assert.isNull(
+      firstRow({ shares: [preferred, trade({ held: "5", title: "Series C Stock" })] })["preferred_shares_amount"],
+    )
+  })
+
   it("is null if no security is common stock", () => {
     assert.isNull(commonShares(trade({ held: "80", title: "Common Units" })))
     assert.isNull(commonShares())
@@ -204,32 +217,6 @@ describe("The amount of other securities in Forms 3, 4 and 5", () => {
 })
 
 describe("Titles of securities", () => {
-  it("determine the kind of shares", () => {
-    const titles = {
-      "Common Stock, par value $0.001 per share": "common",
-      "COMMON": "common",
-      "Class C Ordinary Shares": "common",
-      "Common Shares of Beneficial Interest": "common",
-      "Subordinate Voting Shares": "common",
-      "Common Stock (restricted stock units)": "common",
-      "6.5% Series A Cumulative Preferred Stock": "preferred",
-      "Convertible Preference Shares": "preferred",
-      "Common Units": undefined,
-      "Common Limited Partnership Interests": undefined,
-      "Common Stock Purchase Warrants": undefined,
-      "Convertible Common Stock": undefined,
-      "Preferred Stock Purchase Rights": undefined,
-      "American Depositary Shares, each representing two Ordinary Shares": undefined,
-      "Restricted Stock Units": undefined,
-      "Voting Trust Certificates": undefined,
-      "": undefined,
-    }
-    assert.deepStrictEqual(
-      Object.keys(titles).map((title) => [title, classifySharesByTitle(title)]),
-      Object.entries(titles),
-    )
-  })
-
   it("determine the kind of derivatives", () => {
     const titles = {
       "Employee Stock Option (rights to buy)": "option",

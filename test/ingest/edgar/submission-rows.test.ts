@@ -5,16 +5,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { buildFilingXmlUrl, buildSubmissionsPageUrl, buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { makeCurrentCount } from "../../../src/ingest/edgar/FloatRows.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
 import { decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "../../../src/ingest/edgar/Submissions.ts"
-import { ciks, filingsOf, imunonPage, issuerOf, readRecording, submissionsOf, submissionsText } from "./Recordings.ts"
+import {
+  ciks,
+  factsOf,
+  filingsOf,
+  imunonPage,
+  issuerOf,
+  readRecording,
+  submissionsOf,
+  submissionsText,
+  today,
+} from "./Recordings.ts"
 
 const newsOf = (cik: string, accession: string) =>
   makeNewsRows(issuerOf(cik), filingsOf(cik)).find((row) => row["accession_number"] === accession)
 
-const registrationsOf = (cik: string, filings = filingsOf(cik)) => makeRegistrationRows(issuerOf(cik), filings)
+const registrationsOf = (cik: string, filings = filingsOf(cik)) => makeRegistrationRows(issuerOf(cik), filings, today)
 
 const registrationOf = (cik: string, fileNumber: string) =>
   registrationsOf(cik).find((row) => row["file_no"] === fileNumber)
@@ -111,7 +122,9 @@ describe("A registration", () => {
       filed_at: "2024-05-15",
       effective_date: "2024-05-22",
       effective_status: "true",
-      details: "4 prospectuses (424B5), latest 2025-12-31. The type follows from the form.",
+      expiration_date: "2027-05-22",
+      details: "4 prospectuses (424B5), latest 2025-12-31. The type follows from the form. " +
+        "Ends three years after it became effective (Rule 415(a)(5)).",
       document_url: "https://www.sec.gov/Archives/edgar/data/749647/000149315224019876/forms-3.htm",
       last_updated: "2025-12-31 08:15:19",
       source: [
@@ -193,9 +206,9 @@ describe("A registration", () => {
     assert.isUndefined(registrationOf(ciks.apple, "333-188191"))
   })
 
-  it("never has amounts, expiration dates or banks, because no recorded document has them as data", () => {
+  it("never has amounts or banks, because no recorded document has them as data", () => {
     const columns = new Set(registrationsOf(ciks.imunon).flatMap((row) => Object.keys(row)))
-    for (const column of ["offering_amount", "shares_registered", "expiration_date", "bank", "is_atm"]) {
+    for (const column of ["offering_amount", "shares_registered", "bank", "is_atm"]) {
       assert.isFalse(columns.has(column), column)
     }
   })
@@ -205,12 +218,14 @@ describe("A registration", () => {
     form: "S-1",
     filingDate: "2026-01-05",
     reportDate: null,
+    stamp: "",
     acceptedAt: null,
     fileNumber: "333-1",
     items: [],
     primaryDocument: "a.htm",
     description: null,
     size: 1,
+    isXbrl: false,
     source: "https://data.sec.gov/submissions/CIK0000749647.json#0000000001-26-000001",
   }
   const later = (form: string, day: string): EdgarFiling => ({
@@ -220,6 +235,54 @@ describe("A registration", () => {
     accession: `0000000001-26-0000${day.slice(8)}`,
   })
   const makeRow = (...filings: ReadonlyArray<EdgarFiling>) => registrationsOf(ciks.imunon, filings)[0]
+
+  const statement = (form: string, filingDate: string, fileNumber = "333-1"): EdgarFiling => ({
+    ...base,
+    form,
+    filingDate,
+    fileNumber,
+    accession: `0000000001-${filingDate.slice(2, 4)}-0${filingDate.slice(5, 7)}0${filingDate.slice(8)}`,
+  })
+  const on = (day: string, ...filings: ReadonlyArray<EdgarFiling>) => {
+    const [row] = makeRegistrationRows(issuerOf(ciks.imunon), filings, day)
+    return [row?.["effective_status"], row?.["expiration_date"], String(row?.["headline"]).replace(/^.*: /, "")]
+  }
+
+  it("on Form S-3 ends three years after it became effective (Rule 415(a)(5))", () => {
+    const shelf = [statement("S-3", "2023-01-05"), statement("EFFECT", "2023-02-10"), statement("424B5", "2024-01-02")]
+    assert.deepStrictEqual(on("2026-02-10", ...shelf), ["true", "2026-02-10", "effective since 2023-02-10"])
+    assert.deepStrictEqual(on("2026-02-11", ...shelf), ["false", "2026-02-10", "expired on 2026-02-10"])
+    const leapDay = [statement("F-3ASR", "2024-02-29")]
+    assert.deepStrictEqual(on("2027-03-01", ...leapDay), ["false", "2027-02-28", "expired on 2027-02-28"])
+    const withdrawn = [...shelf, statement("RW", "2024-05-01")]
+    assert.deepStrictEqual(on("2026-02-11", ...withdrawn), ["false", null, "withdrawn on 2024-05-01"])
+    const old = [statement("S-3", "2004-01-05"), statement("424B5", "2004-02-10")]
+    assert.deepStrictEqual(on("2008-12-01", ...old), ["true", null, "effective"])
+    assert.deepStrictEqual(on("2008-12-02", ...old), ["false", null, "expired before 2008-12-01"])
+  })
+
+  it("ends later if a new statement was pending then, but at most 180 days later (Rule 415(a)(5))", () => {
+    const shelf = [statement("S-3", "2023-01-05"), statement("EFFECT", "2023-02-10")]
+    const renewal = statement("S-3", "2026-02-01", "333-2")
+    assert.deepStrictEqual(on("2026-02-11", ...shelf, renewal), ["true", "2026-08-09", "effective since 2023-02-10"])
+    const renewed = [...shelf, renewal, statement("EFFECT", "2026-03-01", "333-2")]
+    assert.deepStrictEqual(on("2026-03-01", ...renewed), ["true", "2026-03-01", "effective since 2023-02-10"])
+    assert.deepStrictEqual(on("2026-03-02", ...renewed), ["false", "2026-03-01", "expired on 2026-03-01"])
+    const late = [...shelf, renewal, statement("EFFECT", "2026-12-01", "333-2")]
+    assert.deepStrictEqual(on("2026-08-10", ...late), ["false", "2026-08-09", "expired on 2026-08-09"])
+    const early = [...shelf, renewal, statement("EFFECT", "2026-02-05", "333-2")]
+    assert.deepStrictEqual(on("2026-02-11", ...early), ["false", "2026-02-10", "expired on 2026-02-10"])
+  })
+
+  it("does not end after three years if it is for resales, or not a shelf (Rule 415(a)(5))", () => {
+    const effect = statement("EFFECT", "2020-02-10")
+    for (const form of ["424B7", "424B3"]) {
+      const resale = [statement("S-3", "2020-01-05"), effect, statement(form, "2020-02-11")]
+      assert.deepStrictEqual(on("2026-02-11", ...resale), ["true", null, "effective since 2020-02-10"])
+    }
+    const offering = [statement("S-1", "2020-01-05"), effect, statement("424B4", "2020-02-11")]
+    assert.deepStrictEqual(on("2026-02-11", ...offering), ["true", null, "effective since 2020-02-10"])
+  })
 
   it("is pending without a notice, and pending again after its withdrawal was withdrawn (RW WD)", () => {
     assert.strictEqual(makeRow(base)?.["headline"], "S-1 of Imunon, Inc.: pending")
@@ -254,10 +317,23 @@ describe("The screener row", () => {
       exchange: "Nasdaq",
       industry: "Pharmaceutical Preparations",
       is_adr: "false",
+      outstanding: null,
       pending_s1: "false",
       last_updated: "2026-02-17 21:50:37",
       source: ["https://data.sec.gov/submissions/CIK0000749647.json"],
     }])
+  })
+
+  it("has the current number of shares outstanding, with its document (D38)", () => {
+    const facts = factsOf(ciks.apple)
+    const count = makeCurrentCount(issuerOf(ciks.apple), facts, submissionsOf(ciks.apple))
+    const [row] = makeScreenerRows(issuerOf(ciks.apple), submissionsOf(ciks.apple), count)
+    assert.strictEqual(row?.["outstanding"], "14681140000")
+    assert.include(
+      row?.["source"] ?? [],
+      "https://data.sec.gov/api/xbrl/companyfacts/CIK0000320193.json#dei/EntityCommonStockSharesOutstanding/shares/" +
+        "0000320193-26-000006",
+    )
   })
 
   it("has no industry if the SEC names none", () => {
@@ -306,7 +382,9 @@ describe("Submissions", () => {
     ])
     assert.strictEqual(submissionsOf(ciks.fannieMae).pages.length, 3)
     const url = buildSubmissionsPageUrl(imunonPage)
-    const page = Result.getOrThrow(decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), url))
+    const { filings: page } = Result.getOrThrow(
+      decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), url),
+    )
     assert.strictEqual(page.length, 395)
     assert.strictEqual(page.filter(({ primaryDocument }) => primaryDocument === "").length, 47)
   })
@@ -336,14 +414,30 @@ describe("Submissions", () => {
       "is an HTML or XML page instead of JSON",
     )
     assert.strictEqual(
-      reject(text.replace('2026-01-16"', '2026-02-30"')),
-      "has an unexpected value at filings.recent.filingDate[1]",
+      reject(text.replace(`"form":[`, `"form":{},"a":[`)),
+      "has an unexpected value at filings.recent.form",
     )
-    assert.strictEqual(reject(text.replace(`"F-6"`, "6")), "has an unexpected value at filings.recent.form[1]")
     assert.strictEqual(reject(text.replace(`"F-6",`, "")), "has arrays of filings with different lengths")
     assert.strictEqual(reject(text.replace(`"OTC"`, "")), "has more symbols than exchanges, or fewer")
     assert.strictEqual(reject(text.replace("0001830056", "0001830057")), "is about the company with the CIK 0001830057")
     assert.strictEqual(reject("[]"), "does not have the expected form")
+  })
+
+  it("set only the filings aside that are not readable (decision 0105)", () => {
+    const complete = submissionsOf(ciks.siemensEnergy).filings
+    const decode = (changed: string) => Result.getOrThrow(decodeSubmissions(changed, url))
+    const cases = [
+      [text.replace('2026-01-16"', '2026-02-30"'), `${url}#${complete[1]?.accession}`, "filingDate"],
+      [text.replace(`"F-6"`, "6"), `${url}#${complete[1]?.accession}`, "form"],
+      [text.replace(`"${complete[1]?.accession}"`, `"x"`), `${url}#1`, "accessionNumber"],
+    ] as const
+    for (const [changed, element, column] of cases) {
+      const { filings, rejections } = decode(changed)
+      assert.deepStrictEqual(filings, complete.toSpliced(1, 1))
+      assert.deepStrictEqual(rejections.map(({ message }) => message), [
+        `${element}: has an unexpected value at ${column}`,
+      ])
+    }
   })
 
   it("may contain properties that are not known yet", () => {

@@ -965,14 +965,15 @@ class Endpoints(ABC):
         })
 
     def ownership(
-        self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
-        owner_type: OneOrMore[types.OwnerType] | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, ticker: OneOrMore[str], *, accession_number: str | None = None, per_holder: bool | None = None,
+        owner_name: str | None = None, owner_type: OneOrMore[types.OwnerType] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or
         from the filing that accession_number names. A ticker without such a filing has no result. owner_name and
-        owner_type select owners within that filing.
+        owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every filing
+        that is the newest of a holder, with these holders.
 
         ``GET /v1/ownership``
 
@@ -981,6 +982,8 @@ class Endpoints(ABC):
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
             accession_number: The filing with this SEC accession number, instead of the newest one.
+            per_holder: true: each holder as the holder's own newest filing reports it, in one result per filing,
+                instead of only the newest filing of each ticker, which often is that of one person.
             owner_name: Part of owner_name, 3 to 100 characters, ignoring case.
             owner_type: One of executive, director, ten_percent_owner, five_percent_owner; several comma-separated.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
@@ -996,9 +999,9 @@ class Endpoints(ABC):
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
-            "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
-            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "ticker": ticker, "accession_number": accession_number, "per_holder": per_holder, "owner_name": owner_name,
+            "owner_type": owner_type, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
+            "provenance": provenance, "page": page, "limit": limit,
         })
 
     def screener(
@@ -2331,14 +2334,15 @@ class AsyncEndpoints(ABC):
         })
 
     def ownership(
-        self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
-        owner_type: OneOrMore[types.OwnerType] | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, ticker: OneOrMore[str], *, accession_number: str | None = None, per_holder: bool | None = None,
+        owner_name: str | None = None, owner_type: OneOrMore[types.OwnerType] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or
         from the filing that accession_number names. A ticker without such a filing has no result. owner_name and
-        owner_type select owners within that filing.
+        owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every filing
+        that is the newest of a holder, with these holders.
 
         ``GET /v1/ownership``
 
@@ -2347,6 +2351,8 @@ class AsyncEndpoints(ABC):
                 when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
                 that an ambiguous symbol stands for.
             accession_number: The filing with this SEC accession number, instead of the newest one.
+            per_holder: true: each holder as the holder's own newest filing reports it, in one result per filing,
+                instead of only the newest filing of each ticker, which often is that of one person.
             owner_name: Part of owner_name, 3 to 100 characters, ignoring case.
             owner_type: One of executive, director, ten_percent_owner, five_percent_owner; several comma-separated.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
@@ -2362,9 +2368,9 @@ class AsyncEndpoints(ABC):
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
-            "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
-            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "ticker": ticker, "accession_number": accession_number, "per_holder": per_holder, "owner_name": owner_name,
+            "owner_type": owner_type, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
+            "provenance": provenance, "page": page, "limit": limit,
         })
 
     def screener(

@@ -1,0 +1,150 @@
+/** The command `ingest prices`: fills datasets from files with price bars. */
+import { Console, Duration, Effect, Path, Schema } from "effect"
+import { Argument, CliError, Command, Flag } from "effect/cli"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
+import { ingestPriceFile, type PriceFileResult } from "../ingest/prices/PriceIngest.ts"
+import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
+import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
+import { formatNameSuggestion } from "../rules/Suggestions.ts"
+import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
+import { revokingDemoKey } from "./DemoKey.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { formatCountWithNoun } from "./terminal/TerminalText.ts"
+
+/** Parses dataset names here, so that an unknown one is reported before the command connects to the database. */
+const parseDatasets = (text: string) =>
+  Effect.forEach(text.split(",").map((name) => name.trim().replaceAll("-", "_")), (name) => {
+    const found = priceDatasets.find((dataset) => dataset === name)
+    return found !== undefined ? Effect.succeed(found) : Effect.fail(
+      new CliError.ValidationError({
+        message: `Prices do not fill ${name}.${formatNameSuggestion(name, priceDatasets)} ` +
+          `They fill: ${priceDatasets.join(", ")}.`,
+      }),
+    )
+  })
+
+const maxExamples = 5
+
+const formatExamples = (names: Iterable<string>) => {
+  const all = [...names]
+  return `${all.slice(0, maxExamples).join(", ")}${all.length > maxExamples ? ", …" : ""}`
+}
+
+/** Returns what a file contained that was not used. */
+const formatUnused = (file: string, { keptDays, skipped: { ignoredColumns, outside, symbols } }: PriceFileResult) => [
+  ...(ignoredColumns.length === 0 ? [] : [`Columns of ${file} that are not used: ${ignoredColumns.join(", ")}`]),
+  ...(symbols.size === 0 ? [] : [
+    `${file}: left out ${formatCountWithNoun(symbols.size, "symbol")} that the tables cannot contain: ` +
+    formatExamples(symbols.keys()),
+  ]),
+  ...(outside === 0 ? [] : [
+    `${file}: left out ${formatCountWithNoun(outside, "bar")} outside of the sessions from 04:00 to 20:00 in New York`,
+  ]),
+  ...(keptDays.length === 0 ? [] : [
+    `${file}: left out the minute bars of ${formatExamples(keptDays)}, because they end before those that were ` +
+    "ingested before",
+  ]),
+]
+
+type Totals = Map<PriceDataset, ReplacedRowCounts>
+
+const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
+  for (const [dataset, { added, removed, unchanged, updated }] of merged) {
+    const before = totals.get(dataset) ?? { added: 0, updated: 0, unchanged: 0, removed: 0 }
+    totals.set(dataset, {
+      added: before.added + added,
+      updated: before.updated + updated,
+      unchanged: before.unchanged + unchanged,
+      removed: before.removed + removed,
+    })
+  }
+}
+
+const formatTotals = (totals: Totals) =>
+  Array.from(
+    totals,
+    ([dataset, { added, removed, unchanged, updated }]) =>
+      `${dataset}: ${added} added, ${updated} updated, ${unchanged} unchanged, ${removed} removed`,
+  )
+
+class PriceFilesRefused extends Schema.TaggedError<PriceFilesRefused>()("PriceFilesRefused", {
+  message: Schema.String,
+}) {}
+
+/** Ingests the files one by one. If a file is refused, the others are still ingested. */
+const ingestFiles = Effect.fnUntraced(
+  function* (files: ReadonlyArray<string>, datasets: ReadonlyArray<PriceDataset>, check: boolean, done: Array<string>) {
+    const totals: Totals = new Map()
+    let [bars, refused] = [0, 0]
+    for (const file of files) {
+      const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, { datasets, check }))).pipe(
+        Effect.catchTag(
+          ["BarFileRefused", "PartialDayRefused", "UnreadableLoadFile"],
+          ({ message }) => Effect.as(Console.error(message), undefined),
+        ),
+      )
+      if (result === undefined) {
+        refused += 1
+        continue
+      }
+      done.push(file)
+      bars += result.bars
+      addCounts(totals, result)
+      const unused = formatUnused(file, result)
+      if (unused.length > 0) yield* Console.error(unused.join("\n"))
+    }
+    return { totals, bars, refused }
+  },
+)
+
+export const pricesCommand = Command.make(
+  "prices",
+  {
+    files: Argument.Path("file").pipe(
+      Argument.withDescription("Files with minute or day bars: .csv, .csv.gz, .csv.zst or .parquet"),
+      Argument.variadic({ min: 1 }),
+    ),
+    datasets: Flag.String("only").pipe(
+      Flag.withDescription("Datasets to fill, separated by commas (default: all that prices fill)"),
+      Flag.mapEffect(parseDatasets),
+      Flag.withDefault(priceDatasets),
+    ),
+    check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
+  },
+  Effect.fnUntraced(function* ({ check, datasets, files }) {
+    const path = yield* Path.Path
+    // Vendors name files by day. In this order, no previous close is missing.
+    const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
+    const done: Array<string> = []
+    const [duration, { bars, refused, totals }] = yield* ingestFiles(sorted, datasets, check, done).pipe(
+      Effect.timed,
+      Effect.onInterrupt(() =>
+        Console.error(
+          check
+            ? "Interrupted. Nothing was changed."
+            : `Interrupted. Ingested: ${done.length} of ${formatCountWithNoun(files.length, "file")}` +
+              `${done.length === 0 ? "" : ` (${done.join(", ")})`}. To continue, repeat the command.`,
+        )
+      ),
+      Effect.provide(migratedDatabaseClientLayer),
+    )
+    const time = Duration.format(Duration.seconds(Math.round(Duration.toSeconds(duration))))
+    yield* Console.log(
+      [
+        ...formatTotals(totals),
+        `${formatCountWithNoun(done.length, "file")}, ${formatCountWithNoun(bars, "bar")}, in ${time}`,
+        ...(check ? ["Nothing was changed."] : []),
+      ].join("\n"),
+    )
+    if (refused > 0) {
+      return yield* new PriceFilesRefused({ message: `${refused} of ${files.length} files were refused; see above.` })
+    }
+  }),
+).pipe(
+  Command.withDescription("Compute prices, gaps, session statistics and runners from minute or day bars"),
+  Command.withExamples([
+    makeCommandExample("ingest prices 2026-06-01.csv.gz", "Ingest a day of minute bars"),
+    makeCommandExample("ingest prices flatfiles/*.csv.gz --only gap-stats,screener", "Fill two datasets"),
+    makeCommandExample("ingest prices bars.parquet --check", "Check a file"),
+  ]),
+)

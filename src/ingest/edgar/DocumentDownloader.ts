@@ -1,0 +1,79 @@
+/** Downloads documents for a run, and decides when the SEC is down. */
+import { Effect, Result } from "effect"
+import { OperationProgress } from "../../observability/Progress.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import { type CacheValidators, EdgarClient, type EdgarResponse } from "./EdgarClient.ts"
+import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
+import type { SetAside } from "./IngestWork.ts"
+
+/** If this many documents in a row cannot be downloaded, the run ends, because the SEC is probably down. */
+const maxConsecutiveFailures = 3
+
+/** Weight of a document that an earlier run could not download either, so that a few such documents do not end a run. */
+const repeatedFailureWeight = 0.1
+
+export interface DownloadOptions {
+  /** Whether an earlier run could not download the document either. */
+  readonly isRepeated?: boolean
+  readonly validators?: CacheValidators | undefined
+}
+
+/** A failed download, and whether the SEC answered that there is no such document. */
+export interface FailedDownload {
+  readonly isMissing: boolean
+  readonly setAside: SetAside
+}
+
+type DownloadedDocument = Exclude<EdgarResponse, { readonly _tag: "Missing" }>
+
+export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentRejected): SetAside => ({
+  rejection,
+  dataset: "",
+  kind,
+})
+
+/** Fails with `EdgarUnavailable` or `EdgarBlocked` if the run cannot continue. Other failures are results. */
+export const makeDocumentDownloader = Effect.gen(function* () {
+  const { bases, request } = yield* EdgarClient
+  const progress = yield* OperationProgress
+  let consecutiveFailures = 0
+
+  /** Requests a document. `makeUrl` is also called with the SEC's own addresses, which name the document in reports. */
+  const requestDocument = (
+    makeUrl: (bases: EdgarBaseUrls) => string,
+    { isRepeated = false, validators }: DownloadOptions = {},
+  ) => {
+    const url = makeUrl(edgarBaseUrls)
+    const fail = (
+      kind: SetAside["kind"],
+      reason: string,
+      isMissing = false,
+    ): Result.Result<DownloadedDocument, FailedDownload> =>
+      Result.fail({ isMissing, setAside: setDocumentAside(kind, new DocumentRejected({ url, reason })) })
+    return request({ url: makeUrl(bases), validators }).pipe(
+      Effect.map((answer): Result.Result<DownloadedDocument, FailedDownload> => {
+        consecutiveFailures = 0
+        progress.count += 1
+        return answer._tag === "Missing" ? fail("absent", "is not there", true) : Result.succeed(answer)
+      }),
+      Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(fail("rejected", reason))),
+      Effect.catchTag("EdgarUnavailable", (error) => {
+        consecutiveFailures += isRepeated ? repeatedFailureWeight : 1
+        return consecutiveFailures < maxConsecutiveFailures
+          ? Effect.succeed(fail("absent", `could not be downloaded: ${error.reason}`))
+          : Effect.fail(error)
+      }),
+    )
+  }
+
+  /** Downloads the text of a document. */
+  const download = (makeUrl: (bases: EdgarBaseUrls) => string, options: DownloadOptions = {}) =>
+    Effect.map(
+      requestDocument(makeUrl, options),
+      Result.map((answer) => answer._tag === "Found" ? answer.text : ""),
+    )
+
+  return { requestDocument, download }
+})
+
+export type DocumentDownloader = Effect.Success<typeof makeDocumentDownloader>

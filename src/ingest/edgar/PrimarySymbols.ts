@@ -1,0 +1,193 @@
+/**
+ * Chooses the primary symbol of each company, and keeps the symbols of its rows up to date
+ * (docs/decisions/0126-symbols-of-ingested-rows.md).
+ */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import { todayInChicago } from "../../rules/Dates.ts"
+import type { Issuer } from "./Issuer.ts"
+import { areEnoughCopies, groupTickersByIssuer, isDerivedSymbol, type ListedTicker } from "./TickerList.ts"
+
+const SymbolPeriods = Schema.Array(Schema.Struct({
+  ticker: Schema.String,
+  from: Schema.optionalKey(Schema.String),
+  until: Schema.optionalKey(Schema.String),
+}))
+
+/** A company as in the table `edgar_companies`, which describes the columns. */
+export const CompanySymbols = Schema.Struct({
+  cik: Schema.String,
+  tickers: Schema.Array(Schema.String),
+  primary_ticker: Schema.String,
+  former_tickers: Schema.Array(Schema.String),
+  listed_on: Schema.String,
+  primary_listed_on: Schema.String,
+})
+export type CompanySymbols = typeof CompanySymbols.Type
+
+const StoredCompany = Schema.Struct({ ...CompanySymbols.fields, periods: SymbolPeriods })
+export type StoredCompany = typeof StoredCompany.Type
+
+const PeriodsOfCompany = Schema.Struct({ cik: Schema.String, periods: SymbolPeriods })
+
+const decodeCompanies = decodeRows(StoredCompany)
+const decodePeriods = decodeRows(PeriodsOfCompany)
+const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
+const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
+
+/** The first symbol that is not derived is usually, but not always, that of the common stock (pitfall 5). */
+const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
+
+/** Whether the copies of the list since `lastDay` are enough to conclude that the list has dropped an entry. */
+const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
+  areEnoughCopies(copyDays.filter((day) => day > lastDay))
+
+/**
+ * Updates a company that a copy of the list contains. Its primary symbol stays while it is listed, in whatever order.
+ * Once it is gone, its successor is the symbol that confirmed ticker changes lead to, or else the first ordinary one.
+ */
+export const updateCompanySymbols = (
+  stored: StoredCompany | undefined,
+  { cik, ticker, tickers }: Issuer,
+  day: string,
+  copyDays: ReadonlyArray<string>,
+): CompanySymbols => {
+  if (stored === undefined) {
+    const primary_ticker = findOrdinarySymbol(tickers) ?? ticker
+    return { cik, tickers, primary_ticker, former_tickers: [], listed_on: day, primary_listed_on: day }
+  }
+  const { former_tickers, periods, primary_listed_on, primary_ticker } = stored
+  const company = { cik, tickers, primary_ticker, former_tickers, listed_on: day, primary_listed_on }
+  if (tickers.includes(primary_ticker)) return { ...company, primary_listed_on: day }
+  if (!isGone(primary_listed_on, copyDays)) return company
+  const current = periods.at(-1)?.ticker ?? primary_ticker
+  const successor = tickers.includes(current) ? current : findOrdinarySymbol(tickers)
+  return successor === undefined ? company : {
+    ...company,
+    primary_ticker: successor,
+    former_tickers: [...former_tickers, successor === current ? primary_ticker : current],
+    primary_listed_on: day,
+  }
+}
+
+/** What the list and the database say about the symbols of companies. */
+export interface SymbolAssignment {
+  /** The companies in the list, in its order, each with the current symbol of its primary security. */
+  readonly issuers: ReadonlyArray<Issuer>
+  readonly companies: ReadonlyMap<string, CompanySymbols>
+  readonly stored: ReadonlyMap<string, StoredCompany>
+  /** CIKs of stored companies whose securities no longer trade. */
+  readonly delisted: ReadonlyArray<string>
+}
+
+/** Compares the list of a day with the stored companies. Changes nothing in the database. */
+export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<ListedTicker>, day: string) {
+  const sql = yield* SqlClient.SqlClient
+  const stored = new Map(
+    (yield* decodeCompanies(sql`
+      select cik, tickers, primary_ticker, former_tickers, listed_on::text, primary_listed_on::text, periods
+      from edgar_companies
+    `)).map((company) => [company.cik, company]),
+  )
+  const copyDays = (yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)).map(({ day }) => day)
+  const listed = groupTickersByIssuer(list)
+  const exchanges = new Map(list.map(({ exchange, ticker }) => [ticker, exchange]))
+  const companies = new Map(
+    Array.from(listed, ([cik, issuer]) => [cik, updateCompanySymbols(stored.get(cik), issuer, day, copyDays)]),
+  )
+  const issuers = Array.from(listed.values(), (issuer): Issuer => {
+    const primary = companies.get(issuer.cik)?.primary_ticker ?? issuer.ticker
+    const known = stored.get(issuer.cik)
+    const ticker = known?.primary_ticker === primary ? known.periods.at(-1)?.ticker ?? primary : primary
+    return { ...issuer, ticker, exchange: exchanges.get(ticker) ?? issuer.exchange }
+  })
+  const delisted = Array.from(stored.values()).flatMap(({ cik, listed_on, periods, primary_ticker }) =>
+    // If another company has the symbol now, such as a new holding company, the security still trades.
+    listed.has(cik) || exchanges.has(periods.at(-1)?.ticker ?? primary_ticker) || !isGone(listed_on, copyDays)
+      ? []
+      : [cik]
+  )
+  const assignment: SymbolAssignment = { issuers, companies, stored, delisted }
+  return assignment
+})
+
+const isSameText = (left: ReadonlyArray<string>, right: ReadonlyArray<string>) => left.join(",") === right.join(",")
+
+const hasChanged = (company: CompanySymbols, stored: StoredCompany | undefined) =>
+  stored === undefined || company.primary_ticker !== stored.primary_ticker ||
+  !isSameText(company.tickers, stored.tickers)
+
+/**
+ * Stores the symbols of the chosen companies and of those that were stored before, and moves their rows. Removes the
+ * current rows of delisted companies.
+ */
+const storeSymbols = Effect.fnUntraced(
+  function* ({ companies, delisted, stored }: SymbolAssignment, chosen: ReadonlySet<string>) {
+    const sql = yield* SqlClient.SqlClient
+    const kept = Array.from(companies.values()).filter(({ cik }) => chosen.has(cik) || stored.has(cik))
+    const changed = kept.filter((company) => hasChanged(company, stored.get(company.cik))).map(({ cik }) => cik)
+    const today = yield* todayInChicago
+    yield* sql.withTransaction(Effect.gen(function* () {
+      yield* sql`set local statement_timeout = 0`
+      yield* sql`
+        insert into edgar_companies (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on)
+        select cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on
+        from jsonb_populate_recordset(null::edgar_companies, ${JSON.stringify(kept)}::text::jsonb)
+        order by cik
+        on conflict (cik) do update set tickers = excluded.tickers, primary_ticker = excluded.primary_ticker,
+          former_tickers = excluded.former_tickers, listed_on = excluded.listed_on,
+          primary_listed_on = excluded.primary_listed_on
+      `
+      yield* sql`select edgar_place_companies(${changed}::text[], ${today}::text::date)`
+      yield* sql`select edgar_place_due_companies(${today}::text::date)`
+      yield* sql`select edgar_remove_delisted(${delisted}::text[])`
+    }))
+  },
+)
+
+/** Returns the chosen companies with their symbols by period. If `isStored`, the database is brought up to date. */
+export const addSymbolPeriods = Effect.fnUntraced(
+  function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
+    const sql = yield* SqlClient.SqlClient
+    const ciks = chosen.map(({ cik }) => cik)
+    if (isStored) yield* storeSymbols(assignment, new Set(ciks))
+    const unstored = JSON.stringify(ciks.flatMap((cik) => assignment.companies.get(cik) ?? []))
+    const periods = new Map(
+      (yield* decodePeriods(
+        isStored ? sql`select cik, periods from edgar_companies where cik = any(${ciks}::text[])` : sql`
+          select cik, edgar_list_periods(company, ${yield* todayInChicago}::text::date) as periods
+          from jsonb_populate_recordset(null::edgar_companies, ${unstored}::text::jsonb) as company
+        `,
+      )).map((company) => [company.cik, company.periods]),
+    )
+    return chosen.map((issuer): Issuer => {
+      const known = periods.get(issuer.cik) ?? []
+      return { ...issuer, ticker: known.at(-1)?.ticker ?? issuer.ticker, periods: known }
+    })
+  },
+)
+
+/**
+ * Loads rows of the companies. Their symbols stay as they are during the load. If they have changed since the rows were
+ * made, because a person has corrected the ticker changes, the rows move.
+ */
+export const loadWithCurrentSymbols = Effect.fnUntraced(
+  function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {
+    const sql = yield* SqlClient.SqlClient
+    const used = JSON.stringify(issuers.map(({ cik, periods = [] }) => ({ cik, periods })))
+    const locked = yield* decodeLocked(sql`
+      select company.cik, company.periods <> used.periods as is_outdated from edgar_companies as company
+        join jsonb_to_recordset(${used}::text::jsonb) as used (cik text, periods jsonb) on used.cik = company.cik
+      order by company.cik for share of company
+    `)
+    const loaded = yield* load
+    const outdated = new Set(locked.flatMap(({ cik, is_outdated }) => is_outdated ? [cik] : []))
+    const moved = issuers.filter(({ cik }) => outdated.has(cik))
+    if (moved.length > 0) {
+      const [ciks, tickers] = [moved.map(({ cik }) => cik), moved.map(({ ticker }) => ticker)]
+      yield* sql`select edgar_move_rows(${ciks}::text[], ${tickers}::text[])`
+    }
+    return loaded
+  },
+)

@@ -1,0 +1,47 @@
+/** Reads the share counts that are stored for a symbol, so that they stay if the SEC's facts have none (D38). */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import { todayInNewYork } from "../../rules/Dates.ts"
+import type { Issuer } from "./Issuer.ts"
+import { type CurrentCount, unknownCount } from "./ShareCounts.ts"
+
+const OptionalText = Schema.NullOr(Schema.String)
+
+const decodeCounts = decodeRows(Schema.Struct({
+  outstanding: OptionalText,
+  reported_date: OptionalText,
+  filed_at: OptionalText,
+  document_url: OptionalText,
+  source: Schema.Array(Schema.String),
+}))
+
+const decodeScreener = decodeRows(Schema.Struct({ outstanding: OptionalText }))
+
+/** The count of another company, such as the predecessor of a holding company, stays for this many days. */
+const maxInheritedDays = 400
+
+/**
+ * Returns the counts that `float_outstanding` and `screener` have for the company's symbol. A count of another company
+ * must be recent, because the symbol may belong to an unrelated company later.
+ */
+export const readStoredCounts = Effect.fnUntraced(function* ({ cik, ticker }: Issuer) {
+  const sql = yield* SqlClient.SqlClient
+  const today = yield* todayInNewYork
+  const [stored] = yield* decodeCounts(sql`
+    select outstanding::text, reported_date::text, filed_at::text, document_url,
+      array(select link from unnest(source) as link where link not like '%/submissions/%') as source
+    from float_outstanding where ticker = ${ticker} and outstanding is not null and (
+      array_to_string(source, ' ') !~ '/CIK[0-9]{10}' is not false
+      or array_to_string(source, ' ') like ${`%/CIK${cik}%`}
+      or filed_at >= ${today}::text::date - ${maxInheritedDays}::int
+    )
+  `)
+  const [screener] = yield* decodeScreener(sql`
+    select outstanding::text from screener
+    where ticker = ${ticker} and coalesce(lpad(cik, 10, '0') = ${cik}, true)
+  `)
+  const float: CurrentCount = stored ?? unknownCount
+  const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
+  return { float, screener: listed }
+})

@@ -1,0 +1,143 @@
+/** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
+import { Effect, Result, Schema, Stream } from "effect"
+import { type CellProblem, readTextFile, UnreadableLoadFile } from "../../load/FileReader.ts"
+import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../../load/RowValidation.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
+import {
+  type Bar,
+  type BarRow,
+  type BarRows,
+  findBarFormat,
+  isInSession,
+  isStorableSymbol,
+  listIgnoredColumns,
+  makeBarParser,
+} from "./BarFormats.ts"
+import { isParquetFile, readParquetRows } from "./ParquetBars.ts"
+
+export interface NumberedBar extends Bar {
+  readonly line: number
+}
+
+/** The file has bad rows, so none of its bars was ingested. */
+export class BarFileRefused extends Schema.TaggedError<BarFileRefused>()("BarFileRefused", {
+  message: Schema.String,
+}) {}
+
+/** What was left out of a file. The caller creates it. */
+export interface SkippedBars {
+  /** Symbols that the tables cannot contain, with the number of their bars. */
+  readonly symbols: Map<string, number>
+  /** Number of bars outside of the sessions. */
+  outside: number
+  ignoredColumns: ReadonlyArray<string>
+}
+
+/** Characters per batch of lines, about 8,000 bars. A longer line is refused, so that it does not exhaust memory. */
+const batchLength = 524_288
+
+/**
+ * Reads the lines of a CSV file. Cells of bars contain neither commas nor quotation marks, so marks around them are
+ * dropped. A full CSV parser would take ten times as long.
+ */
+const readCsvRows = (path: string) => {
+  let pending = ""
+  let line = 0
+  const toRows = (lines: ReadonlyArray<string>): BarRows =>
+    lines.flatMap((text) => {
+      line += 1
+      const row = text.endsWith("\r") ? text.slice(0, -1) : text
+      if (row.trim() === "") return []
+      return [{ line, cells: (row.includes('"') ? row.replaceAll('"', "") : row).split(",") }]
+    })
+  return readTextFile(path).pipe(
+    Stream.mapEffect((chunk) => {
+      pending += chunk
+      if (pending.length < batchLength) return Effect.succeed([])
+      const lines = pending.split("\n")
+      pending = lines.pop() ?? ""
+      const rows = toRows(lines)
+      return pending.length >= batchLength
+        ? Effect.fail(new UnreadableLoadFile({ message: `${path}, line ${line + 1}: the line is too long.` }))
+        : Effect.succeed(rows)
+    }),
+    Stream.concat(Stream.suspend(() => Stream.succeed(toRows(pending.split("\n"))))),
+  )
+}
+
+const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
+
+const readRows = (path: string) => {
+  if (isParquetFile(path)) return readParquetRows(path)
+  if (/\.csv(\.gz|\.zst)?$/.test(path)) return readCsvRows(path)
+  return Stream.fail(new UnreadableLoadFile({ message: `${path} has no supported extension. ${extensions}` }))
+}
+
+const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
+  new BarFileRefused({
+    message: `${path} was refused, so none of its bars was ingested:\n${formatLoadCellErrors(errors)}`,
+  })
+
+/**
+ * Streams the bars of a file. Fails with `BarFileRefused` after the last row, or after too many bad rows, if a row is
+ * bad; the bars after the first bad row are not returned.
+ */
+export const readBars = (path: string, skipped: SkippedBars) =>
+  Stream.unwrap(Effect.map(OperationProgress, (progress) => {
+    const errors: Array<LoadCellError> = []
+    let parse: ReturnType<typeof makeBarParser> | undefined
+    let width = 0
+
+    const parseHeader = ({ cells, line }: BarRow) => {
+      const names = cells.map((name) => name.trim())
+      const format = findBarFormat(names)
+      if (Result.isFailure(format)) {
+        return refuse(path, format.failure.map((problem) => ({ line, ...problem })))
+      }
+      skipped.ignoredColumns = listIgnoredColumns(format.success, names)
+      parse = makeBarParser(format.success, names)
+      width = names.length
+      return undefined
+    }
+
+    const parseRow = (
+      { cells, line }: BarRow,
+      parseCells: ReturnType<typeof makeBarParser>,
+    ): ReadonlyArray<NumberedBar> => {
+      const parsed: Result.Result<Bar, CellProblem> = cells.length === width
+        ? parseCells(cells)
+        : Result.fail({ column: "", reason: `has ${cells.length} cells; the header has ${width}` })
+      if (Result.isFailure(parsed)) {
+        errors.push({ line, ...parsed.failure })
+        return []
+      }
+      const { ticker } = parsed.success
+      if (!isStorableSymbol(ticker)) {
+        skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
+        return []
+      }
+      if (!isInSession(parsed.success)) {
+        skipped.outside += 1
+        return []
+      }
+      return errors.length > 0 ? [] : [{ line, ...parsed.success }]
+    }
+
+    const parseRows = (rows: BarRows) => {
+      const [first, ...others] = rows
+      const isHeader = parse === undefined && first !== undefined
+      const problem = isHeader ? parseHeader(first) : undefined
+      if (problem !== undefined) return Effect.fail(problem)
+      const parseCells = parse
+      if (parseCells === undefined) return Effect.succeed([])
+      progress.count += rows.length
+      const bars = (isHeader ? others : rows).flatMap((row) => parseRow(row, parseCells))
+      return errors.length > maxReportedBadRows ? Effect.fail(refuse(path, errors)) : Effect.succeed(bars)
+    }
+
+    const checkEnd = Effect.suspend((): Effect.Effect<void, BarFileRefused | UnreadableLoadFile> => {
+      if (errors.length > 0) return Effect.fail(refuse(path, errors))
+      return parse === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
+    })
+    return readRows(path).pipe(Stream.mapEffect(parseRows), Stream.concat(Stream.drain(Stream.fromEffect(checkEnd))))
+  }))

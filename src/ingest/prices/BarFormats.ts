@@ -1,0 +1,316 @@
+/**
+ * The formats of files with price bars: the service's own and those of two vendors. `docs/operations/ingest-prices.md`
+ * describes them. Each format maps the cells of a row to a bar.
+ */
+import { DateTime, Result } from "effect"
+import { type CellProblem, formatRefusedValue } from "../../load/FileReader.ts"
+import { newYorkTimeFormat } from "../../rows/Timestamps.ts"
+import { tickerPattern } from "../../rules/Tickers.ts"
+
+/** A row before it is parsed. */
+export interface BarRow {
+  /** The line in a CSV file, or the number of the row in a Parquet file. */
+  readonly line: number
+  readonly cells: ReadonlyArray<string>
+}
+
+/** Consecutive rows of a file. The first row of a file has the names of the columns. */
+export type BarRows = ReadonlyArray<BarRow>
+
+/** One bar. Prices and volume are decimals as text, so that no digit is lost. */
+export interface Bar {
+  readonly ticker: string
+  /** The day in New York, `YYYY-MM-DD`. */
+  readonly day: string
+  /** When the bar starts, in minutes since midnight in New York; null for a bar of the whole day. */
+  readonly minute: number | null
+  readonly open: string
+  readonly high: string
+  readonly low: string
+  readonly close: string
+  /** Shares. */
+  readonly volume: string
+  /** Volume-weighted average price; null if the file has none. */
+  readonly vwap: string | null
+  readonly trades: string | null
+}
+
+/** Reads the row's cell of a column; empty if the file has no such column. */
+type GetCell = (column: string) => string
+
+/** The start of a bar, or of a bar of a whole day. */
+type BarStart = Pick<Bar, "day" | "minute">
+
+interface BarFormat {
+  readonly name: string
+  /** Columns by which the format is recognized. */
+  readonly signature: ReadonlyArray<string>
+  readonly symbolColumn: string
+  readonly columns: ReadonlyArray<string>
+  readonly optionalColumns: ReadonlyArray<string>
+  readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
+  readonly parsePrice: (text: string) => string | undefined
+  readonly tradesColumn?: string
+  /** Column whose value must be the same in all rows. */
+  readonly constantColumn?: { readonly column: string; readonly reason: string }
+}
+
+const fail = (column: string, rule: string, value: string) =>
+  Result.fail<CellProblem>({ column, reason: `${rule}${formatRefusedValue(value)}` })
+
+// ----------------------------------------------------------------------------------------------------------------
+// Times
+// ----------------------------------------------------------------------------------------------------------------
+
+const secondsPerHour = 3600
+
+/** Converts hours since 1970 to the day and hour in New York. The clock changes only at full hours. */
+const readNewYorkHour = (() => {
+  const cache = new Map<number, { readonly day: string; readonly minute: number }>()
+  return (hour: number) => {
+    const known = cache.get(hour)
+    if (known !== undefined) return known
+    const text = newYorkTimeFormat.format(DateTime.toUtc(DateTime.makeUnsafe(hour * secondsPerHour * 1000)))
+    const found = { day: text.slice(0, 10), minute: Number(text.slice(11, 13)) * 60 }
+    if (cache.size >= 100_000) cache.clear()
+    cache.set(hour, found)
+    return found
+  }
+})()
+
+const toNewYork = (seconds: number): BarStart => {
+  const { day, minute } = readNewYorkHour(Math.floor(seconds / secondsPerHour))
+  return { day, minute: minute + Math.floor((seconds % secondsPerHour) / 60) }
+}
+
+/** Seconds from 1990 to 2199, in which all bars are. A time in other units is therefore not mistaken for seconds. */
+const [firstSecond, endSecond] = [631_152_000, 7_258_118_400]
+
+const nanosecondPattern = /^(\d{9,10})(\d{9})$/
+const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d|)$/
+
+/** Parses nanoseconds since 1970, or an ISO 8601 time with its zone, to seconds. */
+const parseInstant = (text: string) => {
+  const [, whole, rest] = nanosecondPattern.exec(text) ?? []
+  if (whole !== undefined) return rest === "000000000" ? Number(whole) : undefined
+  const [, date, time, zone] = isoPattern.exec(text) ?? []
+  if (date === undefined || time === undefined || zone === undefined || zone === "") return undefined
+  const milliseconds = Date.parse(`${date}T${time}${zone}`)
+  // JavaScript parses 30 February as 2 March.
+  const isInCalendar = new Date(`${date}T00:00Z`).toJSON()?.startsWith(date) === true
+  return Number.isNaN(milliseconds) || !isInCalendar ? undefined : milliseconds / 1000
+}
+
+const instantRule = "must be the start of a minute: nanoseconds since 1970, or a time with its zone such as " +
+  "2026-06-01T13:30:00Z"
+
+const parseMinuteStart = (column: string, text: string): Result.Result<number, CellProblem> => {
+  const seconds = parseInstant(text)
+  return seconds === undefined || seconds % 60 !== 0 || seconds < firstSecond || seconds >= endSecond
+    ? fail(column, instantRule, text)
+    : Result.succeed(seconds)
+}
+
+const isDate = (text: string) =>
+  /^(19|20|21)\d\d-\d\d-\d\d$/.test(text) && new Date(`${text}T00:00Z`).toJSON()?.startsWith(text) === true
+
+// ----------------------------------------------------------------------------------------------------------------
+// Prices
+// ----------------------------------------------------------------------------------------------------------------
+
+const decimalPattern = /^\d{1,12}(?:\.\d{1,20})?$/
+
+/** Databento's prices are decimals, or whole numbers of billionths of a dollar if they are not "pretty-printed". */
+const parseDatabentoPrice = (text: string) => {
+  if (text.includes(".")) return decimalPattern.test(text) ? text : undefined
+  if (!/^\d{1,19}$/.test(text)) return undefined
+  const digits = text.padStart(10, "0")
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`
+}
+
+/** A bar cannot have more than this price, so that all results fit the columns of the tables. USD. */
+const maxPrice = 9_999_999
+
+/** The least price that a table can contain, USD. */
+const minPrice = 0.0001
+
+/** Limits on the volume of a bar, in shares and USD, so that sums fit the columns of the tables. */
+const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
+
+// ----------------------------------------------------------------------------------------------------------------
+// Formats
+// ----------------------------------------------------------------------------------------------------------------
+
+const prices = ["open", "high", "low", "close"] as const
+
+const parseDecimal = (text: string) => decimalPattern.test(text) ? text : undefined
+
+const ownFormat = {
+  symbolColumn: "ticker",
+  optionalColumns: ["vwap", "trades"],
+  parsePrice: parseDecimal,
+  tradesColumn: "trades",
+} as const
+
+const formats: ReadonlyArray<BarFormat> = [
+  {
+    name: "Massive (Polygon) aggregates",
+    signature: ["ticker", "window_start"],
+    symbolColumn: "ticker",
+    columns: ["ticker", "window_start", ...prices, "volume"],
+    optionalColumns: ["transactions"],
+    parseStart: (cell) =>
+      Result.map(parseMinuteStart("window_start", cell("window_start")), (seconds) => {
+        const start = toNewYork(seconds)
+        // Files of days and minutes have the same columns. The bar of a day starts at midnight, when nobody trades.
+        return start.minute === 0 ? { ...start, minute: null } : start
+      }),
+    parsePrice: parseDecimal,
+    tradesColumn: "transactions",
+  },
+  {
+    name: "Databento OHLCV",
+    signature: ["ts_event", "rtype"],
+    symbolColumn: "symbol",
+    columns: ["ts_event", "rtype", "publisher_id", ...prices, "volume", "symbol"],
+    optionalColumns: ["instrument_id"],
+    parseStart: (cell) => {
+      const rtype = cell("rtype")
+      if (rtype !== "33" && rtype !== "35") {
+        return fail("rtype", "must be 33 (ohlcv-1m) or 35 (ohlcv-1d)", rtype)
+      }
+      return Result.flatMap(parseMinuteStart("ts_event", cell("ts_event")), (seconds) => {
+        if (rtype === "33") return Result.succeed(toNewYork(seconds))
+        return seconds % 86_400 === 0
+          ? Result.succeed({ day: new Date(seconds * 1000).toISOString().slice(0, 10), minute: null })
+          : fail("ts_event", "must be midnight UTC in a bar of a day", cell("ts_event"))
+      })
+    },
+    parsePrice: parseDatabentoPrice,
+    constantColumn: {
+      column: "publisher_id",
+      reason:
+        "must be the same in all rows, because the bars of several venues cannot be combined; ask Databento for " +
+        "a consolidated dataset, or ingest one venue",
+    },
+  },
+  {
+    name: "minute bars",
+    signature: ["ticker", "time"],
+    columns: ["ticker", "time", ...prices, "volume"],
+    ...ownFormat,
+    parseStart: (cell) => Result.map(parseMinuteStart("time", cell("time")), toNewYork),
+  },
+  {
+    name: "day bars",
+    signature: ["ticker", "date"],
+    columns: ["ticker", "date", ...prices, "volume"],
+    ...ownFormat,
+    parseStart: (cell) =>
+      isDate(cell("date"))
+        ? Result.succeed({ day: cell("date"), minute: null })
+        : fail("date", "must be a date like 2026-06-01", cell("date")),
+  },
+]
+
+const describeFormats = () => formats.map(({ columns, name }) => `  ${name}: ${columns.join(",")}`).join("\n")
+
+/** Chooses the format by the names of the columns. */
+export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFormat, ReadonlyArray<CellProblem>> => {
+  const format = formats.find(({ signature }) => signature.every((column) => names.includes(column)))
+  if (format === undefined) {
+    return Result.fail([{
+      column: "",
+      reason: `has the columns ${names.join(",").slice(0, 200)}, but must have those of one of these formats:\n` +
+        describeFormats(),
+    }])
+  }
+  const missing = format.columns.filter((column) => !names.includes(column))
+  const repeated = names.filter((name, index) => names.indexOf(name) < index)
+  return missing.length + repeated.length === 0 ? Result.succeed(format) : Result.fail([
+    ...missing.map((column) => ({ column, reason: `is missing; ${format.name} have it` })),
+    ...repeated.map((column) => ({ column, reason: "is named twice in the header" })),
+  ])
+}
+
+/** Columns of the file that are not used. */
+export const listIgnoredColumns = (format: BarFormat, names: ReadonlyArray<string>) =>
+  names.filter((name) => !format.columns.includes(name) && !format.optionalColumns.includes(name))
+
+/** Writes a symbol as `ingest edgar` does: share classes have a hyphen, as in BRK-B. */
+const toSymbol = (text: string) => text.trim().replaceAll(".", "-")
+
+const parseOhlc = (format: BarFormat, cell: GetCell) => {
+  const values = { open: "", high: "", low: "", close: "" }
+  for (const column of prices) {
+    const text = cell(column)
+    const price = format.parsePrice(text)
+    const value = Number(price)
+    if (price === undefined || !(value >= minPrice && value <= maxPrice)) {
+      return fail(column, `must be a price from ${minPrice} to ${maxPrice} USD`, text)
+    }
+    values[column] = price
+  }
+  // Rounding to doubles preserves the order, so no valid bar is refused.
+  const [high, low] = [Number(values.high), Number(values.low)]
+  if (high < Math.max(Number(values.open), Number(values.close), low)) {
+    return fail("high", "must not be below open, close or low", cell("high"))
+  }
+  if (low > Math.min(Number(values.open), Number(values.close))) {
+    return fail("low", "must not be above open or close", cell("low"))
+  }
+  return Result.succeed(values)
+}
+
+const parseVolume = (cell: GetCell, isDay: boolean, high: string): Result.Result<string, CellProblem> => {
+  const text = cell("volume")
+  const [value, max] = [Number(text), isDay ? maxDayVolume : maxMinuteVolume]
+  return !decimalPattern.test(text) || value > max || (!isDay && value * Number(high) > maxMinuteValue)
+    ? fail("volume", `must be a number of shares, at most ${max}`, text)
+    : Result.succeed(text)
+}
+
+const parseVwap = (text: string, ohlc: { readonly high: string; readonly low: string }) => {
+  if (text === "") return Result.succeed(null)
+  const value = Number(parseDecimal(text))
+  return value >= Number(ohlc.low) && value <= Number(ohlc.high)
+    ? Result.succeed(text)
+    : fail("vwap", "must be a price between low and high", text)
+}
+
+const parseTrades = (column: string, text: string) =>
+  text === "" || /^\d{1,12}$/.test(text)
+    ? Result.succeed(text === "" ? null : text)
+    : fail(column, "must be a whole number", text)
+
+/** Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. */
+export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>) => {
+  const positions = new Map(names.map((name, index) => [name, index]))
+  const { constantColumn, symbolColumn, tradesColumn = "" } = format
+  let constant: string | undefined
+
+  return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
+    const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
+    const ticker = toSymbol(cell(symbolColumn))
+    if (ticker === "") return fail(symbolColumn, "must not be empty", "")
+    if (constantColumn !== undefined) {
+      const value = cell(constantColumn.column)
+      constant ??= value
+      if (value !== constant) return fail(constantColumn.column, constantColumn.reason, value)
+    }
+    return Result.gen(function* () {
+      const start = yield* format.parseStart(cell)
+      const ohlc = yield* parseOhlc(format, cell)
+      const volume = yield* parseVolume(cell, start.minute === null, ohlc.high)
+      const vwap = yield* parseVwap(cell("vwap"), ohlc)
+      const trades = yield* parseTrades(tradesColumn, cell(tradesColumn))
+      return { ticker, ...start, ...ohlc, volume, vwap, trades }
+    })
+  }
+}
+
+/** Whether the bar is in one of the three sessions of a day, from 04:00 to 20:00 in New York, or of a whole day. */
+export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)
+
+/** Whether the tables accept the symbol. Vendors use others for preferred shares and warrants, such as `BACpL`. */
+export const isStorableSymbol = (ticker: string) => tickerPattern.test(ticker)

@@ -1,0 +1,225 @@
+/**
+ * Sums bars in PostgreSQL: one row per symbol, day and part of the day, in the table `price_periods` (decision 127).
+ * `docs/operations/ingest-prices.md` defines the columns.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
+import type { NumberedBar } from "./BarFile.ts"
+
+/** Minutes after midnight in New York. */
+const [open, earlyClose, close] = [570, 780, 960]
+
+/** The last minute before the close. A day with a bar in it, or a later one, is complete. */
+export const lastRegularMinute = close - 1
+
+/** Symbols that a file must contain for an early close to be recognized. */
+const minEarlyCloseSymbols = 500
+
+/** Closing prints may arrive in the minutes after the close. */
+const closingPrintMinutes = 5
+
+/** Pauses of at least this many minutes count as halts, if the symbol traded in each of as many minutes before. */
+const minHaltMinutes = 5
+
+/** A spike ends at least this factor above its start. */
+const minSpike = 1.1
+
+/** Number of days for which a session can change the rows of later ones: as the usual volume, or the previous close. */
+export const dependentDays = 60
+
+/** Creates the temporary tables of a file. They disappear at the end of the transaction, also after a crash. */
+export const createBarTable = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // A day of the whole market is sorted several times.
+  yield* sql`set local work_mem = '128MB'`
+  yield* sql`
+    create temp table bars (
+      line bigint, ticker text, day date, minute smallint, open numeric(18, 4), high numeric(18, 4),
+      low numeric(18, 4), close numeric(18, 4), volume numeric, vwap numeric, trades bigint
+    ) on commit drop
+  `
+})
+
+const insertBars = `/* ingest prices */ insert into bars
+  select * from unnest($1::int8[], $2::text[], $3::text[]::date[], $4::int2[], $5::text[]::numeric[],
+    $6::text[]::numeric[], $7::text[]::numeric[], $8::text[]::numeric[], $9::text[]::numeric[], $10::text[]::numeric[],
+    $11::text[]::int8[])`
+
+const barParameters = (bars: ReadonlyArray<NumberedBar>) => [
+  makeArrayParameter(bars.map(({ line }) => BigInt(line)), OID.int8),
+  makeArrayParameter(bars.map(({ ticker }) => ticker), OID.text),
+  makeArrayParameter(bars.map(({ day }) => day), OID.text),
+  makeArrayParameter(bars.map(({ minute }) => minute), OID.int2),
+  makeArrayParameter(bars.map(({ open }) => open), OID.text),
+  makeArrayParameter(bars.map(({ high }) => high), OID.text),
+  makeArrayParameter(bars.map(({ low }) => low), OID.text),
+  makeArrayParameter(bars.map(({ close }) => close), OID.text),
+  makeArrayParameter(bars.map(({ volume }) => volume), OID.text),
+  makeArrayParameter(bars.map(({ vwap }) => vwap), OID.text),
+  makeArrayParameter(bars.map(({ trades }) => trades), OID.text),
+]
+
+export const storeBars = Effect.fnUntraced(function* (bars: ReadonlyArray<NumberedBar>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(insertBars, barParameters(bars))
+})
+
+/** Of bars with the same symbol and start, the last one wins (D22, corrections). A bar without volume has no trades. */
+const createTimedBars = `
+  create temp table timed_bars on commit drop as
+  with kept as (
+    select distinct on (ticker, day, minute) * from bars where volume > 0 order by ticker, day, minute, line desc
+  ),
+  days as (
+    select day, max(minute) >= ${lastRegularMinute}
+      and count(distinct ticker) filter (where minute >= ${open} and minute < ${earlyClose}) >= ${minEarlyCloseSymbols}
+      and coalesce(sum(volume) filter (where minute >= ${earlyClose + closingPrintMinutes} and minute < ${close}), 0)
+        < 0.1 * sum(volume) filter (where minute >= ${open} and minute < ${earlyClose}) as closed_early
+    from kept where minute is not null group by day
+  ),
+  placed as (
+    select kept.*,
+      case
+        when minute is null then 'day'
+        when minute < ${open} then 'premarket'
+        when minute < case when closed_early then ${earlyClose} else ${close} end then 'regular'
+        else 'afterhours'
+      end as period
+    from kept left join days using (day)
+  )
+  select *, max(high) over part as top, min(low) over part as bottom,
+    lag(minute, ${minHaltMinutes - 1}) over minutes as earlier, lead(minute) over minutes as following
+  from placed
+  window part as (partition by ticker, day, period), minutes as (partition by ticker, day, period order by minute)`
+
+/** Value traded in a bar, times three. Without a VWAP, the typical price (high + low + close) / 3 stands for it. */
+const tripleValue = `volume * coalesce(3 * vwap, high + low + close)`
+
+const createNewPeriods = `
+  create temp table new_periods on commit drop as
+  with sums as (
+    select ticker, day as date, period,
+      (array_agg(open order by minute))[1] as open, max(top) as high, max(bottom) as low,
+      (array_agg(close order by minute desc))[1] as close, round(sum(volume))::bigint as volume,
+      sum(trades)::bigint as trades,
+      case when period <> 'day' then round(sum(${tripleValue}) / 3, 2) end::numeric(20, 2) as dollar_volume,
+      case when period <> 'day' then round(sum(${tripleValue}) / (3 * sum(volume)), 4) end::numeric(18, 4) as vwap,
+      min(minute) filter (where high = top) as high_minute, min(minute) filter (where low = bottom) as low_minute,
+      min(minute) as first_minute, max(minute) as last_minute,
+      case when period = 'regular' then coalesce(sum(following - minute - 1) filter (
+        where following - minute > ${minHaltMinutes} and minute - earlier = ${minHaltMinutes - 1}
+      ), 0) end::smallint as halt_minutes
+    from timed_bars group by ticker, day, period
+  ),
+  rises as (
+    -- The open of the bar with the high is the only one of its prices that is certainly not after the high.
+    select bars.ticker, day as date, bars.period, min(price) as spike_price,
+      (array_agg(minute order by price, minute desc))[1] as spike_minute
+    from timed_bars as bars join sums on sums.ticker = bars.ticker and sums.date = bars.day
+      and sums.period = bars.period and minute <= high_minute
+    cross join lateral (select case when minute = high_minute then bars.open else bars.low end as price) as priced
+    group by 1, 2, 3
+  )
+  select sums.*, case when high >= ${minSpike} * rises.spike_price then rises.spike_price end as spike_price,
+    case when high >= ${minSpike} * rises.spike_price then rises.spike_minute end as spike_minute
+  from sums left join rises using (ticker, date, period)`
+
+/** Columns of `price_periods` that `new_periods` has, except the key. */
+const valueColumns = [
+  "open",
+  "high",
+  "low",
+  "close",
+  "volume",
+  "trades",
+  "dollar_volume",
+  "vwap",
+  "high_minute",
+  "low_minute",
+  "last_minute",
+  "spike_minute",
+  "spike_price",
+  "halt_minutes",
+]
+
+const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`).join(", ")
+
+/** A session of a file, compared with the bars of the same symbols that were ingested before. */
+export interface SessionOverlap {
+  /** `YYYY-MM-DD`. */
+  readonly date: string
+  /** Minutes after midnight in New York. */
+  readonly first_minute: number
+  readonly last_minute: number
+  readonly known_minute: number
+}
+
+/** Sums the bars of the file. Returns the days whose minute bars are already known up to some minute. */
+export const sumBars = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe("analyze bars")
+  yield* sql.unsafe(createTimedBars)
+  yield* sql.unsafe("analyze timed_bars")
+  yield* sql.unsafe(createNewPeriods)
+  yield* sql.unsafe("create index on new_periods (ticker, date, period)")
+  yield* sql.unsafe("analyze new_periods")
+  return yield* sql<SessionOverlap>`
+    select date::text, min(given.first_minute)::int as first_minute, max(given.last_minute)::int as last_minute,
+      max(known.last_minute)::int as known_minute
+    from new_periods as given join price_periods as known using (ticker, date)
+    where given.period <> 'day' and known.period <> 'day' group by date order by date
+  `
+})
+
+/** Leaves out the minute bars of a day that the file knows less of than the table. */
+export const dropDay = Effect.fnUntraced(function* (date: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`delete from new_periods where date = ${date} and period <> 'day'`
+})
+
+const completeDays = `select date from price_periods where (period = 'day' or last_minute >= ${lastRegularMinute})
+  and date in (select date from new_periods)`
+
+/**
+ * Merges the sums into `price_periods`. The minute bars of a symbol's day replace all earlier ones of that day. Creates
+ * the table `changed` with the sessions that differ, and `touched` with these and the other sessions of the file.
+ */
+export const mergePeriods = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`create temp table complete_before on commit drop as ${completeDays} group by date`)
+  yield* sql.unsafe(`create temp table changed on commit drop as
+    with removed as (
+      delete from price_periods as known
+      using (select distinct ticker, date from new_periods where period <> 'day') as given
+      where known.ticker = given.ticker and known.date = given.date and known.period <> 'day' and not exists (
+        select from new_periods as same
+        where same.ticker = known.ticker and same.date = known.date and same.period = known.period
+      ) returning known.ticker, known.date
+    ),
+    merged as (
+      insert into price_periods as known (ticker, date, period, ${valueColumns.join(", ")})
+      select ticker, date, period, ${valueColumns.join(", ")} from new_periods
+      on conflict (ticker, date, period) do update
+      set ${valueColumns.map((name) => `${name} = excluded.${name}`).join(", ")}
+      where (${qualify("known")}) is distinct from (${qualify("excluded")})
+      returning ticker, date
+    )
+    select ticker, date from removed union select ticker, date from merged`)
+  yield* sql.unsafe("analyze price_periods")
+  yield* sql.unsafe(`insert into changed select distinct ticker, date from price_periods
+    where date in (${completeDays} except select date from complete_before)`)
+  yield* sql.unsafe(`create temp table touched on commit drop as
+    select ticker, date from new_periods union select ticker, date from changed`)
+})
+
+/** Adds the later sessions to `touched` whose rows depend on the changed ones. */
+export const addDependentSessions = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe("create unique index on touched (ticker, date)")
+  yield* sql.unsafe(`insert into touched
+    select later.ticker, later.date from changed join price_periods as later
+      on later.ticker = changed.ticker and later.date between changed.date and changed.date + ${dependentDays}
+    on conflict do nothing`)
+  yield* sql.unsafe("analyze touched")
+})

@@ -1,0 +1,113 @@
+/** Ingests files with price bars, one transaction per file (decision 127). */
+import { Data, Effect, Ref, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { BeforeLoadCommit, loadComputedRows } from "../../load/Load.ts"
+import { acquireTableLoadLock, type ReplacedRowCounts } from "../../load/LoadingTable.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
+import { readBars, type SkippedBars } from "./BarFile.ts"
+import {
+  addDependentSessions,
+  createBarTable,
+  dropDay,
+  lastRegularMinute,
+  mergePeriods,
+  type SessionOverlap,
+  storeBars,
+  sumBars,
+} from "./PeriodSql.ts"
+import {
+  findPreviousCloses,
+  getComputedRows,
+  noteChangedCloses,
+  prepareSessions,
+  type PriceDataset,
+  priceDatasets,
+} from "./PriceRows.ts"
+
+export interface PriceIngestOptions {
+  readonly datasets: ReadonlyArray<PriceDataset>
+  /** Validates and computes everything, and changes nothing. */
+  readonly check: boolean
+}
+
+export interface PriceFileResult {
+  /** Bars in the sessions, including repeated ones. */
+  readonly bars: number
+  readonly skipped: SkippedBars
+  /** Days of which more was known than the file has, so that its minute bars were not used. */
+  readonly keptDays: ReadonlyArray<string>
+  readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
+}
+
+/** The file has only a later part of a day. */
+export class PartialDayRefused extends Schema.TaggedError<PartialDayRefused>()("PartialDayRefused", {
+  message: Schema.String,
+}) {}
+
+/** Fails the transaction of a file that is only checked, so that it is rolled back. */
+class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: PriceFileResult }> {}
+
+const formatMinute = (minute: number) =>
+  `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`
+
+const refusePartialDay = (file: string, { date, first_minute, known_minute }: SessionOverlap) =>
+  new PartialDayRefused({
+    message: `${file} was refused, so none of its bars was ingested: its bars of ${date} begin at ` +
+      `${formatMinute(first_minute)}, but earlier bars, up to ${formatMinute(known_minute)}, come from another file. ` +
+      "The results of a day are computed from all of its bars, so a file must have the day from its beginning. Join " +
+      "the files and ingest the result.",
+  })
+
+/** Whether the session of the file is unfinished and shorter than the known one, as in a file downloaded earlier. */
+const isOutdated = ({ known_minute, last_minute }: SessionOverlap) =>
+  last_minute < lastRegularMinute && last_minute < known_minute
+
+const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, datasets }: PriceIngestOptions) {
+  const progress = yield* OperationProgress
+  const startStep = (step: string) =>
+    Effect.sync(() => Object.assign(progress, { label: `${file}: ${step}`, done: 0, total: undefined, count: 0 }))
+  const skipped: SkippedBars = { symbols: new Map(), outside: 0, ignoredColumns: [] }
+  const bars = yield* Ref.make(0)
+  // Two ingests would otherwise overwrite each other's sums.
+  yield* acquireTableLoadLock("price_periods")
+  yield* createBarTable
+  Object.assign(progress, { label: file, done: 0, total: undefined, count: 0, unit: "bars" })
+  yield* readBars(file, skipped).pipe(
+    // Reads and validates the next batch while PostgreSQL stores this one.
+    Stream.buffer({ capacity: 1 }),
+    Stream.runForEach((batch) =>
+      batch.length === 0
+        ? Effect.void
+        : Effect.andThen(storeBars(batch), Ref.update(bars, (count) => count + batch.length))
+    ),
+  )
+  yield* startStep("summing")
+  const overlaps = yield* sumBars
+  const partial = overlaps.find(({ first_minute, known_minute }) => first_minute > known_minute)
+  if (partial !== undefined) return yield* refusePartialDay(file, partial)
+  const keptDays = overlaps.filter(isOutdated).map(({ date }) => date)
+  yield* Effect.forEach(keptDays, dropDay, { discard: true })
+  yield* mergePeriods
+  if (datasets.includes("daily_prices")) yield* noteChangedCloses
+  yield* addDependentSessions
+  yield* startStep("merging")
+  yield* prepareSessions
+  const merged = new Map<PriceDataset, ReplacedRowCounts>()
+  for (const dataset of priceDatasets) {
+    if (dataset === "premarket_stats") yield* findPreviousCloses
+    if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(getComputedRows(dataset)))
+  }
+  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, keptDays, merged }
+  if (check) return yield* new CheckPassed({ result })
+  yield* yield* BeforeLoadCommit
+  return result
+})
+
+/** Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad. */
+export const ingestPriceFile = Effect.fnUntraced(function* (file: string, options: PriceIngestOptions) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* ingestInTransaction(file, options).pipe(
+    sql.withTransaction,
+    Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),
+  )
+})

@@ -1,0 +1,445 @@
+/**
+ * Computes the rows of the datasets from `price_periods` in PostgreSQL. `docs/operations/ingest-prices.md` defines each
+ * column. The table `touched` has the sessions to compute.
+ */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { ComputedRows } from "../../load/Load.ts"
+import { dependentDays, lastRegularMinute } from "./PeriodSql.ts"
+
+/** Datasets that prices fill, in the order in which they are computed: later ones read earlier ones. */
+export const priceDatasets = [
+  "daily_prices",
+  "premarket_stats",
+  "afterhours_stats",
+  "gap_stats",
+  "intraday_runners",
+  "screener",
+] as const
+
+export type PriceDataset = typeof priceDatasets[number]
+
+/** Least gap of a session in `gap_stats`, in %, in either direction. */
+const minGap = 3
+
+/** A runner has more than this multiple of the usual volume (§2.4), */
+const minRunnerRatio = 9
+
+/** and a volume this number of standard deviations above the mean. */
+const minDeviations = 3
+
+/** Least number of sessions from which the usual volume is computed. */
+const minUsualSessions = 10
+
+/** A close that is older than this many days is not the previous one: the symbol may belong to another company. */
+const maxCloseAge = 30
+
+/** Splits that have taken place, one per symbol and day. The newest filing about it gives the ratio. */
+const createSplits = `
+  create temp table splits on commit drop as
+  select distinct on (ticker, effective_date) ticker, effective_date, split_from, split_to
+  from split_status
+  where executed and action_type = 'split_effective' and split_from > 0 and split_to > 0
+    and effective_date is not null and split_from <> split_to
+  order by ticker, effective_date, filed_at desc, id`
+
+/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Splits multiply the price. */
+const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
+  `round(${price} * coalesce((
+    select product(split_from) / product(split_to) from splits
+    where splits.ticker = ${ticker} and effective_date > ${from} and effective_date <= ${to}
+  ), 1), 4)`
+
+/** Returns a subquery with the last close of the symbol up to a day: `date` and `close`. `daily_prices` wins. */
+const lastClose = (ticker: string, day: string) =>
+  `(
+    select date, close from (
+      (select date, close, 0 as source from daily_prices
+        where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} order by date desc limit 1)
+      union all
+      (select date, close, 1 from price_periods as known
+        where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} and (
+          period = 'day' or period = 'regular' and exists (
+            select from price_periods as late
+            where late.date = known.date and (late.period = 'day' or late.last_minute >= ${lastRegularMinute})
+          )
+        ) order by date desc, period limit 1)
+    ) as closes order by date desc, source limit 1
+  )`
+
+/** Volumes of the sessions before, in shares as they were before all splits since 1970, so that they can be added. */
+const createVolumes = `
+  create temp table volumes on commit drop as
+  with traded as (
+    select ticker, date,
+      coalesce(sum(volume) filter (where period <> 'day'), max(volume) filter (where period = 'day')) as volume,
+      bool_or(period <> 'day') as has_minutes,
+      coalesce(sum(volume) filter (where period = 'premarket'), 0) as premarket,
+      coalesce(sum(volume) filter (where period = 'afterhours'), 0) as afterhours
+    from price_periods
+    where ticker in (select ticker from touched)
+      and date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
+    group by ticker, date
+  ),
+  comparable as (
+    select traded.*, coalesce((
+      select product(split_from) / product(split_to) from splits
+      where splits.ticker = traded.ticker and effective_date <= traded.date
+    ), 1) as factor
+    from traded
+  )
+  select ticker, date, volume, volume * factor as comparable,
+    premarket * factor as premarket, afterhours * factor as afterhours, factor,
+    count(*) over before as sessions, sum(volume * factor) over before as total,
+    sum((volume * factor) ^ 2) over before as squares,
+    count(*) filter (where has_minutes) over before as minute_sessions,
+    sum(premarket * factor) filter (where has_minutes) over before as premarket_total,
+    sum(afterhours * factor) filter (where has_minutes) over before as afterhours_total
+  from comparable
+  window before as (
+    partition by ticker order by date
+    range between interval '${dependentDays} days' preceding and interval '1 day' preceding
+  )`
+
+/** Sessions with their previous close, adjusted for splits since. */
+const createSessions = `
+  create temp table sessions on commit drop as
+  select touched.ticker, touched.date, nullif(adjusted.close, 0) as previous,
+    (select max(last_minute) from price_periods as parts
+      where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
+  from touched
+  left join lateral ${lastClose("touched.ticker", "(touched.date - 1)")} as before on true
+  left join lateral (
+    select ${adjustPrice("before.close", "touched.ticker", "before.date", "touched.date")} as close
+  ) as adjusted on true`
+
+/** Stores when the price first returned to the previous close. Only the bars of the file can tell. */
+const storeGapFills = `
+  update price_periods as kept set fill_close = found.previous, fill_minute = found.minute
+  from (
+    select bars.ticker, bars.day, previous, min(minute) filter (
+      where case when first.open > previous then bars.low <= previous else bars.high >= previous end
+    ) as minute
+    from timed_bars as bars
+    join new_periods as first on first.ticker = bars.ticker and first.date = bars.day and first.period = 'regular'
+    join sessions on sessions.ticker = bars.ticker and sessions.date = bars.day
+    where bars.period = 'regular' and previous is not null
+    group by bars.ticker, bars.day, previous
+  ) as found
+  where kept.ticker = found.ticker and kept.date = found.day and kept.period = 'regular'
+    and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
+
+/** Prepares the splits and volumes that the rows are computed from. */
+export const prepareSessions = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (
+    const statement of [
+      createSplits,
+      "create index on splits (ticker, effective_date)",
+      "analyze splits",
+      createVolumes,
+      "create index on volumes (ticker, date)",
+    ]
+  ) {
+    yield* sql.unsafe(statement)
+  }
+  yield* sql.unsafe("analyze volumes")
+})
+
+/** Computes the previous closes. Runs after `daily_prices` is filled, which the closes are read from. */
+export const findPreviousCloses = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of [createSessions, "create index on sessions (ticker, date)", "analyze sessions"]) {
+    yield* sql.unsafe(statement)
+  }
+  yield* sql.unsafe(storeGapFills)
+})
+
+const toPercent = (value: string, base: string) => `round((${value} - ${base}) * 100 / ${base}, 4)`
+
+/** Returns SQL for the time on New York's clock of a minute of the session. */
+const toTime = (minute: string) => `sessions.date + ${minute} * interval '1 minute'`
+
+/** The end of the last bar of the session. Bars of days end at the close. */
+const lastUpdate = `(sessions.date + coalesce(sessions.last_minute + 1, 960) * interval '1 minute')
+  at time zone 'America/New_York'`
+
+const fixedOffsetTime = `(${lastUpdate}) at time zone interval '-05:00'`
+
+const joinPeriod = (period: string, alias: string) =>
+  `join price_periods as ${alias} on ${alias}.ticker = sessions.ticker and ${alias}.date = sessions.date
+    and ${alias}.period = '${period}'`
+
+/** SQL condition of the existing rows of sessions that fulfill a condition. The ingest decides about these rows. */
+const isSessionWith = (condition: string) =>
+  `exists (
+    select from sessions join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date
+    where sessions.ticker = existing.ticker and sessions.date = existing.date and ${condition}
+  )`
+
+const hasMinutes = "last_minute is not null"
+const hasUsualVolume = `volumes.sessions >= ${minUsualSessions} and total >= volumes.sessions`
+
+const spikeColumns = (part: string) => ({
+  spike_start_time: toTime(`${part}.spike_minute`),
+  spike_start_price: `${part}.spike_price`,
+  spike_duration_minutes: `${part}.high_minute - ${part}.spike_minute`,
+  est_halt_minutes: `${part}.halt_minutes`,
+})
+
+/** Volume relative to the mean of the sessions before, if there are enough of them. */
+const usualRatio = (volume: string, sessionCount: string, total: string) =>
+  `case when ${sessionCount} >= ${minUsualSessions} and ${total} >= ${sessionCount}
+    then round(${volume} * ${sessionCount} / ${total}, 4) end`
+
+const dailyPrices: ComputedRows = {
+  table: "daily_prices",
+  columns: { ticker: "ticker", date: "date", close: "close" },
+  from: `from (
+    select distinct on (ticker, date) ticker, date, close
+    from touched join price_periods as known using (ticker, date)
+    where period = 'day' or period = 'regular' and exists (
+      select from price_periods as late
+      where late.date = known.date and (late.period = 'day' or late.last_minute >= ${lastRegularMinute})
+    ) order by ticker, date, period
+  ) as closes`,
+  replaced: undefined,
+}
+
+/** Adds the sessions to `changed` whose close differs from that in `daily_prices`. */
+export const noteChangedCloses = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`insert into changed select ticker, date ${dailyPrices.from} where not exists (
+    select from daily_prices as known
+    where known.ticker = closes.ticker and known.date = closes.date and known.close = closes.close
+  )`)
+})
+
+const makeExtendedHours = (
+  period: "premarket" | "afterhours",
+  reference: string,
+  from: string,
+  judged: string,
+): ComputedRows => ({
+  table: `${period}_stats`,
+  columns: {
+    ticker: "sessions.ticker",
+    date: "sessions.date",
+    reference_close: reference,
+    open_price: "part.open",
+    close_price: "part.close",
+    high_price: "part.high",
+    low_price: "part.low",
+    high_time: toTime("part.high_minute"),
+    low_time: toTime("part.low_minute"),
+    percentage_gain: toPercent("part.high", reference),
+    change_percentage: toPercent("part.close", reference),
+    vwap: "part.vwap",
+    volume: "part.volume",
+    dollar_volume: "part.dollar_volume",
+    volume_ratio: usualRatio(`volumes.${period}`, "minute_sessions", `${period}_total`),
+    trade_count: "part.trades",
+    ...spikeColumns("part"),
+    last_updated: `((sessions.date + (part.last_minute + 1) * interval '1 minute') at time zone 'America/New_York')
+      at time zone interval '-05:00'`,
+  },
+  from: `from sessions ${joinPeriod(period, "part")} 
+    join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date ${from}`,
+  replaced: isSessionWith(judged),
+})
+
+const premarketStats = makeExtendedHours(
+  "premarket",
+  "previous",
+  "where previous is not null",
+  `${hasMinutes} and previous is not null`,
+)
+
+const afterhoursStats = makeExtendedHours(
+  "afterhours",
+  "today.close",
+  `cross join lateral ${lastClose("sessions.ticker", "sessions.date")} as today where today.date = sessions.date`,
+  hasMinutes,
+)
+
+const gapPercentage = toPercent("regular.open", "previous")
+
+const gapStats: ComputedRows = {
+  table: "gap_stats",
+  columns: {
+    ticker: "sessions.ticker",
+    date: "sessions.date",
+    previous_day_close: "previous",
+    market_open: "regular.open",
+    gap_percentage: gapPercentage,
+    high_price: "regular.high",
+    low_price: "regular.low",
+    high_time: toTime("regular.high_minute"),
+    low_time: toTime("regular.low_minute"),
+    market_close: "regular.close",
+    closed_over_vwap: "regular.close > regular.vwap",
+    volume: "regular.volume + coalesce(premarket.volume, 0) + coalesce(afterhours.volume, 0)",
+    dollar_volume:
+      "regular.dollar_volume + coalesce(premarket.dollar_volume, 0) + coalesce(afterhours.dollar_volume, 0)",
+    premarket_volume: "coalesce(premarket.volume, 0)",
+    premarket_dollar_volume: "coalesce(premarket.dollar_volume, 0)",
+    premarket_vwap: "premarket.vwap",
+    premarket_high: "premarket.high",
+    premarket_low: "premarket.low",
+    afterhours_close: "afterhours.close",
+    afterhours_high: "afterhours.high",
+    afterhours_low: "afterhours.low",
+    afterhours_volume: "afterhours.volume",
+    open_to_high_pct: toPercent("regular.high", "regular.open"),
+    open_to_low_pct: toPercent("regular.low", "regular.open"),
+    percentage_gain: toPercent("regular.high", "previous"),
+    ...spikeColumns("regular"),
+    rth_volume: "regular.volume",
+    rth_dollar_volume: "regular.dollar_volume",
+    close_under_50pct_of_range: "2 * regular.close < regular.high + regular.low",
+    gap_filled: "case when regular.open > previous then regular.low <= previous else regular.high >= previous end",
+    gap_fill_time: `case when regular.fill_close = previous then ${toTime("regular.fill_minute")} end`,
+    last_updated: lastUpdate,
+  },
+  from: `from sessions ${joinPeriod("regular", "regular")} left ${joinPeriod("premarket", "premarket")}
+    left ${joinPeriod("afterhours", "afterhours")}
+    where previous is not null and abs(${gapPercentage}) >= ${minGap}`,
+  replaced: isSessionWith(`${hasMinutes} and previous is not null`),
+}
+
+/** Without minute bars, the bar of the day stands for the regular hours. */
+const intradayRunners: ComputedRows = {
+  table: "intraday_runners",
+  columns: {
+    ticker: "sessions.ticker",
+    date: "sessions.date",
+    previous_day_close: "previous",
+    market_open: "main.open",
+    gap_percentage: toPercent("main.open", "previous"),
+    percentage_gain: toPercent("main.high", "previous"),
+    open_to_high_pct: toPercent("main.high", "main.open"),
+    high_price: "main.high",
+    low_price: "main.low",
+    high_time: toTime("main.high_minute"),
+    low_time: toTime("main.low_minute"),
+    ...spikeColumns("main"),
+    daily_volume_ratio: usualRatio("comparable", "volumes.sessions", "total"),
+    volume: "volumes.volume",
+    dollar_volume: "main.dollar_volume + coalesce(premarket.dollar_volume, 0) + coalesce(afterhours.dollar_volume, 0)",
+    rth_volume: "case when main.period = 'regular' then main.volume end",
+    rth_dollar_volume: "main.dollar_volume",
+    market_close: "main.close",
+    close_under_50pct_of_range: "2 * main.close < main.high + main.low",
+    afterhours_close: "afterhours.close",
+    afterhours_high: "afterhours.high",
+    afterhours_low: "afterhours.low",
+    afterhours_volume: "afterhours.volume",
+    afterhours_dollar_volume: "afterhours.dollar_volume",
+    premarket_vwap: "premarket.vwap",
+    premarket_volume: "premarket.volume",
+    premarket_dollar_volume: "premarket.dollar_volume",
+    premarket_high: "premarket.high",
+    premarket_low: "premarket.low",
+    last_updated: fixedOffsetTime,
+    anomaly_flagged: "true",
+  },
+  from: `from sessions join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date
+    cross join lateral (
+      select * from price_periods as part
+      where part.ticker = sessions.ticker and part.date = sessions.date and period in ('regular', 'day')
+      order by period desc limit 1
+    ) as main
+    left ${joinPeriod("premarket", "premarket")} left ${joinPeriod("afterhours", "afterhours")}
+    where previous is not null and ${hasUsualVolume}
+      and round(comparable * volumes.sessions / total, 4) > ${minRunnerRatio}
+      and (volumes.sessions * comparable - total) ^ 2
+        > ${minDeviations ** 2} * (volumes.sessions * squares - total ^ 2)`,
+  replaced: isSessionWith(`previous is not null and ${hasUsualVolume}`),
+}
+
+const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
+
+/** Updates the companies that the screener has, as of the newest session of their symbol. */
+const screener: ComputedRows = {
+  table: "screener",
+  columns: {
+    ticker: "listed.ticker",
+    price: "newest.close",
+    market_cap: "coalesce(round(newest.close * listed.outstanding, 2), listed.market_cap)",
+    high_365: "coalesce(extremes.high, listed.high_365)",
+    low_365: "coalesce(extremes.low, listed.low_365)",
+    average_volume: "coalesce(usual.mean, listed.average_volume)",
+    median_volume_60: "coalesce(usual.median, listed.median_volume_60)",
+    today_volume: "newest.volume",
+    volume_change_percentage: `coalesce(${
+      toPercent("newest.volume", "nullif(usual.mean, 0)")
+    }, listed.volume_change_percentage)`,
+    ...Object.fromEntries(gainDays.map((days) => [
+      `gain_${days}_day`,
+      `coalesce((
+        select ${toPercent("newest.close", "nullif(base.close, 0)")}
+        from ${lastClose("listed.ticker", `(newest.date - ${days})`)} as earlier
+        cross join lateral (
+          select ${adjustPrice("earlier.close", "listed.ticker", "earlier.date", "newest.date")} as close
+        ) as base
+      ), listed.gain_${days}_day)`,
+    ])),
+    num_gaps: "gaps.count",
+    avg_gap: "gaps.mean",
+    num_runners: "(select count(*) from intraday_runners as run where run.ticker = listed.ticker " +
+      `and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio})`,
+    last_updated: "greatest(listed.last_updated, newest.ended)",
+  },
+  from: `from screener as listed
+    cross join lateral (
+      select date, close, (
+          select coalesce(sum(volume) filter (where period <> 'day'), max(volume)) from price_periods as parts
+          where parts.ticker = part.ticker and parts.date = part.date
+        ) as volume, date + coalesce(last_minute + 1, 960) * interval '1 minute' as ended
+      from price_periods as part
+      where part.ticker = listed.ticker and period in ('regular', 'day')
+      order by date desc, period limit 1
+    ) as newest
+    cross join lateral (
+      select max(${adjustPrice("high", "listed.ticker", "date", "newest.date")}) as high,
+        min(${adjustPrice("low", "listed.ticker", "date", "newest.date")}) as low
+      from price_periods as past
+      where past.ticker = listed.ticker and date > newest.date - 365 and period in ('regular', 'day')
+        and newest.date - 365 >= (
+          select min(date) from price_periods where period = 'day' or last_minute >= ${lastRegularMinute}
+        )
+    ) as extremes
+    cross join lateral (
+      select case when count(*) >= ${minUsualSessions} then round(avg(volume)) end as mean,
+        case when count(*) >= ${minUsualSessions} then round((
+          percentile_disc(0.5) within group (order by volume)
+          + percentile_disc(0.5) within group (order by volume desc)
+        ) / 2.0) end as median
+      from (
+        select round(coalesce(sum(volume) filter (where period <> 'day'), max(volume)) / coalesce((
+            select product(split_from) / product(split_to) from splits
+            where splits.ticker = listed.ticker and effective_date > past.date and effective_date <= newest.date
+          ), 1)) as volume
+        from price_periods as past
+        where past.ticker = listed.ticker and date >= newest.date - ${dependentDays} and date < newest.date
+        group by date
+      ) as sessions
+    ) as usual
+    cross join lateral (
+      select count(*) as count, round(avg(gap_percentage), 4) as mean from gap_stats as gap
+      where gap.ticker = listed.ticker and gap_percentage > 0
+    ) as gaps
+    where listed.ticker in (select ticker from touched)`,
+  replaced: undefined,
+}
+
+const computedRows: Readonly<Record<PriceDataset, ComputedRows>> = {
+  daily_prices: dailyPrices,
+  premarket_stats: premarketStats,
+  afterhours_stats: afterhoursStats,
+  gap_stats: gapStats,
+  intraday_runners: intradayRunners,
+  screener,
+}
+
+export const getComputedRows = (dataset: PriceDataset) => computedRows[dataset]

@@ -1,0 +1,94 @@
+/**
+ * Finds the symbols whose rows answer a request for another symbol of the same company, such as GOOGL for GOOG: rows
+ * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126).
+ */
+import { Array, Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
+import { compileStatement } from "../db/CompiledStatement.ts"
+import { Database } from "../db/Database.ts"
+import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { AsOfTime } from "../rules/Dates.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+
+/** A symbol and the one that also answers requests for it. */
+const AnsweringSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
+export type AnsweringSymbol = typeof AnsweringSymbol.Type
+
+const decodeSymbols = decodePositionalRows(AnsweringSymbol)
+
+type SymbolMap = ReadonlyMap<string, ReadonlyArray<AnsweringSymbol>>
+
+const noSymbols: SymbolMap = new Map()
+
+export interface FoundAnsweringSymbols {
+  /** Empty unless a requested symbol has rows under another one. */
+  readonly found: ReadonlyArray<AnsweringSymbol>
+  /** Whether the symbols of companies are unchanged since then. */
+  readonly isCurrent: () => boolean
+}
+
+/** Formats the header `X-Primary-Tickers`. */
+export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
+  found.map(({ alias, ticker }) => `${alias}=${ticker}`).join(", ")
+
+export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
+  readonly find: (
+    tickers: ReadonlyArray<string>,
+  ) => Effect.Effect<FoundAnsweringSymbols, DataRefreshing | DatabasePoolTimeout>
+}>()("tickerline/lineage/AnsweringSymbols") {
+  static readonly layer = Layer.effect(
+    AnsweringSymbols,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { readValues } = yield* Database
+      const versions = yield* DatasetVersions
+      const tables = ["company_symbols"]
+      const tableVersion = versions.watchTables(tables)
+      const compileFind = compileStatement<ReadonlyArray<string> | undefined>({
+        isPrepared: true,
+        build: (parameter) => {
+          const tickers = parameter((tickers) => makeArrayParameter(tickers ?? [], OID.text))
+          return sql`
+            select alias, ticker from company_symbols
+            where alias <> ticker and (${tickers}::text[] = '{}' or alias = any (${tickers}::text[]))
+            order by alias, ticker
+          `
+        },
+      })
+      /** All symbols, or those of a request. The table has a few thousand rows: one per listed symbol of a company. */
+      const read = (tickers?: ReadonlyArray<string>) =>
+        Effect.map(
+          decodeSymbols(readValues(compileFind(tickers), "lineage")),
+          (rows): SymbolMap => Map.groupBy(rows, ({ alias }) => alias),
+        )
+      let known: { readonly version: string; readonly symbols: SymbolMap } | undefined
+
+      const readAll = (version: string) =>
+        Effect.map(read(), (symbols) => {
+          known = { version, symbols }
+          return symbols
+        })
+
+      const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
+        const isPast = (yield* AsOfTime) !== undefined
+        const getVersion = isPast ? versions.getTimeline : tableVersion.current
+        const version = getVersion()
+        const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined
+        const symbols = wasNeverWritten
+          ? noSymbols
+          : version === undefined || isPast
+          ? yield* read(tickers)
+          : known?.version === version
+          ? known.symbols
+          : yield* readAll(version)
+        return {
+          found: symbols.size === 0 ? [] : Array.dedupe(tickers).flatMap((ticker) => symbols.get(ticker) ?? []),
+          isCurrent: () => version !== undefined && getVersion() === version,
+        }
+      })
+      return AnsweringSymbols.of({ find })
+    }),
+  )
+}

@@ -1,0 +1,559 @@
+/** The symbols of ingested rows, before and after ticker changes are confirmed (D38, decision 0126). */
+import { assert, layer } from "@effect/vitest"
+import { NodeServices } from "@effect/platform-node"
+import { Array as Arr, Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
+import { todayInNewYork } from "../../../src/rules/Dates.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import * as Service from "../../support/Service.ts"
+import { readRecording } from "./Recordings.ts"
+
+// @module-tag waiting
+
+const { insertRows, requestJson, valueAt } = Service
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/CompanySymbolsDatabaseUrl") {
+  static readonly layer = Layer.effect(
+    DatabaseUrl,
+    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
+  )
+}
+
+const serviceLayer = Service.serviceLayerOver(
+  Layer.unwrap(
+    Effect.map(
+      DatabaseUrl,
+      (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+    ),
+  ),
+).pipe(Layer.provideMerge(DatabaseUrl.layer))
+
+/** Runs a test with a database and a service of its own. */
+const withService = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, Layer.fresh(serviceLayer))
+
+const run = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment = {}) {
+  const ended = yield* runCommandInProcess(args, { DATABASE_URL: yield* DatabaseUrl, ...environment })
+  assert.strictEqual(ended.code, 0, ended.err)
+  return ended.out
+})
+
+/** A company whose symbol changes from IAC to PPLI in the recorded lists. */
+const people = { cik: "0001800227", name: "People Inc", tickers: ["IAC"] }
+
+interface Filings {
+  readonly list: ReadonlyArray<Stub.ListedFiling>
+  /** A count of shares for each 10-Q. */
+  readonly counts: ReadonlyMap<string, number>
+}
+
+/** Makes a news item, a registration, a Form 4 and a 10-Q of each day. The newest day is the first. */
+const makeFilings = (days: ReadonlyArray<string>): Filings => {
+  const accession = (day: string, kind: number) => `0001800227-26-${day.slice(5).replace("-", "")}0${kind}`
+  return {
+    list: days.flatMap((filingDate) => [
+      { accession: accession(filingDate, 1), form: "8-K", filingDate, primaryDocument: "a.htm" },
+      {
+        accession: accession(filingDate, 2),
+        form: "S-3",
+        filingDate,
+        primaryDocument: "s.htm",
+        fileNumber: `333-${filingDate.slice(5)}`,
+      },
+      { accession: accession(filingDate, 3), form: "4", filingDate, primaryDocument: "xslF345X05/form4.xml" },
+      { accession: accession(filingDate, 4), form: "10-Q", filingDate, primaryDocument: "q.htm" },
+    ]),
+    counts: new Map(days.map((day, index) => [day, 80_000_000 + index])),
+  }
+}
+
+const makeFacts = (cik: string, { counts }: Filings) => ({
+  status: 200,
+  type: "application/json",
+  body: JSON.stringify({
+    cik: Number(cik),
+    entityName: "People Inc",
+    facts: {
+      dei: {
+        EntityCommonStockSharesOutstanding: {
+          label: "",
+          description: "",
+          units: {
+            shares: Array.from(counts, ([day, val]) => ({
+              end: day,
+              val,
+              accn: `0001800227-26-${day.slice(5).replace("-", "")}04`,
+              fy: 2026,
+              fp: "Q1",
+              form: "10-Q",
+              filed: day,
+            })),
+          },
+        },
+      },
+    },
+  }),
+})
+
+/** Starts a stub of the SEC with one company. `publish` adds filings of these days, `ingest` runs the command. */
+const startCompany = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  const publish = (days: ReadonlyArray<string>) => {
+    const filings = makeFilings(days)
+    stub.answers.set(`/submissions/CIK${people.cik}.json`, Stub.makeSubmissions(people, filings.list))
+    stub.answers.set(`/api/xbrl/companyfacts/CIK${people.cik}.json`, makeFacts(people.cik, filings))
+    for (const { accession, form } of filings.list) {
+      if (form !== "4") continue
+      const xml = readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", people.cik)
+      stub.answers.set(Stub.getFilingDocumentPath(people, accession, "form4.xml"), Stub.makeXmlAnswer(xml))
+    }
+  }
+  const ingest = (...args: ReadonlyArray<string>) =>
+    run(["ingest", "edgar", "--since", "2026-01-01", ...args], {
+      EDGAR_BASE_URL: stub.url,
+      EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+    })
+  return { stub, publish, ingest }
+})
+
+const recordedList = (day: string, lastModified: string): Stub.EdgarStubAnswer => ({
+  status: 200,
+  type: "application/json",
+  body: readRecording(`tickers/daily/company_tickers_exchange.2026-06-${day}.excerpt.json`),
+  headers: { "last-modified": lastModified },
+})
+
+/** Lists symbol and date of the ingested rows of each dataset. */
+const readSymbols = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tables = ["news", "registrations", "ownership", "historical_float_pro"]
+  const found = yield* Effect.forEach(
+    tables,
+    (table) =>
+      Effect.map(
+        sql.unsafe<{ readonly row: string }>(
+          `select ticker || ' ' || filed_at as row from ${table} where ticker <> 'OTHER' order by filed_at, ticker`,
+        ),
+        (rows) => [table, rows.map(({ row }) => row)] as const,
+      ),
+  )
+  return Object.fromEntries(found)
+})
+
+const readCurrentSymbols = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly ticker: string }>`
+    select 'screener ' || ticker as ticker from screener union all select 'float_outstanding ' || ticker
+    from float_outstanding order by 1
+  `
+  return rows.map(({ ticker }) => ticker)
+})
+
+/** Counts the results of each dataset for a symbol whose lineage is followed. */
+const followCounts = Effect.fnUntraced(function* (ticker: string) {
+  const { ultimate: key } = yield* Service.TestKeys
+  return yield* Effect.forEach(
+    ["news", "registrations", "historical-float-pro", "ownership"],
+    (name) =>
+      Effect.gen(function* () {
+        const path = `/v1/${name}?ticker=${ticker}&follow_lineage=true&limit=100`
+        const { body, text } = yield* requestJson(path, { key })
+        const results = valueAt(body, "results")
+        if (!Array.isArray(results)) return assert.fail(text)
+        return `${name} ${results.length}`
+      }),
+  )
+})
+
+const setStatus = Effect.fnUntraced(function* (status: string, effectiveDate: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`update ticker_changes set status = ${status} where effective_date = ${effectiveDate}::text::date`
+})
+
+const change = (old_ticker: string, new_ticker: string, effective_date: string, status: string) => ({
+  old_ticker,
+  new_ticker,
+  effective_date,
+  cik: people.cik,
+  status,
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that changes its symbol", (it) => {
+  it.effect(
+    "are found once by the new symbol before and after the change is confirmed, and move back (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const [first = "", second = "", changed = "", third = "", fourth = ""] = [40, 30, 25, 20, 10].map((age) =>
+          subtractDays(today, age)
+        )
+        stub.answers.set(Stub.tickerListPath, recordedList("07", "Sun, 07 Jun 2026 10:00:00 GMT"))
+        publish([second, first])
+        yield* ingest("--tickers", "IAC")
+        stub.answers.set(Stub.tickerListPath, recordedList("17", "Wed, 17 Jun 2026 10:00:00 GMT"))
+        publish([third, second, first])
+        const out = yield* ingest("--tickers", "PPLI")
+        assert.include(out, "PPLI is a symbol of People Inc, whose rows carry IAC.")
+
+        const ownership = (yield* readSymbols)["ownership"] ?? []
+        assert.isAbove(ownership.length, 0)
+        const before = yield* readSymbols
+        assert.deepStrictEqual(before["news"]?.length, 12)
+        assert.isTrue(Object.values(before).flat().every((row) => row.startsWith("IAC ")))
+        const all = ["news 12", "registrations 3", "historical-float-pro 3", "ownership 1"]
+        assert.deepStrictEqual(yield* followCounts("PPLI"), all)
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+
+        yield* insertRows("ticker_changes", change("IAC", "PPLI", changed, "estimated"))
+        assert.deepStrictEqual(yield* readSymbols, before)
+        yield* run(["lineage", "confirm", "IAC", "PPLI", changed])
+        const after = yield* readSymbols
+        for (const [table, rows] of Object.entries(before)) {
+          const expected = rows.map((row) => row.slice(4) >= changed ? row.replace("IAC", "PPLI") : row)
+          assert.deepStrictEqual(after[table], expected, table)
+        }
+        // A list of holders has the newest filing under each symbol.
+        const followed = [...all.slice(0, 3), "ownership 2"]
+        assert.deepStrictEqual(yield* followCounts("PPLI"), followed)
+        assert.deepStrictEqual(yield* followCounts("IAC"), followed)
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding PPLI", "screener PPLI"])
+
+        publish([fourth, third, second, first])
+        yield* ingest("--tickers", "PPLI")
+        const later = yield* readSymbols
+        assert.deepStrictEqual(later["news"]?.slice(0, 12), after["news"])
+        assert.deepStrictEqual(later["news"]?.slice(12), Arr.replicate(`PPLI ${fourth}`, 4))
+        assert.deepStrictEqual(later["registrations"]?.length, 4)
+        assert.deepStrictEqual(later["historical_float_pro"]?.length, 4)
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding PPLI", "screener PPLI"])
+
+        yield* setStatus("reverted", changed)
+        const reverted = yield* readSymbols
+        for (const [table, rows] of Object.entries(later)) {
+          assert.deepStrictEqual(reverted[table], rows.map((row) => row.replace("PPLI", "IAC")), table)
+        }
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "follow it back and forth, in advance and when it is removed (D38, D19)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const [first = "", toNew = "", second = "", toOld = "", third = ""] = [40, 35, 30, 25, 20].map((age) =>
+          subtractDays(today, age)
+        )
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([third, second, first])
+        yield* ingest("--tickers", "IAC")
+        const original = yield* readSymbols
+        yield* insertRows(
+          "ticker_changes",
+          change("IAC", "PPLI", toNew, "confirmed"),
+          change("PPLI", "IAC", toOld, "confirmed"),
+        )
+        const there = (yield* readSymbols)["registrations"]
+        assert.deepStrictEqual(there, [`IAC ${first}`, `PPLI ${second}`, `IAC ${third}`])
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+        yield* sql`truncate ticker_changes`
+        assert.deepStrictEqual(yield* readSymbols, original)
+
+        const tomorrow = subtractDays(today, -1)
+        yield* insertRows("ticker_changes", change("IAC", "PPLI", tomorrow, "confirmed"))
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+        yield* sql`select edgar_place_due_companies(${tomorrow}::text::date)`
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding PPLI", "screener PPLI"])
+        assert.deepStrictEqual(yield* readSymbols, original)
+        yield* sql`delete from ticker_changes`
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "move when a file of changes is loaded; other sources' rows stay, and no row is doubled (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const [first = "", changed = "", second = ""] = [40, 35, 30].map((age) => subtractDays(today, age))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([second, first])
+        yield* ingest("--tickers", "IAC")
+        // Copies of two ingested rows under the new symbol, as two ingests of an earlier release left them.
+        for (const table of ["ownership", "historical_float_pro"]) {
+          yield* sql.unsafe(`create table copy as select * from ${table} where filed_at = '${second}'`)
+          yield* sql`update copy set ticker = 'PPLI', recorded_in = null`
+          yield* sql.unsafe(`insert into ${table} select * from copy`)
+          yield* sql`drop table copy`
+        }
+        yield* insertRows("screener", {
+          ticker: "PPLI",
+          is_adr: false,
+          num_gaps: 7,
+          pending_s1: false,
+          price: "12.5",
+          last_updated: "2026-01-01 00:00:00",
+        })
+        yield* sql`
+          update screener set num_runners = 3, price = 99, website = 'https://example.com' where ticker = 'IAC'
+        `
+        yield* insertRows("news", {
+          id: "vendor-1",
+          ticker: "IAC",
+          form_type: "news",
+          filed_at: second,
+          created_at: `${second} 10:00:00`,
+          last_updated: `${second} 10:00:00`,
+        })
+        const before = yield* readSymbols
+        const file = `${today}.csv`
+        const rows = `old_ticker,new_ticker,effective_date,cik,company_name,status,source\n` +
+          `IAC,PPLI,${changed},${people.cik},People Inc,confirmed,test\n`
+        yield* Effect.acquireUseRelease(
+          Effect.promise(() => import("node:fs/promises")),
+          (fs) => {
+            const path = `/tmp/tickerline-${process.pid}-${file}`
+            return Effect.andThen(
+              Effect.promise(() => fs.writeFile(path, rows)),
+              run(["load", "ticker-changes", path]),
+            ).pipe(Effect.ensuring(Effect.promise(() => fs.rm(path))))
+          },
+          () => Effect.void,
+        )
+        const after = yield* readSymbols
+        for (const table of ["ownership", "historical_float_pro", "registrations"]) {
+          const expected = Array.from(
+            new Set((before[table] ?? []).map((row) => row.endsWith(second) ? `PPLI ${second}` : row)),
+          )
+          assert.deepStrictEqual(Array.from(new Set(after[table])), expected)
+        }
+        const [holders] = yield* sql<{ readonly count: number; readonly filings: number }>`
+        select count(*)::int as count, count(distinct (filed_at))::int as filings from ownership
+      `
+        assert.strictEqual((before["ownership"]?.length ?? 0) / 3 * 2, holders?.count)
+        assert.strictEqual(after["historical_float_pro"]?.length, 2)
+        const vendor = yield* sql<{ readonly ticker: string }>`select ticker from news where id = 'vendor-1'`
+        assert.strictEqual(vendor[0]?.ticker, "IAC")
+        const [screened] = yield* sql`
+        select ticker, cik, num_gaps::int, num_runners::int, price::float8, website from screener
+      `
+        assert.deepStrictEqual({ ...screened }, {
+          ticker: "PPLI",
+          cik: people.cik,
+          num_gaps: 7,
+          num_runners: 3,
+          price: 12.5,
+          website: "https://example.com",
+        })
+        const history = yield* sql`select from history.news where ticker = 'IAC' and replaced_in is not null`
+        assert.isAbove(history.length, 0)
+      })),
+    60_000,
+  )
+})
+
+const alphabet = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["GOOGL", "GOOG", "GOOGM-PA"] }
+const berkshire = { cik: "0001067983", name: "BERKSHIRE HATHAWAY INC", tickers: ["BRK-B", "BRK-A"] }
+
+/** Starts a stub with the list of these companies, each with one 8-K per day. */
+const startList = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  let version = 0
+  const list = (companies: ReadonlyArray<Stub.ListedCompany>) => {
+    version += 1
+    const lastModified = new Date(Date.UTC(2026, 5, version)).toUTCString()
+    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(companies, lastModified))
+  }
+  const publish = (company: Stub.ListedCompany, ...days: ReadonlyArray<string>) =>
+    stub.answers.set(
+      `/submissions/CIK${company.cik}.json`,
+      Stub.makeSubmissions(
+        company,
+        days.map((filingDate) => ({
+          accession: `${company.cik}-26-${filingDate.slice(5).replace("-", "")}01`,
+          form: "8-K",
+          filingDate,
+        })),
+      ),
+    )
+  const ingest = (...args: ReadonlyArray<string>) =>
+    run(["ingest", "edgar", "--since", "2026-01-01", ...args], {
+      EDGAR_BASE_URL: stub.url,
+      EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+    })
+  /** Pretends that the copies of the list, and what was concluded from them, are older. */
+  const age = Effect.fnUntraced(function* (days: number) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`update edgar_ticker_lists set day = day - ${days}::int`
+    yield* sql`
+      update edgar_companies set listed_on = listed_on - ${days}::int,
+        primary_listed_on = primary_listed_on - ${days}::int
+    `
+  })
+  return { list, publish, ingest, age }
+})
+
+const request = Effect.fnUntraced(function* (path: string) {
+  const { ultimate: key } = yield* Service.TestKeys
+  const { body, headers, text } = yield* requestJson(path, { key })
+  const results = valueAt(body, "results")
+  if (!Array.isArray(results)) return assert.fail(text)
+  return {
+    tickers: results.map((row) => valueAt(row, "ticker")),
+    ids: results.map((row) => valueAt(row, "id")),
+    primary: headers["x-primary-tickers"],
+  }
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company", (it) => {
+  it.effect(
+    "are all answered with its rows, however the list is sorted (D38, pitfall 6)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, list, publish } = yield* startList
+        const today = yield* todayInNewYork
+        const [first, second] = [subtractDays(today, 20), subtractDays(today, 10)]
+        list([alphabet, berkshire])
+        publish(alphabet, first)
+        publish(berkshire, first)
+        const out = yield* ingest("--tickers", "GOOG,BRK.B")
+        assert.include(out, "GOOG is a symbol of Alphabet Inc., whose rows carry GOOGL.")
+        assert.notInclude(out, "BRK")
+        list([{ ...alphabet, tickers: ["GOOG", "GOOGL"] }, { ...berkshire, tickers: ["BRK-A", "BRK-B"] }])
+        publish(alphabet, second, first)
+        publish(berkshire, second, first)
+        yield* ingest("--tickers", "GOOGL,BRK-A")
+        for (const path of ["/v1/news?limit=100", "/v1/screener?limit=100"]) {
+          const primary = yield* request(`${path}&ticker=GOOGL,BRK-B`)
+          assert.strictEqual(primary.primary, undefined)
+          assert.sameMembers(Array.from(new Set(primary.tickers)), ["GOOGL", "BRK-B"])
+          const classes = yield* request(`${path}&ticker=GOOG,BRK.B`)
+          assert.strictEqual(classes.primary, "GOOG=GOOGL, BRK.B=BRK-B")
+          assert.deepStrictEqual(classes.tickers, primary.tickers)
+          assert.deepStrictEqual(
+            (yield* request(`${path}&ticker=GOOG,BRK.A&follow_lineage=true`)).tickers,
+            primary.tickers,
+          )
+        }
+        assert.strictEqual((yield* request("/v1/news?ticker=GOOG")).tickers.length, 2)
+        assert.deepStrictEqual((yield* request("/v1/gap-stats?ticker=GOOG")).primary, undefined)
+
+        // A symbol keeps the rows that another source has loaded for it, and its row may be that of its class.
+        yield* insertRows("float_outstanding", {
+          ticker: "GOOG",
+          outstanding: "5",
+          is_adr: false,
+          last_updated: `${first} 00:00:00`,
+          source: [`https://data.sec.gov/submissions/CIK${alphabet.cik}.json`],
+        })
+        yield* insertRows("ticker_changes", {
+          old_ticker: "GOOGX",
+          new_ticker: "GOOGL",
+          effective_date: second,
+          cik: alphabet.cik,
+          status: "confirmed",
+        })
+        assert.deepStrictEqual((yield* request("/v1/float-outstanding?ticker=GOOG")).tickers, ["GOOG", "GOOGL"])
+        const dated = yield* sql<{ readonly ticker: string }>`
+        select ticker from news where id like '0001652044%' order by filed_at
+      `
+        assert.deepStrictEqual(dated.map(({ ticker }) => ticker), ["GOOGX", "GOOGL"])
+        const { ultimate: key } = yield* Service.TestKeys
+        const file = yield* requestJson("/v1/news?ticker=GOOG&follow_lineage=true&limit=all&format=ndjson", { key })
+        assert.strictEqual(file.text.trim().split("\n").length, 2)
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "stay until a new one has lasted, and their rows leave current datasets once no security trades (pitfall 2)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { age, ingest, list, publish } = yield* startList
+        const today = yield* todayInNewYork
+        const day = subtractDays(today, 20)
+        const renamed = { ...alphabet, tickers: ["GGL", "GGLWW"] }
+        list([alphabet, berkshire])
+        publish(alphabet, day)
+        publish(berkshire, day)
+        yield* ingest("--tickers", "GOOGL,BRK-B")
+        // The list has another symbol of Alphabet and no Berkshire, in three copies of a week.
+        const seven = { cik: "0000000007", name: "Seven", tickers: ["SEVN", "SEVNW", "SEVNU"] }
+        list([renamed, seven])
+        for (const days of [1, 4]) {
+          yield* age(days)
+          yield* ingest("--tickers", "GGL")
+          assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GOOGL"])
+          assert.deepStrictEqual((yield* request("/v1/screener?ticker=GGL")).tickers, ["GOOGL"])
+        }
+        yield* age(3)
+        yield* ingest("--tickers", "GGL")
+        yield* age(1)
+        yield* ingest("--tickers", "GGL")
+        assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["GGL"])
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=GOOGL")).tickers, ["GGL"])
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=BRK-B")).tickers, ["BRK-B"])
+
+        list([renamed, berkshire, seven])
+        yield* age(1)
+        yield* ingest("--tickers", "GGL,BRK-B")
+        assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GGL"])
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "pass to a new holding company, which keeps the known count (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([subtractDays(today, 40)])
+        yield* ingest("--tickers", "IAC")
+        const holding = { cik: "0009999999", name: "People Holding", tickers: ["IAC"] }
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.answers.set(
+          `/submissions/CIK${holding.cik}.json`,
+          Stub.makeSubmissions(holding, [
+            { accession: "0009999999-26-000001", form: "8-K", filingDate: subtractDays(today, 5) },
+          ]),
+        )
+        stub.answers.set(`/api/xbrl/companyfacts/CIK${holding.cik}.json`, {
+          status: 200,
+          type: "application/json",
+          body: JSON.stringify({ cik: 9999999, entityName: "People Holding", facts: { dei: {} } }),
+        })
+        yield* ingest("--tickers", "IAC")
+        for (let age = 1; age < 12; age += 1) {
+          yield* sql`
+          insert into edgar_ticker_lists (day, row_count, entries)
+          select ${subtractDays(today, age)}::text::date, row_count, entries from edgar_ticker_lists limit 1
+        `
+        }
+        yield* sql`update edgar_companies set listed_on = listed_on - 20 where cik = ${people.cik}`
+        yield* ingest("--tickers", "IAC")
+        const counts = yield* sql`select ticker, company, outstanding::int from float_outstanding`
+        assert.deepStrictEqual(counts.map((row) => ({ ...row })), [
+          { ticker: "IAC", company: "People Holding", outstanding: 80_000_000 },
+        ])
+        assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
+        assert.includeMembers((yield* request("/v1/news?ticker=IAC&limit=100")).ids, [
+          "0009999999-0009999999-26-000001",
+          `${people.cik}-0001800227-26-${subtractDays(today, 40).slice(5).replace("-", "")}01`,
+        ])
+      })),
+    60_000,
+  )
+})

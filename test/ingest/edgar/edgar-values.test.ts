@@ -1,0 +1,335 @@
+/** Values that depend on what earlier runs stored, from runs against a server that replays the SEC's responses. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { Buffer } from "node:buffer"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
+import { todayInNewYork } from "../../../src/rules/Dates.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import * as Service from "../../support/Service.ts"
+
+// @module-tag waiting
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/ValuesDatabaseUrl") {}
+
+/** Runs a test with a database of its own. */
+const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(
+    effect,
+    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
+      Layer.merge(
+        databaseClientLayer({ url, applicationName: "tickerline-test" }),
+        Layer.succeed(DatabaseUrl, Redacted.value(url)),
+      )))),
+  )
+
+const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
+const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
+
+/** Makes the accession number of a filing from a number. */
+const accessionOf = (number: number) => `0000000042-26-${String(number).padStart(6, "0")}`
+
+interface MadeFact {
+  readonly end: string
+  readonly val: number
+  readonly accn: string
+  readonly filed: string
+  readonly form: string
+}
+
+const makeFacts = ({ cik }: Stub.ListedCompany, counts: ReadonlyArray<MadeFact>): Stub.EdgarStubAnswer => ({
+  status: 200,
+  type: "application/json",
+  body: JSON.stringify({
+    cik: Number(cik),
+    facts: { dei: { EntityCommonStockSharesOutstanding: { units: { shares: counts } } } },
+  }),
+})
+
+/** Starts a stub of the SEC without companies. `ingest` runs the command for ACME and asserts that it succeeds. */
+const startMarket = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  const environment = {
+    DATABASE_URL: yield* DatabaseUrl,
+    EDGAR_BASE_URL: stub.url,
+    EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+  }
+  let lists = 0
+
+  /** Lists the company with these filings, newest first, and facts. */
+  const publish = (
+    company: Stub.ListedCompany,
+    filings: ReadonlyArray<Stub.ListedFiling>,
+    facts?: Stub.EdgarStubAnswer,
+  ) => {
+    lists += 1
+    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([company], `Fri, 12 Jun 2026 10:00:0${lists} GMT`))
+    stub.answers.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, filings))
+    stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsAnswer)
+  }
+
+  const ingest = Effect.fnUntraced(function* (since = "2020-01-01") {
+    const before = stub.requests.length
+    const options = ["ingest", "edgar", "--tickers", "ACME", "--since", since]
+    const { code, err } = yield* runCommandInProcess(options, environment)
+    assert.strictEqual(code, 0, err)
+    return stub.requests.slice(before).map(({ path }) => path)
+  })
+  return { stub, publish, ingest }
+})
+
+const quarter = (number: number, filed: string, val: number, end = filed) => {
+  const filing: Stub.ListedFiling = { accession: accessionOf(number), form: "10-Q", filingDate: filed }
+  const fact: MadeFact = { accn: accessionOf(number), form: "10-Q", filed, end, val }
+  return { filing, fact }
+}
+
+const readCounts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
+    select array[company, outstanding::text, reported_date::text, filed_at::text,
+      (select outstanding::text from screener where ticker = 'ACME')] as counts
+    from float_outstanding where ticker = 'ACME'
+  `
+  return row?.counts
+})
+
+const readSources = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly source: ReadonlyArray<string> }>`
+    select source from float_outstanding where ticker = 'ACME'
+  `
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("The current share count", (it) => {
+  it.effect("is also in the screener, and a late amendment of an older report does not move it back (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const [may, august] = [quarter(1, "2026-05-15", 50_000_000), quarter(2, "2026-08-14", 80_000_000)]
+      publish(acme, [august.filing, may.filing], makeFacts(acme, [may.fact, august.fact]))
+      yield* ingest()
+      const expected = ["Acme Corp.", "80000000", "2026-08-14", "2026-08-14", "80000000"]
+      assert.deepStrictEqual(yield* readCounts, expected)
+      const late = quarter(3, "2026-09-01", 50_000_000, "2026-05-15")
+      const amendment = { ...late.filing, form: "10-Q/A" }
+      const facts = [may.fact, august.fact, { ...late.fact, form: "10-Q/A" }]
+      publish(acme, [amendment, august.filing, may.filing], makeFacts(acme, facts))
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCounts, expected)
+    })))
+
+  it.effect("stays, with its date and source, if the facts have none any longer (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const may = quarter(1, "2026-05-15", 50_000_000)
+      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      const [counts, sources] = [yield* readCounts, yield* readSources]
+      assert.deepStrictEqual(counts, ["Acme Corp.", "50000000", "2026-05-15", "2026-05-15", "50000000"])
+      const august = quarter(2, "2026-08-14", 0)
+      for (const [since, facts] of [["2019-01-01", makeFacts(acme, [])], ["2018-01-01", undefined]] as const) {
+        publish(acme, [august.filing, may.filing], facts)
+        assert.include(yield* ingest(since), `/api/xbrl/companyfacts/CIK${acme.cik}.json`)
+        assert.deepStrictEqual([yield* readCounts, yield* readSources], [counts, sources])
+      }
+    })))
+
+  it.effect("stays if a holding company without facts takes over the symbol (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const may = quarter(1, subtractDays(yield* todayInNewYork, 90), 50_000_000)
+      publish(acme, [may.filing], makeFacts(acme, [may.fact]))
+      yield* ingest()
+      const [, ...known] = (yield* readCounts) ?? []
+      for (const facts of [undefined, makeFacts(holding, [])]) {
+        publish(holding, [{ accession: accessionOf(9), form: "8-K12B", filingDate: "2026-08-14" }], facts)
+        yield* ingest()
+        const [, ...counts] = (yield* readCounts) ?? []
+        assert.deepStrictEqual(counts, known)
+      }
+      const news = yield* sql`select id, ticker from news where id like '0000000043-%'`
+      assert.deepStrictEqual(news, [{ id: `0000000043-${accessionOf(9)}`, ticker: "ACME" }])
+    })))
+
+  it.effect("is that of the balance sheet for Alphabet, whose facts have no count from the cover page (pitfall 6)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const alphabet = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["ACME"] }
+      const facts = { ...makeFacts(alphabet, []), body: Stub.readRecording("companyfacts/CIK0001652044.trimmed.json") }
+      publish(alphabet, [quarter(1, "2026-04-30", 0).filing], facts)
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCounts, [
+        "Alphabet Inc.",
+        "12116000000",
+        "2026-03-31",
+        "2026-04-30",
+        "12116000000",
+      ])
+      assert.include(
+        JSON.stringify(yield* readSources),
+        "#us-gaap/CommonStockSharesOutstanding/shares/0001652044-26-000048",
+      )
+    })))
+
+  it.effect("is not that of an unrelated company that had the symbol before (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const old = quarter(1, "2021-05-14", 50_000_000)
+      publish(acme, [old.filing], makeFacts(acme, [old.fact]))
+      yield* ingest()
+      publish(holding, [quarter(2, "2026-05-15", 0).filing], makeFacts(holding, []))
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCounts, ["Acme Holdings Corp.", null, null, null, null])
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (it) => {
+  it.effect("in ISO-8859-1 gives correct names, and no sum without a security that may belong to it (decision 0100)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ingest, publish, stub } = yield* startMarket
+      const line = (title: string, held: number) =>
+        `<nonDerivativeHolding><securityTitle><value>${title}</value></securityTitle><postTransactionAmounts>` +
+        `<sharesOwnedFollowingTransaction><value>${held}</value></sharesOwnedFollowingTransaction>` +
+        `</postTransactionAmounts></nonDerivativeHolding>`
+      const forms = ["Class C Capital Stock", "Series C Stock"].map((title) =>
+        `<?xml version="1.0" encoding="ISO-8859-1"?><ownershipDocument><documentType>4</documentType>` +
+        `<periodOfReport>2026-02-03</periodOfReport><issuer><issuerCik>${acme.cik}</issuerCik></issuer>` +
+        `<reportingOwner><reportingOwnerId><rptOwnerCik>7</rptOwnerCik><rptOwnerName>Müller José</rptOwnerName>` +
+        `</reportingOwnerId></reportingOwner><nonDerivativeTable>${line("Common Stock", 100)}${line(title, 50_000)}` +
+        `</nonDerivativeTable></ownershipDocument>`
+      )
+      publish(
+        acme,
+        forms.map((xml, index) => {
+          const accession = accessionOf(9 - index)
+          const answer = { ...Stub.makeXmlAnswer(xml), bytes: Buffer.from(xml, "latin1") }
+          stub.answers.set(Stub.getFilingDocumentPath(acme, accession, "form4.xml"), answer)
+          return { accession, form: "4", filingDate: "2026-02-03", primaryDocument: "xslF345X05/form4.xml" }
+        }),
+      )
+      yield* ingest()
+      const rows = yield* sql`
+        select owner_name, common_shares_amount::text as amount from ownership order by accession_number desc
+      `
+      assert.deepStrictEqual(rows, [
+        { owner_name: "Müller José", amount: "50100" },
+        { owner_name: "Müller José", amount: null },
+      ])
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("A registration", (it) => {
+  it.effect("ends after three years although its company has nothing new (Rule 415(a)(5))", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ingest, publish } = yield* startMarket
+      const shelf = { accession: accessionOf(1), form: "S-3ASR", filingDate: "2021-06-01", fileNumber: "333-1" }
+      publish(acme, [shelf])
+      yield* ingest()
+      const read = sql<{ readonly [column: string]: string | boolean | null }>`
+        select effective_status, expiration_date::text, headline, details, last_updated::text from registrations
+      `
+      const ended = yield* read
+      assert.deepInclude(ended[0], {
+        effective_status: false,
+        expiration_date: "2024-06-01",
+        headline: "S-3ASR of Acme Corp.: expired on 2024-06-01",
+        last_updated: "2024-06-02 00:00:00",
+      })
+      // The row as it was before the day came.
+      yield* sql`
+        update registrations set effective_status = true, last_updated = '2021-06-01 08:05:00',
+          headline = 'S-3ASR of Acme Corp.: effective since 2021-06-01'
+      `
+      yield* sql`
+        insert into registrations (id, ticker, headline, type, form_type, file_no, filed_at, effective_status,
+          expiration_date, is_atm, last_updated)
+        values ('other', 'ACME', 'Loaded by hand', 'shelf', 'S-3', '333-2', '2021-06-01', true, '2024-06-01', false,
+          '2021-06-01')
+      `
+      yield* ingest()
+      assert.deepStrictEqual((yield* read).filter(({ last_updated }) => String(last_updated) > "2022"), ended)
+      assert.strictEqual((yield* read).length, 2)
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it) => {
+  const undecided = (number: number, day: string, time = "16:05:00"): Stub.ListedFiling => ({
+    accession: accessionOf(number),
+    form: "8-K",
+    filingDate: day,
+    stamp: `${day}T${time}.000Z`,
+  })
+  const readTimes = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const rows = yield* sql<{ readonly times: ReadonlyArray<string | null> }>`
+      select array[accession_number, filed_at_time::text, created_at::text] as times from news order by accession_number
+    `
+    return rows.map(({ times }) => times)
+  })
+  const indexPath = (number: number) =>
+    Stub.getFilingDocumentPath(acme, accessionOf(number), `${accessionOf(number)}-index.htm`)
+
+  it.effect("of a company follow from one index page if the hours show nothing, and it is requested once (decision 0102)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish, stub } = yield* startMarket
+      const filings = [undecided(2, "2026-02-10"), undecided(1, "2026-02-03")]
+      publish(acme, filings)
+      assert.include(yield* ingest(), indexPath(2))
+      // The page is not there yet, so the times stay unknown.
+      assert.deepStrictEqual(yield* readTimes, [
+        [accessionOf(1), null, "2026-02-03 00:00:00"],
+        [accessionOf(2), null, "2026-02-10 00:00:00"],
+      ])
+      stub.answers.set(indexPath(2), Stub.makeIndexPage("2026-02-10 11:05:00"))
+      assert.include(yield* ingest(), indexPath(2))
+      const known = [
+        [accessionOf(1), "2026-02-03 11:05:00", "2026-02-03 11:05:00"],
+        [accessionOf(2), "2026-02-10 11:05:00", "2026-02-10 11:05:00"],
+      ]
+      assert.deepStrictEqual(yield* readTimes, known)
+      publish(acme, [undecided(3, "2026-07-07"), ...filings])
+      assert.notInclude((yield* ingest()).join(), "-index.htm")
+      const added = [accessionOf(3), "2026-07-07 12:05:00", "2026-07-07 11:05:00"]
+      assert.deepStrictEqual(yield* readTimes, [...known, added])
+    })))
+
+  it.effect("are filled in as soon as the hours of a new filing show the time zone (decision 0102)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      const first = undecided(1, "2026-02-03")
+      publish(acme, [first])
+      yield* ingest()
+      publish(acme, [undecided(2, "2026-02-10", "08:30:00"), first])
+      assert.notInclude((yield* ingest()).join(), "-index.htm")
+      assert.deepStrictEqual(yield* readTimes, [
+        [accessionOf(1), "2026-02-03 16:05:00", "2026-02-03 16:05:00"],
+        [accessionOf(2), "2026-02-10 08:30:00", "2026-02-10 08:30:00"],
+      ])
+    })))
+
+  it.effect("are decided by all pages of the company together (decision 0102)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish, stub } = yield* startMarket
+      publish(acme, [undecided(3, "2026-02-10"), undecided(2, "2026-02-03", "07:00:00")])
+      const path = `/submissions/CIK${acme.cik}.json`
+      const list = JSON.parse(stub.answers.get(path)?.body ?? "")
+      const name = `CIK${acme.cik}-submissions-001.json`
+      list.filings.files = [{ name, filingCount: 2, filingFrom: "2025-02-03", filingTo: "2025-02-04" }]
+      stub.answers.set(path, { status: 200, type: "application/json", body: JSON.stringify(list) })
+      const older = [undecided(1, "2025-02-04", "23:05:00"), undecided(0, "2025-02-03", "01:05:00")]
+      stub.answers.set(`/submissions/${name}`, Stub.makeSubmissionsPage(older))
+      assert.notInclude((yield* ingest()).join(), "-index.htm")
+      assert.deepStrictEqual((yield* readTimes).map(([, time]) => time), [
+        "2025-02-02 20:05:00",
+        "2025-02-04 18:05:00",
+        null,
+        "2026-02-10 11:05:00",
+      ])
+    })))
+})

@@ -1,0 +1,443 @@
+/** Documents that a run could not read: they stay in a queue until a later run has read them (decision 0105). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it as unit, layer } from "@effect/vitest"
+import { Clock, Duration, Effect, Layer, Logger } from "effect"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { EdgarClient } from "../../../src/ingest/edgar/EdgarClient.ts"
+import { type IngestOptions, makeEmptyIngestReport, runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
+import { buildDailyIndexUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
+import { planNextTry } from "../../../src/ingest/edgar/IngestWork.ts"
+import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
+import { todayInNewYork } from "../../../src/rules/Dates.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import * as Service from "../../support/Service.ts"
+
+// @module-tag waiting
+
+const { stubCompanies } = Stub
+const { snowflake, zivo } = stubCompanies
+
+/** Runs a test with a database of its own. */
+const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(
+    effect,
+    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
+      databaseClientLayer({ url, applicationName: "tickerline-test" })))),
+  )
+
+/** A clock that the test moves forward. Sleeps are twenty times as short, because failed requests wait for minutes. */
+const makeFastClock = Effect.map(Clock.Clock, (live) => {
+  let offset = 0
+  const now = () => live.currentTimeMillisUnsafe() + offset
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: now,
+    currentTimeMillis: Effect.sync(now),
+    currentTimeNanosUnsafe: () => BigInt(now()) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(now()) * 1_000_000n),
+    monotonicTimeNanosUnsafe: () => live.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: live.monotonicTimeNanos,
+    sleep: (duration) => live.sleep(Duration.times(duration, 0.05)),
+  }
+  const advance = (duration: Duration.Input) =>
+    Effect.sync(() => {
+      offset += Duration.toMillis(duration)
+    })
+  return { clock, advance }
+})
+
+const form4 = Stub.getFilingDocumentPath(snowflake, "0001640147-26-000002", "form4.xml")
+const submissionsPath = `/submissions/CIK${snowflake.cik}.json`
+const factsPath = `/api/xbrl/companyfacts/CIK${snowflake.cik}.json`
+
+const json = (body: unknown): Stub.EdgarStubAnswer => ({
+  status: 200,
+  type: "application/json",
+  body: JSON.stringify(body),
+})
+
+/** Facts with one share count per accession number. */
+const makeFacts = (...accessions: ReadonlyArray<string>) =>
+  json({
+    cik: Number(snowflake.cik),
+    facts: {
+      dei: {
+        EntityCommonStockSharesOutstanding: {
+          units: {
+            shares: accessions.map((accn, index) => ({
+              end: `2026-0${index + 1}-01`,
+              val: 1_000_000 + index,
+              accn,
+              form: "10-Q",
+              filed: `2026-0${index + 1}-15`,
+            })),
+          },
+        },
+      },
+    },
+  })
+
+/** Starts a stub with Snowflake and Zivo, whose runs over all companies are simulated. */
+const startMarket = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  Stub.addCompaniesAndFilings(stub)
+  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
+  // Zivo's only form is not well-formed, and would be set aside by each test.
+  stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
+  const { advance, clock } = yield* makeFastClock
+
+  const run = Effect.fnUntraced(function* (options: Partial<IngestOptions> = {}) {
+    const before = stub.requests.length
+    const report = makeEmptyIngestReport()
+    const exit = yield* Effect.exit(runIngest({
+      tickers: null,
+      datasets: ingestedDatasets,
+      since: "2026-01-01",
+      resume: false,
+      target: "load",
+      scheduled: false,
+      ...options,
+    }, report)).pipe(
+      Effect.provide(EdgarClient.limitedLayer("Acme Inc ops@acme.example", { www: stub.url, data: stub.url })),
+      Effect.provideService(Clock.Clock, clock),
+    )
+    return { exit, report, paths: stub.requests.slice(before).map(({ path }) => path) }
+  })
+
+  /** Publishes an index of the given age that lists these companies. Unlike other documents, it may answer 304. */
+  const addIndex = Effect.fnUntraced(function* (age: number, companies: ReadonlyArray<Stub.ListedCompany>) {
+    const day = subtractDays(yield* Effect.provideService(todayInNewYork, Clock.Clock, clock), age)
+    const path = new URL(buildDailyIndexUrl(day)).pathname
+    const [header = ""] = Stub.readRecording("index/daily-index.master.20200103.excerpt.idx").split(/(?<=-{20,}\s*\n)/)
+    const rows = companies.map(({ cik, name }) =>
+      `${Number(cik)}|${name}|4|${day.replaceAll("-", "")}|edgar/data/${Number(cik)}/0001640147-26-000002.txt\n`
+    )
+    stub.answers.set(path, {
+      status: 200,
+      type: "application/octet-stream",
+      body: `${header}${rows.join("")}`,
+      headers: { "last-modified": "Sat, 13 Jun 2026 07:04:08 GMT" },
+    })
+    return path
+  })
+  return { stub, advance, run, addIndex }
+})
+
+const readWork = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{
+    readonly url: string
+    readonly dataset: string
+    readonly cik: string | null
+    readonly reason: string
+    readonly attempts: number
+    readonly final: boolean
+  }>`select url, dataset, cik, reason, attempts, next_try_at is null as final from edgar_work order by url, dataset`
+})
+
+const count = (table: string, ticker = "SNOW") =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql<{ readonly count: number }>`
+      select count(*)::int as count from ${sql(table)} where ticker = ${ticker}
+    `
+    return row?.count
+  })
+
+const readStatuses = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const runs = yield* sql<{ readonly status: string }>`select status from edgar_runs order by run_id`
+  return runs.map(({ status }) => status)
+})
+
+const assertQueueIsEmpty = Effect.map(readWork, (work) => assert.deepStrictEqual(work, []))
+
+/** Faults of one document. With all of them, the SEC does not send the document, but will send it later. */
+const faults: ReadonlyArray<readonly [string, Stub.EdgarStubAnswer, RegExp]> = [
+  ["a missing file", Stub.missingDocumentAnswer, /^is not there$/],
+  ["status 503", Stub.unavailableFileAnswer, /^could not be downloaded: status 503$/],
+  [
+    "a maintenance page with status 200",
+    { status: 200, type: "text/html", body: "<html><title>Maintenance</title></html>" },
+    /^could not be downloaded: an HTML page instead of the document$/,
+  ],
+  ["a truncated document", Stub.makeXmlAnswer("<ownershipDocument><issuer"), /truncated document$/],
+  ["a redirect", { status: 302, type: "text/html", body: "", headers: { location: "/maintenance" } }, /status 302$/],
+]
+
+describe("The queue of documents", () => {
+  unit("requests an absent document for two weeks, after 1, 2, 4 … hours up to three days (decision 0105)", () => {
+    const hours: Array<number> = []
+    let [now, attempts] = [0, 1]
+    for (let next = planNextTry("absent", { attempts, firstFailedAt: 0 }, now); next !== null;) {
+      hours.push((next - now) / 3_600_000)
+      now = next
+      attempts += 1
+      next = planNextTry("absent", { attempts, firstFailedAt: 0 }, now)
+    }
+    assert.deepStrictEqual(hours, [1, 2, 4, 8, 16, 32, 64, 72, 72, 72])
+    // An outage with many attempts within a day is not final.
+    assert.isNotNull(planNextTry("absent", { attempts: 50, firstFailedAt: 0 }, 86_400_000))
+  })
+
+  unit("requests a rejected document three times (decision 0105)", () => {
+    const plans = [1, 2, 3].map((attempts) => planNextTry("rejected", { attempts, firstFailedAt: 0 }, 0))
+    assert.deepStrictEqual(plans, [3_600_000, 7_200_000, null])
+  })
+})
+
+layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: true })("The ingest", (it) => {
+  it.effect.each(faults)(
+    "requests a form again after %s, although its index answers 304 (decision 0105)",
+    ([, fault, reason]) =>
+      withDatabase(Effect.gen(function* () {
+        const { addIndex, advance, run, stub } = yield* startMarket
+        yield* run()
+        yield* addIndex(1, [snowflake])
+        const late = {
+          accession: "0001640147-26-000004",
+          form: "5",
+          filingDate: "2026-06-11",
+          primaryDocument: "x/f.xml",
+        }
+        stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [late, ...Stub.snowflakeFilings]))
+        const path = Stub.getFilingDocumentPath(snowflake, late.accession, "x/f.xml")
+        stub.answers.set(path, fault)
+        const before = yield* count("ownership")
+        assert.strictEqual((yield* run()).report.rejections, 1)
+        const [work] = yield* readWork
+        assert.match(work?.reason ?? "", reason)
+        assert.deepInclude(work, { cik: snowflake.cik, dataset: "", attempts: 1, final: false })
+        assert.notInclude((yield* run()).paths, path, "before its time")
+        stub.answers.set(path, Stub.makeXmlAnswer(Stub.readRecording("ownership/form5-snow.xml")))
+        yield* advance("61 minutes")
+        assert.include((yield* run()).paths, path)
+        assert.isAbove((yield* count("ownership")) ?? 0, before ?? 0)
+        yield* assertQueueIsEmpty
+        assert.notInclude((yield* run()).paths, path)
+      })),
+  )
+
+  it.effect("visits a company again whose list of filings was missing (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, advance, run, stub } = yield* startMarket
+      const list = Stub.makeSubmissions(snowflake, Stub.snowflakeFilings)
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      yield* run()
+      yield* addIndex(1, [snowflake])
+      stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
+      yield* run()
+      assert.strictEqual((yield* readWork).length, 1)
+      stub.answers.set(submissionsPath, list)
+      yield* advance("61 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3)
+      yield* assertQueueIsEmpty
+      assert.deepStrictEqual(yield* readStatuses, ["succeeded", "succeeded", "succeeded"])
+    })))
+
+  it.effect("requests facts again that could not be downloaded (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      stub.answers.set(factsPath, Stub.unavailableFileAnswer)
+      yield* run()
+      assert.strictEqual(yield* count("historical_float_pro"), 0)
+      assert.strictEqual((yield* readWork)[0]?.url, `https://data.sec.gov${factsPath}`)
+      stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
+      yield* advance("61 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("historical_float_pro"), 1)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("requests facts until they have the newest report of the list (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const report = { accession: "0001640147-26-000005", form: "10-Q", filingDate: "2026-06-12", isXbrl: true }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [report, ...Stub.snowflakeFilings]))
+      stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
+      yield* run()
+      assert.strictEqual((yield* readWork)[0]?.reason, "does not contain 0001640147-26-000005 yet")
+      yield* advance("61 minutes")
+      yield* run()
+      assert.deepInclude((yield* readWork)[0], { attempts: 2, final: false })
+      stub.answers.set(factsPath, makeFacts("0001640147-26-000001", report.accession))
+      yield* advance("121 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("historical_float_pro"), 2)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("reads an older page again that was missing, and then what depends on it (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const page = `CIK${snowflake.cik}-submissions-001.json`
+      const older = { accession: "0001640147-26-000000", form: "S-3", filingDate: "2026-01-05", fileNumber: "333-1" }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings, [page]))
+      stub.answers.set(`/submissions/${page}`, Stub.unavailableFileAnswer)
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3, "the filings of the first page")
+      assert.strictEqual(yield* count("registrations"), 0)
+      stub.answers.set(`/submissions/${page}`, Stub.makeSubmissionsPage([older]))
+      yield* advance("61 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("news"), 4)
+      assert.strictEqual(yield* count("registrations"), 1)
+      assert.isAbove((yield* count("ownership")) ?? 0, 0)
+      yield* assertQueueIsEmpty
+      assert.notInclude((yield* run()).paths, submissionsPath)
+    })))
+
+  it.effect("requests a document of an older page again (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, advance, run, stub } = yield* startMarket
+      const page = `CIK${snowflake.cik}-submissions-001.json`
+      const [first, ...older] = Stub.snowflakeFilings
+      if (first === undefined) return assert.fail()
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [first], [page]))
+      stub.answers.set(`/submissions/${page}`, Stub.makeSubmissionsPage(older))
+      const answer = stub.answers.get(form4)
+      stub.answers.delete(form4)
+      yield* run()
+      // A run that visits the company before the document is due does not forget it.
+      yield* addIndex(1, [snowflake])
+      yield* run()
+      if (answer !== undefined) stub.answers.set(form4, answer)
+      yield* advance("61 minutes")
+      assert.include((yield* run()).paths, form4)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("sets an unreadable index aside, and reads it until it is readable, even after weeks (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, advance, run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      yield* run()
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      const path = yield* addIndex(1, [snowflake])
+      const index = stub.answers.get(path)
+      stub.answers.set(path, Stub.unavailableFileAnswer)
+      assert.strictEqual((yield* run()).exit._tag, "Success")
+      yield* advance("9 days")
+      yield* run()
+      yield* advance("9 days")
+      assert.include((yield* run()).paths, path, "beyond the week that each run reads")
+      if (index !== undefined) stub.answers.set(path, index)
+      yield* advance("1 day")
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("requests a rejected document again with --retry-rejected or a newer parser, and otherwise not (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { advance, run, stub } = yield* startMarket
+      stub.answers.set(form4, Stub.makeXmlAnswer("<damaged></other>"))
+      yield* run()
+      for (const delay of ["1 hour", "2 hours"] as const) {
+        yield* advance(delay)
+        assert.include((yield* run()).paths, form4)
+      }
+      assert.deepInclude((yield* readWork)[0], { attempts: 3, final: true })
+      yield* advance("30 days")
+      assert.notInclude((yield* run()).paths, form4, "a run over all companies")
+      assert.notInclude((yield* run({ tickers: ["SNOW"] })).paths, form4, "a run over this company")
+      assert.include((yield* run({ tickers: ["SNOW"], retryRejected: true })).paths, form4)
+      yield* sql`update edgar_work set next_try_at = null, parser_version = 0`
+      stub.answers.set(
+        form4,
+        Stub.makeXmlAnswer(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+      )
+      assert.include((yield* run()).paths, form4)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("does not end because of documents that always fail, and visits the other companies (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const forms = Array.from({ length: 4 }, (_, index) => ({
+        accession: `0001640147-26-00001${index}`,
+        form: "4",
+        filingDate: "2026-06-01",
+        primaryDocument: `f${index}.xml`,
+      }))
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
+      stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, Stub.zivoFilings))
+      stub.behaviour.intercept = ({ path }) => /f\d\.xml/.test(path) ? Stub.unavailableFileAnswer : undefined
+      assert.strictEqual((yield* run()).exit._tag, "Failure")
+      assert.isAtLeast((yield* readWork).length, 2)
+      for (const delay of ["31 minutes", "2 hours"] as const) {
+        yield* advance(delay)
+        yield* run({ resume: true })
+      }
+      assert.strictEqual((yield* readStatuses).at(-1), "incomplete")
+      assert.strictEqual(yield* count("news", "ZIVO"), 1)
+      assert.strictEqual(yield* count("news"), 4)
+    })))
+
+  it.effect("sets one unreadable filing of a list aside, and loads it when it is readable (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const list = Stub.makeSubmissions(snowflake, Stub.snowflakeFilings)
+      stub.answers.set(submissionsPath, { ...list, body: list.body.replace("2026-06-09", "2026-06-39") })
+      const { report } = yield* run()
+      assert.strictEqual(report.rejections, 1)
+      assert.strictEqual(yield* count("news"), 2)
+      assert.isAbove((yield* count("ownership")) ?? 0, 0, "the other form")
+      stub.answers.set(submissionsPath, list)
+      yield* advance("61 minutes")
+      assert.include((yield* run()).paths, form4)
+      assert.strictEqual(yield* count("news"), 3)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("sets rows aside that violate a rule of the table, and loads the others (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { advance, run } = yield* startMarket
+      yield* sql`alter table news add constraint no_officers check (not (title like '%5.02%'))`
+      const { exit, report } = yield* run()
+      assert.strictEqual(exit._tag, "Success")
+      assert.strictEqual(yield* count("news"), 2)
+      assert.strictEqual(report.rejections, 1)
+      assert.deepInclude((yield* readWork)[0], {
+        url: `https://data.sec.gov${submissionsPath}#0001640147-26-000003`,
+        dataset: "news",
+      })
+      yield* sql`alter table news drop constraint no_officers`
+      yield* advance("61 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("names symbols that the SEC does not list, and does the rest (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { run } = yield* startMarket
+      const { exit, report } = yield* run({ tickers: ["PCA", "SNOW"], scheduled: true })
+      assert.strictEqual(exit._tag, "Success")
+      assert.strictEqual(yield* count("news"), 3)
+      assert.lengthOf(report.unlisted, 1)
+      assert.match(report.unlisted[0] ?? "", /^EDGAR_TICKERS: The SEC's ticker list has no PCA\./)
+      assert.strictEqual((yield* run({ tickers: ["PCA", "PCB"], scheduled: true })).exit._tag, "Failure")
+      assert.deepStrictEqual(yield* readStatuses, ["succeeded", "failed"])
+    })))
+
+  it.effect("keeps the queue of a company that the SEC no longer lists, but not for ever (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      stub.answers.delete(form4)
+      yield* run()
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([zivo], "Mon, 15 Jun 2026 10:00:00 GMT"))
+      yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql`delete from edgar_ticker_lists`)
+      yield* advance("61 minutes")
+      yield* run()
+      assert.deepInclude((yield* readWork)[0], {
+        attempts: 2,
+        final: false,
+        reason: "is about a company that the SEC's ticker list lacks",
+      })
+    })))
+})

@@ -1,0 +1,140 @@
+/** Titles of securities, as filers type them, and the kinds that they name (decision 0100). */
+import { assert, describe, it } from "@effect/vitest"
+import { classifySharesByTitle } from "../../../src/ingest/edgar/SecurityTitles.ts"
+import { ownershipRecordings } from "./OwnershipRecordings.ts"
+
+const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
+  common: [
+    "Common Stock",
+    "COMMON STOCK",
+    "common stock",
+    "Common",
+    "Common Stk",
+    "COM STK",
+    "COM",
+    "Com. Stock",
+    "Cmn Stock",
+    "Common Stock, par value $0.001 per share",
+    "Common Stock, $0.0001 par value",
+    "Common stock, no par value",
+    'Common Stock, par value $0.0001 per share (the "Shares")',
+    "Common Stock (restricted stock units)",
+    "Common Stock (401(k) Plan)",
+    "Common Stock, and associated Preferred Stock Purchase Rights",
+    "Common Stock - Restricted",
+    "Common Shares",
+    "Common Shares, without par value",
+    "Common Shares of Beneficial Interest",
+    "Common Shares of Beneficial Interest, par value $0.001 per share",
+    "Shares of Beneficial Interest",
+    "Class A Common Stock",
+    "Class B Common Stock, $0.01 par value",
+    "Class A common shares",
+    "Class V Common Stock",
+    "Class A Common",
+    "Class B Convertible Common Stock",
+    "Convertible Common Stock",
+    "Series A Common Stock",
+    "Series C Liberty Formula One Common Stock",
+    "Voting Common Stock",
+    "Non-Voting Common Stock",
+    "Nonvoting Common Shares",
+    "Capital Stock",
+    "Class A Capital Stock",
+    "Class C Capital Stock",
+    "Class C Capital Stock, par value $0.001",
+    "Tracking Stock",
+    "Ordinary Shares",
+    "Ordinary Share",
+    "ORDINARY SHARES, PAR VALUE $0.0001 PER SHARE",
+    "Class A Ordinary Shares",
+    "Class C Ordinary Shares",
+    "Class A ordinary shares, nominal value €0.01",
+    "Ord Shares",
+    "Registered Shares",
+    "Registered Shares, par value CHF 0.10",
+    "Class A Shares",
+    "Class B Stock",
+    "Subordinate Voting Shares",
+    "Subordinate Voting Shares, no par value",
+    "Class B Subordinate Voting Shares",
+    "Class A Exchangeable Subordinate Voting Shares",
+    "Multiple Voting Shares",
+    "Class A Limited Voting Shares",
+    "Restricted Voting Shares",
+    "Restricted Stock",
+    "Restricted Stock Award",
+    "Restricted Shares",
+  ],
+  preferred: [
+    "Preferred Stock",
+    "Series E Preferred Stock",
+    "6.5% Series A Cumulative Preferred Stock",
+    "Series A Convertible Preferred Stock",
+    "Convertible Preference Shares",
+    "Class B Preferred Shares",
+    "Series B Cumulative Redeemable Pref Shares",
+  ],
+  other: [
+    "American Depositary Shares",
+    "American Depositary Shares, each representing two Ordinary Shares",
+    "ADSs",
+    "ADS",
+    "Global Depositary Receipts",
+    "Depositary Shares, each representing 1/1000th of a share of Preferred Stock",
+    "Common Units",
+    "Common Units representing limited partner interests",
+    "Class A Units",
+    "Limited Partnership Units",
+    "LTIP Units",
+    "Common Limited Partnership Interests",
+    "Restricted Stock Units",
+    "RSUs",
+    "Deferred Share Units",
+    "Phantom Stock",
+    "Common Stock Equivalents",
+    "Common Stock Purchase Warrants",
+    "Warrants",
+    "Stock Option (Right to Buy)",
+    "Stock options (right to buy)",
+    "Preferred Stock Purchase Rights",
+    "Stock Appreciation Rights",
+    "Contingent Value Rights",
+    "6.00% Convertible Senior Notes due 2030",
+    "Exchangeable Shares",
+    "Special Voting Shares",
+    "Common Stock Fund",
+    "Voting Trust Certificates",
+  ],
+  undefined: [
+    "",
+    "See Footnote 1",
+    "Deferred Stock",
+    "Series B Stock",
+    "Performance Shares",
+    "Ordinary Shares represented by American Depositary Shares",
+    "Securities of the Issuer",
+  ],
+}
+
+describe("The title of a security", () => {
+  for (const [kind, examples] of Object.entries(titles)) {
+    it(`names shares of the kind ${kind} (decision 0100)`, () => {
+      assert.deepStrictEqual(
+        examples.map((title) => [title, String(classifySharesByTitle(title))]),
+        examples.map((title) => [title, kind]),
+      )
+    })
+  }
+
+  it("is recognized in every recorded filing (decision 0100)", () => {
+    const recorded = ownershipRecordings.flatMap(({ xml }) =>
+      Array.from(
+        xml.matchAll(/<securityTitle>\s*<value>([^<]*)<|<securitiesClassTitle>([^<]*)</g),
+        ([, security, schedule]) => security ?? schedule ?? "",
+      )
+    )
+    assert.isAbove(recorded.length, 60)
+    assert.deepStrictEqual(recorded.filter((title) => classifySharesByTitle(title) === undefined), [])
+  })
+})

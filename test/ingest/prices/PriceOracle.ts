@@ -1,0 +1,319 @@
+/**
+ * Computes the rows of `ingest prices` a second time, from docs/operations/ingest-prices.md alone: over arrays, with
+ * whole numbers, and without code of the product. Prices are in ten-thousandths of a dollar.
+ */
+
+export interface OracleBar {
+  readonly ticker: string
+  /** Day in New York. */
+  readonly date: string
+  /** Minutes after midnight in New York. */
+  readonly minute: number
+  readonly open: bigint
+  readonly high: bigint
+  readonly low: bigint
+  readonly close: bigint
+  readonly volume: bigint
+  readonly trades: bigint
+}
+
+/** A split: `from` old shares become `to` new ones on a day. */
+export interface OracleSplit {
+  readonly ticker: string
+  readonly date: string
+  readonly from: bigint
+  readonly to: bigint
+}
+
+export type OracleRow = Readonly<Record<string, string | null>>
+
+export interface OracleTables {
+  readonly daily_prices: ReadonlyArray<OracleRow>
+  readonly premarket_stats: ReadonlyArray<OracleRow>
+  readonly afterhours_stats: ReadonlyArray<OracleRow>
+  readonly gap_stats: ReadonlyArray<OracleRow>
+  readonly intraday_runners: ReadonlyArray<OracleRow>
+}
+
+/** Divides and rounds half away from zero. */
+const divide = (numerator: bigint, denominator: bigint): bigint => {
+  if (denominator < 0n) return divide(-numerator, -denominator)
+  if (numerator < 0n) return -divide(-numerator, denominator)
+  return (2n * numerator + denominator) / (2n * denominator)
+}
+
+const format = (value: bigint, decimals: number) => {
+  const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")
+  return `${value < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
+}
+
+const price = (ticks: bigint) => format(ticks, 4)
+const money = (cents: bigint) => format(cents, 2)
+const percent = (value: bigint, base: bigint) => format(divide((value - base) * 1_000_000n, base), 4)
+const sum = (values: ReadonlyArray<bigint>) => values.reduce((total, value) => total + value, 0n)
+const least = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other < one ? other : one)
+const greatest = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other > one ? other : one)
+
+const toDay = (date: string) => Date.parse(date) / 86_400_000
+
+/** In 2026, New York had daylight time from 8 March to 31 October. */
+export const getUtcOffset = (date: string) => date >= "2026-03-08" && date < "2026-11-01" ? 4 : 5
+
+const twoDigits = (value: number) => String(value).padStart(2, "0")
+
+const wallClock = (date: string, minute: number) =>
+  `${date} ${twoDigits(Math.floor(minute / 60))}:${twoDigits(minute % 60)}:00`
+
+/** The time at -05:00, as text without a zone. */
+const fixedOffset = (date: string, minute: number) => wallClock(date, minute - 60 * (5 - getUtcOffset(date)))
+
+interface Period {
+  readonly open: bigint
+  readonly high: bigint
+  readonly low: bigint
+  readonly close: bigint
+  readonly volume: bigint
+  readonly trades: bigint
+  readonly cents: bigint
+  readonly vwap: bigint
+  readonly highMinute: number
+  readonly lowMinute: number
+  readonly lastMinute: number
+  readonly spike: { readonly minute: number; readonly price: bigint } | undefined
+  readonly haltMinutes: number
+  readonly bars: ReadonlyArray<OracleBar>
+}
+
+const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
+  const [first, last] = [bars[0], bars.at(-1)]
+  if (first === undefined || last === undefined) return undefined
+  const high = greatest(bars.map((bar) => bar.high))
+  const low = least(bars.map((bar) => bar.low))
+  const highBar = bars.find((bar) => bar.high === high) ?? first
+  const lowBar = bars.find((bar) => bar.low === low) ?? first
+  const volume = sum(bars.map((bar) => bar.volume))
+  const tripleValue = sum(bars.map((bar) => bar.volume * (bar.high + bar.low + bar.close)))
+  let start = { minute: highBar.minute, price: highBar.open }
+  for (const bar of bars.toReversed()) {
+    if (bar.minute < highBar.minute && bar.low < start.price) start = { minute: bar.minute, price: bar.low }
+  }
+  let haltMinutes = 0
+  for (const [index, bar] of bars.entries()) {
+    const next = bars[index + 1]
+    const fifth = bars[index - 4]
+    if (next === undefined || fifth === undefined || bar.minute - fifth.minute !== 4) continue
+    const missing = next.minute - bar.minute - 1
+    if (missing >= 5) haltMinutes += missing
+  }
+  return {
+    open: first.open,
+    high,
+    low,
+    close: last.close,
+    volume,
+    trades: sum(bars.map((bar) => bar.trades)),
+    cents: divide(tripleValue, 300n),
+    vwap: divide(tripleValue, 3n * volume),
+    highMinute: highBar.minute,
+    lowMinute: lowBar.minute,
+    lastMinute: last.minute,
+    spike: high * 10n >= start.price * 11n ? start : undefined,
+    haltMinutes,
+    bars,
+  }
+}
+
+interface Session {
+  readonly ticker: string
+  readonly date: string
+  readonly premarket: Period | undefined
+  readonly regular: Period | undefined
+  readonly afterHours: Period | undefined
+}
+
+const partsOf = ({ afterHours, premarket, regular }: Session) =>
+  [premarket, regular, afterHours].filter((part) => part !== undefined)
+
+const volumeOf = (session: Session) => sum(partsOf(session).map(({ volume }) => volume))
+
+const makeSessions = (bars: ReadonlyArray<OracleBar>): ReadonlyArray<Session> => {
+  const groups = Map.groupBy(bars.filter(({ volume }) => volume > 0n), ({ date, ticker }) => `${ticker} ${date}`)
+  return Array.from(groups, ([key, group]) => {
+    const [ticker = "", date = ""] = key.split(" ")
+    const sorted = group.toSorted((one, other) => one.minute - other.minute)
+    const between = (from: number, to: number) =>
+      summarize(sorted.filter(({ minute }) => minute >= from && minute < to))
+    return { ticker, date, premarket: between(240, 570), regular: between(570, 960), afterHours: between(960, 1200) }
+  }).toSorted((one, other) => `${one.ticker} ${one.date}` < `${other.ticker} ${other.date}` ? -1 : 1)
+}
+
+/** Computes all tables. The bars have one symbol and minute at most once. */
+export const computeTables = (bars: ReadonlyArray<OracleBar>, splits: ReadonlyArray<OracleSplit>): OracleTables => {
+  const sessions = makeSessions(bars)
+  const completeDays = new Set(
+    sessions.filter((session) => partsOf(session).some(({ lastMinute }) => lastMinute >= 959)).map(({ date }) => date),
+  )
+  const splitsBetween = (ticker: string, after: string, until: string) =>
+    splits.filter((split) => split.ticker === ticker && split.date > after && split.date <= until)
+
+  const previousClose = ({ date, ticker }: Session) => {
+    const before = sessions.findLast((other) =>
+      other.ticker === ticker && other.date < date && toDay(other.date) >= toDay(date) - 30 &&
+      other.regular !== undefined && completeDays.has(other.date)
+    )
+    if (before?.regular === undefined) return undefined
+    const between = splitsBetween(ticker, before.date, date)
+    return divide(
+      before.regular.close * between.reduce((product, { from }) => product * from, 1n),
+      between.reduce((product, { to }) => product * to, 1n),
+    )
+  }
+
+  /** Volumes of the 60 days before, in shares of the session's day. */
+  const volumesBefore = (session: Session, getVolume: (session: Session) => bigint) =>
+    sessions.filter(({ date, ticker }) =>
+      ticker === session.ticker && date < session.date && toDay(date) >= toDay(session.date) - 60
+    ).map((other) =>
+      splitsBetween(session.ticker, other.date, session.date).reduce(
+        (volume, { from, to }) => volume * to / from,
+        getVolume(other),
+      )
+    )
+
+  const ratio = (volume: bigint, before: ReadonlyArray<bigint>) => {
+    const total = sum(before)
+    return before.length < 10 || total < BigInt(before.length)
+      ? undefined
+      : divide(volume * BigInt(before.length) * 10_000n, total)
+  }
+
+  const spikeColumns = (date: string, { haltMinutes, highMinute, spike }: Period, hasHalts: boolean) => ({
+    spike_start_time: spike === undefined ? null : wallClock(date, spike.minute),
+    spike_start_price: spike === undefined ? null : price(spike.price),
+    spike_duration_minutes: spike === undefined ? null : String(highMinute - spike.minute),
+    est_halt_minutes: hasHalts ? String(haltMinutes) : null,
+  })
+
+  const extendedHours = (
+    session: Session,
+    part: Period,
+    reference: bigint,
+    getVolume: (session: Session) => bigint,
+  ) => {
+    const usual = ratio(part.volume, volumesBefore(session, getVolume))
+    return {
+      ticker: session.ticker,
+      date: session.date,
+      reference_close: price(reference),
+      open_price: price(part.open),
+      close_price: price(part.close),
+      high_price: price(part.high),
+      low_price: price(part.low),
+      high_time: wallClock(session.date, part.highMinute),
+      low_time: wallClock(session.date, part.lowMinute),
+      percentage_gain: percent(part.high, reference),
+      change_percentage: percent(part.close, reference),
+      vwap: price(part.vwap),
+      volume: String(part.volume),
+      dollar_volume: money(part.cents),
+      volume_ratio: usual === undefined ? null : format(usual, 4),
+      trade_count: String(part.trades),
+      ...spikeColumns(session.date, part, false),
+      last_updated: fixedOffset(session.date, part.lastMinute + 1),
+    }
+  }
+
+  const regularColumns = (session: Session, regular: Period, previous: bigint) => ({
+    ticker: session.ticker,
+    date: session.date,
+    previous_day_close: price(previous),
+    market_open: price(regular.open),
+    gap_percentage: percent(regular.open, previous),
+    percentage_gain: percent(regular.high, previous),
+    open_to_high_pct: percent(regular.high, regular.open),
+    high_price: price(regular.high),
+    low_price: price(regular.low),
+    high_time: wallClock(session.date, regular.highMinute),
+    low_time: wallClock(session.date, regular.lowMinute),
+    market_close: price(regular.close),
+    close_under_50pct_of_range: String(2n * regular.close < regular.high + regular.low),
+    volume: String(volumeOf(session)),
+    dollar_volume: money(sum(partsOf(session).map(({ cents }) => cents))),
+    rth_volume: String(regular.volume),
+    rth_dollar_volume: money(regular.cents),
+    premarket_vwap: session.premarket === undefined ? null : price(session.premarket.vwap),
+    premarket_high: session.premarket === undefined ? null : price(session.premarket.high),
+    premarket_low: session.premarket === undefined ? null : price(session.premarket.low),
+    afterhours_close: session.afterHours === undefined ? null : price(session.afterHours.close),
+    afterhours_high: session.afterHours === undefined ? null : price(session.afterHours.high),
+    afterhours_low: session.afterHours === undefined ? null : price(session.afterHours.low),
+    afterhours_volume: session.afterHours === undefined ? null : String(session.afterHours.volume),
+    ...spikeColumns(session.date, regular, true),
+  })
+
+  const lastMinuteOf = (session: Session) => Math.max(...partsOf(session).map(({ lastMinute }) => lastMinute))
+
+  const gapRow = (session: Session): ReadonlyArray<OracleRow> => {
+    const { premarket, regular } = session
+    const previous = previousClose(session)
+    if (regular === undefined || previous === undefined || previous === 0n) return []
+    const gap = divide((regular.open - previous) * 1_000_000n, previous)
+    if (gap < 30_000n && gap > -30_000n) return []
+    const isFilledBy = (bar: OracleBar) => regular.open > previous ? bar.low <= previous : bar.high >= previous
+    const fill = regular.bars.find(isFilledBy)
+    const end = Date.parse(`${session.date}T00:00Z`) +
+      (lastMinuteOf(session) + 1 + getUtcOffset(session.date) * 60) * 60_000
+    return [{
+      ...regularColumns(session, regular, previous),
+      closed_over_vwap: String(regular.close > regular.vwap),
+      premarket_volume: String(premarket?.volume ?? 0n),
+      premarket_dollar_volume: money(premarket?.cents ?? 0n),
+      open_to_low_pct: percent(regular.low, regular.open),
+      gap_filled: String(fill !== undefined),
+      gap_fill_time: fill === undefined ? null : wallClock(session.date, fill.minute),
+      last_updated: new Date(end).toISOString().slice(0, 19).replace("T", " "),
+    }]
+  }
+
+  const runnerRow = (session: Session): ReadonlyArray<OracleRow> => {
+    const { afterHours, premarket, regular } = session
+    const previous = previousClose(session)
+    const before = volumesBefore(session, volumeOf)
+    const volume = volumeOf(session)
+    const found = ratio(volume, before)
+    if (regular === undefined || previous === undefined || previous === 0n || found === undefined) return []
+    const count = BigInt(before.length)
+    const total = sum(before)
+    const deviation = count * volume - total
+    const isAnomaly = deviation ** 2n > 9n * (count * sum(before.map((one) => one ** 2n)) - total ** 2n)
+    if (found <= 90_000n || !isAnomaly) return []
+    return [{
+      ...regularColumns(session, regular, previous),
+      daily_volume_ratio: format(found, 4),
+      premarket_volume: premarket === undefined ? null : String(premarket.volume),
+      premarket_dollar_volume: premarket === undefined ? null : money(premarket.cents),
+      afterhours_dollar_volume: afterHours === undefined ? null : money(afterHours.cents),
+      last_updated: fixedOffset(session.date, lastMinuteOf(session) + 1),
+      anomaly_flagged: "true",
+    }]
+  }
+
+  return {
+    daily_prices: sessions.flatMap(({ date, regular, ticker }) =>
+      regular === undefined || !completeDays.has(date) ? [] : [{ ticker, date, close: price(regular.close) }]
+    ),
+    premarket_stats: sessions.flatMap((session) => {
+      const previous = previousClose(session)
+      return session.premarket === undefined || previous === undefined || previous === 0n
+        ? []
+        : [extendedHours(session, session.premarket, previous, ({ premarket }) => premarket?.volume ?? 0n)]
+    }),
+    afterhours_stats: sessions.flatMap((session) =>
+      session.afterHours === undefined || session.regular === undefined ? [] : [
+        extendedHours(session, session.afterHours, session.regular.close, ({ afterHours }) => afterHours?.volume ?? 0n),
+      ]
+    ),
+    gap_stats: sessions.flatMap(gapRow),
+    intraday_runners: sessions.flatMap(runnerRow),
+  }
+}

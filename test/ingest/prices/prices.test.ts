@@ -1,0 +1,539 @@
+/** `ingest prices`: computes datasets from bars (decision 127; resources: gap-stats, premarket-stats, screener). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { parquetWriteBuffer } from "hyparquet-writer"
+import { gzipSync, zstdCompressSync } from "node:zlib"
+import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
+import { type PriceDataset, priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
+import * as Service from "../../support/Service.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
+import { computeTables, getUtcOffset, type OracleBar, type OracleRow, type OracleSplit } from "./PriceOracle.ts"
+
+// ----------------------------------------------------------------------------------------------------------------
+// Files and tables
+// ----------------------------------------------------------------------------------------------------------------
+
+const toSeconds = ({ date, minute }: Pick<OracleBar, "date" | "minute">) =>
+  Date.parse(`${date}T00:00Z`) / 1000 + (minute + getUtcOffset(date) * 60) * 60
+
+const toPrice = (ticks: bigint) => `${ticks / 10_000n}.${String(ticks % 10_000n).padStart(4, "0")}`
+
+const massiveHeader = "ticker,volume,open,close,high,low,window_start,transactions"
+
+const toMassiveLine = (bar: OracleBar) =>
+  [
+    bar.ticker,
+    bar.volume,
+    ...[bar.open, bar.close, bar.high, bar.low].map(toPrice),
+    `${toSeconds(bar)}000000000`,
+    bar.trades,
+  ].join(",")
+
+const toMassiveFile = (bars: ReadonlyArray<OracleBar>) => `${[massiveHeader, ...bars.map(toMassiveLine)].join("\n")}\n`
+
+const writeFile = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-prices-" })}/${name}`
+  yield* fs.writeFile(file, typeof content === "string" ? new TextEncoder().encode(content) : content)
+  return file
+})
+
+const ingest = Effect.fnUntraced(
+  function* (
+    content: string | Uint8Array,
+    name = "bars.csv",
+    options: { readonly check?: boolean; readonly datasets?: ReadonlyArray<PriceDataset> } = {},
+  ) {
+    const { check = false, datasets = priceDatasets } = options
+    return yield* ingestPriceFile(yield* writeFile(name, content), { check, datasets })
+  },
+)
+
+const emptyTables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`truncate price_periods, split_status, ${priceDatasets.join(", ")}`)
+})
+
+const computedTables = ["daily_prices", "premarket_stats", "afterhours_stats", "gap_stats", "intraday_runners"] as const
+
+/** Columns that bars cannot fill, and the ledger's. */
+const otherColumns = ["market_cap", "tradable_float", "filing_types", "all_tags", "recorded_in"]
+
+/** Reads a table with all values as text. Times have no zone: instants are UTC. */
+const readTable = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly row: OracleRow }>`
+    select (select jsonb_object_agg(key, case
+        when jsonb_typeof(value) = 'null' then null
+        when key ~ '_time$|^last_updated$' then left(replace(value #>> '{}', 'T', ' '), 19)
+        else value #>> '{}' end) from jsonb_each(to_jsonb(t)) where key <> all (${otherColumns})) as row
+    from ${sql(table)} as t order by ticker, date
+  `
+  return rows.map(({ row }) => row)
+})
+
+const countAll = Effect.forEach(
+  ["price_periods", ...computedTables],
+  (table) => Effect.map(readTable(table), (rows) => rows),
+)
+
+const sortKeys = (row: OracleRow) =>
+  Object.fromEntries(Object.entries(row).toSorted(([one], [other]) => one < other ? -1 : 1))
+
+const assertRows = (actual: ReadonlyArray<OracleRow>, expected: ReadonlyArray<OracleRow>, table: string) =>
+  assert.deepStrictEqual(actual.map(sortKeys), expected.map(sortKeys), table)
+
+// ----------------------------------------------------------------------------------------------------------------
+// Generated bars
+// ----------------------------------------------------------------------------------------------------------------
+
+const dates = (first: string, count: number) =>
+  Array.from({ length: count * 2 }, (_, index) => new Date(Date.parse(first) + index * 86_400_000))
+    .filter((day) => ![0, 6].includes(day.getUTCDay())).slice(0, count).map((day) => day.toISOString().slice(0, 10))
+
+const factors = [90, 96, 98, 99, 100, 100, 101, 102, 105, 115] as const
+
+const makeBar = (choose: RandomChooser, ticker: string, date: string, minute: number, before: bigint, size: bigint) => {
+  const close = before * BigInt(choose(factors)) / 100n + BigInt(choose([0, 1, 7, 33]))
+  const open = choose([before, before, before + 3n])
+  const [high, low] = [open > close ? open : close, open > close ? close : open]
+  return {
+    ticker,
+    date,
+    minute,
+    open,
+    close,
+    high: high + BigInt(choose([0, 0, 11, 250])),
+    low: low - BigInt(choose([0, 0, 9, 120])),
+    volume: size * BigInt(choose([0, 1, 1, 2, 5])) * 10n,
+    trades: BigInt(choose([1, 2, 40])),
+  }
+}
+
+const minuteSets: Choices<ReadonlyArray<number>> = [
+  [240, 300, 569, 570, 571, 572, 573, 574, 575, 590, 700, 959, 960, 1199],
+  [570, 600, 601, 602, 603, 604, 610, 611, 612, 613, 614, 619, 640, 780, 959],
+  [568, 569, 580, 900, 1000, 1001],
+  [570, 571, 572, 573, 574, 960],
+  [300, 301],
+]
+
+const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<OracleBar> => {
+  const choose = makeRandomChooser(seed)
+  return ["AAA", "BBB", "CCC"].flatMap((ticker) => {
+    let last = BigInt(choose([9_000, 25_000, 123_456, 5_000_000]))
+    return days.flatMap((date) => {
+      if (choose([false, false, false, false, false, true])) return []
+      const size = choose([10n, 10n, 12n, 15n, 20n, 400n])
+      if (choose([false, true])) last = last * BigInt(choose([80, 103, 97, 140])) / 100n
+      return choose(minuteSets).map((minute) => {
+        const bar = makeBar(choose, ticker, date, minute, last, size)
+        last = bar.close < 2_000n ? 50_000n : bar.close
+        return bar
+      })
+    })
+  })
+}
+
+const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>) =>
+  values.map((value) => ({ value, key: choose([1, 2, 3, 4, 5, 6, 7, 8, 9]) })).toSorted((one, other) =>
+    one.key - other.key
+  )
+    .map(({ value }) => value)
+
+const storeSplit = Effect.fnUntraced(
+  function* ({ date, from, ticker, to }: OracleSplit, more: Readonly<Record<string, unknown>> = {}) {
+    yield* Service.insertRows("split_status", {
+      id: `${ticker} ${date}`,
+      ticker,
+      action_type: "split_effective",
+      split_from: String(from),
+      split_to: String(to),
+      effective_date: date,
+      executed: true,
+      filed_at: date,
+      form_type: "8-K",
+      last_updated: "2026-03-01 10:00:00",
+      ...more,
+    })
+  },
+)
+
+const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
+
+/** A bar of one price. */
+const flat = (ticker: string, date: string, minute: number, dollars: number, volume = 100): OracleBar => {
+  const ticks = BigInt(Math.round(dollars * 10_000))
+  return {
+    ticker,
+    date,
+    minute,
+    open: ticks,
+    high: ticks,
+    low: ticks,
+    close: ticks,
+    volume: BigInt(volume),
+    trades: 1n,
+  }
+}
+
+/** Two days, of which the second opens 10 % higher. */
+const twoDays = [
+  flat("AAA", "2026-06-01", 570, 10),
+  flat("AAA", "2026-06-01", 959, 10),
+  flat("AAA", "2026-06-02", 400, 11.5),
+  flat("AAA", "2026-06-02", 570, 11),
+  flat("AAA", "2026-06-02", 959, 12),
+  flat("AAA", "2026-06-02", 961, 12.6),
+]
+
+layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest prices", (it) => {
+  describe("computed rows", () => {
+    it.effect(
+      "equal those of an independent calculation, in whichever order files come (resources: gap-stats)",
+      () =>
+        Effect.gen(function* () {
+          const days = dates("2026-02-17", 22)
+          let [gaps, runners] = [0, 0]
+          for (let seed = 1; seed <= getInputCount(3); seed += 1) {
+            yield* emptyTables
+            const choose = makeRandomChooser(seed * 7919)
+            // The last day is still in progress.
+            const bars = makeBars(seed, days).filter(({ date, minute }) => date !== days.at(-1) || minute < 720)
+            const split = { ticker: "BBB", date: days[14] ?? "", from: 10n, to: 1n }
+            yield* storeSplit(split)
+            const expected = computeTables(bars, [split])
+            const files = [0, 4, 8, 11, 13, 14, 18, 21].map((first, index, starts) =>
+              days.slice(first, starts[index + 1])
+            )
+              .map((daysOfFile) => toMassiveFile(shuffle(choose, bars.filter(({ date }) => daysOfFile.includes(date)))))
+            for (const file of files) yield* ingest(file)
+            for (const table of computedTables) assertRows(yield* readTable(table), expected[table], `${table} ${seed}`)
+            gaps += expected.gap_stats.length
+            runners += expected.intraday_runners.length
+            yield* emptyTables
+            yield* storeSplit(split)
+            for (const file of shuffle(choose, files)) yield* ingest(file)
+            for (const table of computedTables) {
+              const rows = yield* readTable(table)
+              // Only bars show when a gap was filled, and they are gone when the day before is ingested later.
+              const known = rows.map((row, index) =>
+                "gap_fill_time" in row && row["gap_fill_time"] === null
+                  ? { ...row, gap_fill_time: expected[table][index]?.["gap_fill_time"] ?? null }
+                  : row
+              )
+              assertRows(known, expected[table], `${table} ${seed}, shuffled`)
+            }
+          }
+          assert.isAbove(gaps, 20)
+          assert.isAbove(runners, 0)
+        }),
+      240_000,
+    )
+
+    it.effect("use the session times of New York in the week of the clock change (D15, session times)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const lines = [
+          // Friday at -05:00: 14:29 UTC is before the open and 21:00 UTC after the close.
+          ["2026-03-06T14:29:00Z", 9],
+          ["2026-03-06T14:30:00Z", 10],
+          ["2026-03-06T20:59:00Z", 10],
+          ["2026-03-06T21:00:00Z", 11],
+          // Monday at -04:00: 13:29 and 20:00 UTC.
+          ["2026-03-09T13:29:00Z", 12],
+          ["2026-03-09T13:30:00Z", 13],
+          ["2026-03-09T19:59:00Z", 13],
+          ["2026-03-09T20:00:00Z", 14],
+        ].map(([time, price]) => `AAA,${time},${price},${price},${price},${price},100`)
+        yield* ingest(["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
+        assert.deepStrictEqual(
+          (yield* readTable("daily_prices")).map(({ close, date }) => [date, close]),
+          [["2026-03-06", "10.0000"], ["2026-03-09", "13.0000"]],
+        )
+        const [gap] = yield* readTable("gap_stats")
+        assert.deepStrictEqual(
+          [
+            gap?.["gap_percentage"],
+            gap?.["high_time"],
+            gap?.["premarket_high"],
+            gap?.["afterhours_close"],
+            gap?.["last_updated"],
+          ],
+          ["30.0000", "2026-03-09 09:30:00", "12.0000", "14.0000", "2026-03-09 20:01:00"],
+        )
+      }))
+
+    it.effect("close early if the whole market stops at 13:00 (resources: afterhours-stats)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const symbols = Array.from({ length: 500 }, (_, index) => `S${index}`)
+        const bars = symbols.flatMap((ticker) => [
+          flat(ticker, "2026-11-27", 570, 10),
+          flat(ticker, "2026-11-27", 779, 11),
+          ...(ticker === "S7" ? [flat(ticker, "2026-11-27", 800, 12), flat(ticker, "2026-11-27", 1019, 13)] : []),
+        ])
+        yield* ingest(toMassiveFile(bars))
+        const [row, ...others] = yield* readTable("afterhours_stats")
+        assert.deepStrictEqual(
+          [row?.["reference_close"], row?.["open_price"], row?.["close_price"], others.length],
+          ["11.0000", "12.0000", "13.0000", 0],
+        )
+        // The same bars of fewer symbols prove nothing: a symbol may be halted, or traded rarely.
+        yield* emptyTables
+        yield* ingest(toMassiveFile(bars.filter(({ ticker }) => ticker !== "S8")))
+        assert.deepStrictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "12.0000")
+      }))
+
+    it.effect("give the screener the newest price and the gains since (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        const company = {
+          is_adr: false,
+          num_gaps: 0,
+          num_runners: 0,
+          pending_s1: false,
+          last_updated: "2026-01-01 10:00:00",
+        }
+        yield* Service.insertRows("screener", { ticker: "AAA", outstanding: "1000", gain_365_day: "5", ...company })
+        yield* Service.insertRows("daily_prices", { ticker: "AAA", date: "2026-03-03", close: "4" })
+        yield* ingest(toMassiveFile([...twoDays, flat("NEW", "2026-06-02", 600, 5)]))
+        const rows = yield* sql`
+          select ticker, price, market_cap, today_volume::int, gain_1_day, gain_2_day, gain_90_day, gain_365_day,
+            average_volume, high_365, num_gaps::int, avg_gap, last_updated::text from screener
+        `
+        assert.deepStrictEqual(rows, [{
+          ticker: "AAA",
+          price: "12.0000",
+          market_cap: "12000.00",
+          today_volume: 400,
+          gain_1_day: "20.0000",
+          gain_2_day: null,
+          gain_90_day: "200.0000",
+          gain_365_day: "5.0000",
+          average_volume: null,
+          high_365: null,
+          num_gaps: 1,
+          avg_gap: "10.0000",
+          last_updated: "2026-06-02 16:00:00",
+        }])
+      }))
+
+    it.effect("adjust the previous close for executed splits only (resources: split-status)", () =>
+      Effect.gen(function* () {
+        const split = { ticker: "AAA", date: "2026-06-02", from: 10n, to: 1n }
+        const bars = [
+          flat("AAA", "2026-06-01", 959, 1),
+          flat("AAA", "2026-06-02", 570, 10),
+          flat("AAA", "2026-06-02", 959, 10),
+        ]
+        yield* emptyTables
+        yield* storeSplit(split, { executed: false, action_type: "split_announced" })
+        yield* ingest(toMassiveFile(bars))
+        assert.deepStrictEqual((yield* readTable("gap_stats")).map(({ gap_percentage }) => gap_percentage), [
+          "900.0000",
+        ])
+        yield* storeSplit(split, { id: "executed" })
+        const { merged } = yield* ingest(toMassiveFile(bars))
+        assert.deepStrictEqual(merged.get("gap_stats"), { added: 0, updated: 0, unchanged: 0, removed: 1 })
+        assert.deepStrictEqual(yield* readTable("gap_stats"), [])
+      }))
+  })
+
+  describe("files", () => {
+    it.effect("of Massive have days and minutes with the same columns, gzipped (resources: historical-float-pro)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(toMassiveFile(twoDays))
+        const day = `${massiveHeader}\nAAA,4930283,10,10.05,10.2,9.9,1780286400000000000,74000\n` +
+          "BACpL,10,1000,1000,1000,1000,1780286400000000000,3\nBRK.B,10,480.1,481,482,480,1780286400000000000,3\n"
+        const { skipped } = yield* ingest(gzipSync(day), "2026-06-01.csv.gz")
+        assert.deepStrictEqual([...skipped.symbols], [["BACpL", 1]])
+        // The official close of the day replaces the last price of a minute, also as the previous close.
+        assert.deepStrictEqual(
+          (yield* readTable("daily_prices")).map(({ close, date, ticker }) => [ticker, date, close]),
+          [["AAA", "2026-06-01", "10.0500"], ["AAA", "2026-06-02", "12.0000"], ["BRK-B", "2026-06-01", "481.0000"]],
+        )
+        assert.deepStrictEqual((yield* readTable("gap_stats")).map(({ previous_day_close }) => previous_day_close), [
+          "10.0500",
+        ])
+      }))
+
+    it.effect("of Databento have fixed-point or decimal prices, and days in UTC (resources: gap-stats)", () =>
+      Effect.gen(function* () {
+        const header = "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol"
+        const minutes = [
+          "1780347540000000000,33,2,38,11000000000,11500000000,10990000000,11250000000,300,AAA",
+          "1780406940000000000,33,2,38,11250000000,11500000000,10990000000,11123456789,300,AAA",
+        ]
+        const pretty = [
+          "2026-06-01T20:59:00.000000000Z,33,2,38,11.000000000,11.500000000,10.990000000,11.250000000,300,AAA",
+          "2026-06-02T13:29:00.000000000Z,33,2,38,11.250000000,11.500000000,10.990000000,11.123456789,300,AAA",
+        ]
+        const day = "2026-06-01T00:00:00.000000000Z,35,2,38,10.000000000,11.500000000,10.000000000,11.000000000,300,AAA"
+        const results = []
+        for (const lines of [minutes, pretty]) {
+          yield* emptyTables
+          yield* ingest(zstdCompressSync(`${[header, ...lines].join("\n")}\n`), "xnas-itch-20260601.ohlcv-1m.csv.zst")
+          yield* ingest([header, day].join("\n"), "equs-summary-20260601.ohlcv-1d.csv")
+          results.push(yield* Effect.forEach(["daily_prices", "premarket_stats", "afterhours_stats"], readTable))
+        }
+        assert.deepStrictEqual(results[0], results[1])
+        const [closes = [], premarket = [], afterhours = []] = results[0] ?? []
+        assert.deepStrictEqual(closes.map(({ close, date }) => [date, close]), [["2026-06-01", "11.0000"]])
+        assert.deepStrictEqual(
+          [
+            premarket[0]?.["close_price"],
+            premarket[0]?.["high_time"],
+            afterhours[0]?.["reference_close"],
+            afterhours[0]?.["last_updated"],
+          ],
+          ["11.1235", "2026-06-02 09:29:00", "11.0000", "2026-06-01 16:00:00"],
+        )
+      }))
+
+    it.effect("may be Parquet, with exact decimals (D31, files)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(toMassiveFile(twoDays))
+        const expected = yield* countAll
+        yield* emptyTables
+        const numbers = (get: (bar: OracleBar) => bigint) => twoDays.map((bar) => Number(toPrice(get(bar))))
+        const parquet = parquetWriteBuffer({
+          rowGroupSize: 4,
+          columnData: [
+            { name: "ticker", data: twoDays.map(({ ticker }) => ticker), type: "STRING" },
+            { name: "volume", data: twoDays.map(({ volume }) => volume), type: "INT64" },
+            { name: "open", data: numbers(({ open }) => open), type: "DOUBLE" },
+            { name: "close", data: numbers(({ close }) => close), type: "DOUBLE" },
+            { name: "high", data: numbers(({ high }) => high), type: "DOUBLE" },
+            { name: "low", data: numbers(({ low }) => low), type: "DOUBLE" },
+            {
+              name: "window_start",
+              data: twoDays.map((bar) => BigInt(toSeconds(bar)) * 1_000_000_000n),
+              type: "INT64",
+            },
+            { name: "transactions", data: twoDays.map(({ trades }) => trades), type: "INT64" },
+          ],
+        })
+        yield* ingest(new Uint8Array(parquet), "bars.parquet")
+        assert.deepStrictEqual(yield* countAll, expected)
+        // pyarrow 26 wrote this file, with decimals, timestamps, a dictionary and Zstandard.
+        yield* emptyTables
+        const written = new URL("pyarrow.parquet", import.meta.url).pathname
+        yield* ingestPriceFile(written, { check: false, datasets: priceDatasets })
+        assert.deepStrictEqual(yield* countAll, expected)
+      }))
+
+    it.effect("with bad rows are refused as a whole, with line, column and reason (D31, errors)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const [first = flat("AAA", "2026-06-01", 570, 10)] = twoDays
+        const good = toMassiveLine(first)
+        const bad = [
+          "AAA,100,0,10,10,10,1780320600000000000,1",
+          "AAA,100,10,10,9,9,1780320600000000000,1",
+          "AAA,100,10,10,11,10.5,1780320600000000000,1",
+          "AAA,-5,10,10,11,9,1780320600000000000,1",
+          "AAA,100,10,10,11,9,1780320601000000000,1",
+          "AAA,100,10,10,11,9",
+          "AAA,100,1e1,10,11,9,1780320600000000000,1",
+          ",100,10,10,11,9,1780320600000000000,1",
+        ]
+        const error = yield* Effect.flip(ingest([massiveHeader, good, ...bad, good].join("\n")))
+        assert.deepStrictEqual(error.message.split("\n").slice(1), [
+          '  line 3: open must be a price from 0.0001 to 9999999 USD, but is "0"',
+          '  line 4: high must not be below open, close or low, but is "9"',
+          '  line 5: low must not be above open or close, but is "10.5"',
+          '  line 6: volume must be a number of shares, at most 1000000000, but is "-5"',
+          "  line 7: window_start must be the start of a minute: nanoseconds since 1970, or a time with its zone " +
+          'such as 2026-06-01T13:30:00Z, but is "1780320601000000000"',
+          "  line 8: the row has 6 cells; the header has 8",
+          '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e1"',
+          "  line 10: ticker must not be empty",
+        ])
+        assert.deepStrictEqual((yield* countAll).flat(), [])
+        const many = yield* Effect.flip(ingest([massiveHeader, ...Array.from({ length: 30 }, () => bad[0])].join("\n")))
+        assert.strictEqual(many.message.split("\n").length, 22)
+        const venues = "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol\n" +
+          "1780347540000000000,33,2,38,1.0,1.0,1.0,1.0,300,AAA\n1780347540000000000,33,3,38,1.0,1.0,1.0,1.0,300,AAA\n"
+        assert.match((yield* Effect.flip(ingest(venues))).message, /line 3: publisher_id must be the same in all rows/)
+        assert.match((yield* Effect.flip(ingest("a,b\n1,2\n"))).message, /must have those of one of these formats/)
+        assert.match((yield* Effect.flip(ingest(""))).message, /is empty/)
+        assert.match((yield* Effect.flip(ingest("x", "bars.txt"))).message, /no supported extension/)
+      }))
+  })
+
+  describe("repeated files", () => {
+    it.effect("change nothing, not even the versions of the datasets (D17, caching)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        yield* ingest(toMassiveFile(twoDays))
+        const versions = sql`select * from dataset_versions order by 1`
+        const before = [yield* countAll, yield* versions]
+        const { merged } = yield* ingest(toMassiveFile([...twoDays, ...twoDays]))
+        for (const [dataset, { added, removed, updated }] of merged) {
+          assert.deepStrictEqual([dataset, added, updated, removed], [dataset, 0, 0, 0])
+        }
+        assert.deepStrictEqual([yield* countAll, yield* versions], before)
+      }))
+
+    it.effect("correct the rows of their days and of the days after (D22, corrections)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(toMassiveFile(twoDays))
+        const first = twoDays.slice(0, 2)
+        const corrected = [...first, flat("AAA", "2026-06-01", 959, 10.5)]
+        const checked = yield* ingest(toMassiveFile(corrected), "bars.csv", { check: true })
+        assert.deepStrictEqual(checked.merged.get("gap_stats"), { added: 0, updated: 1, unchanged: 0, removed: 0 })
+        assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.0000")
+        yield* ingest(toMassiveFile(corrected))
+        assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.5000")
+        // Without a gap, the session leaves gap_stats.
+        yield* ingest(toMassiveFile([...first, flat("AAA", "2026-06-01", 959, 11)]), "bars.csv", {
+          datasets: ["gap_stats"],
+        })
+        assert.deepStrictEqual(
+          [(yield* readTable("gap_stats")).length, (yield* readTable("daily_prices"))[0]?.["close"]],
+          [1, "10.5000"],
+        )
+        yield* ingest(toMassiveFile([...first, flat("AAA", "2026-06-01", 959, 11)]))
+        assert.deepStrictEqual(yield* readTable("gap_stats"), [])
+      }))
+
+    it.effect("of an unfinished session give no close, and never replace a longer one (§2.6, closing price)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const noon = [flat("AAA", "2026-06-01", 570, 10), flat("AAA", "2026-06-01", 719, 11)]
+        yield* ingest(toMassiveFile(noon))
+        assert.deepStrictEqual(yield* readTable("daily_prices"), [])
+        yield* ingest(toMassiveFile([...noon, flat("AAA", "2026-06-01", 959, 12)]))
+        const { keptDays } = yield* ingest(toMassiveFile(noon))
+        assert.deepStrictEqual(keptDays, ["2026-06-01"])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["12.0000"])
+        const rest = yield* Effect.flip(ingest(toMassiveFile([flat("AAA", "2026-06-01", 960, 13)])))
+        assert.match(rest.message, /its bars of 2026-06-01 begin at 16:00, but earlier bars, up to 15:59, come from/)
+      }))
+  })
+
+  it.effect("reports what it did, and refuses only the bad files (D31, summary)", () =>
+    Effect.gen(function* () {
+      yield* emptyTables
+      const good = yield* writeFile("2026-06-01.csv", toMassiveFile(twoDays))
+      const bad = yield* writeFile("2026-06-02.csv", `${massiveHeader}\nAAA,1\n`)
+      const environment = { DATABASE_URL: yield* Service.databaseUrl }
+      const ended = yield* runCommandInProcess(["ingest", "prices", bad, good], environment)
+      assert.strictEqual(ended.code, 1)
+      assert.include(ended.err, "line 2: the row has 2 cells; the header has 8")
+      assert.include(ended.out, "gap_stats: 1 added, 0 updated, 0 unchanged, 0 removed\n")
+      assert.match(ended.out, /1 file, 6 bars, in \d+s|1 file, 6 bars/)
+      const wrong = yield* runCommandInProcess(["ingest", "prices", good, "--only", "gap-stat"], environment)
+      assert.include(wrong.err, "Prices do not fill gap_stat. Did you mean gap_stats?")
+    }))
+})
