@@ -188,7 +188,9 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
   const requestIndexPage = Effect.fnUntraced(function* ({ accession }: EdgarFiling) {
     if (isDryRun) return null
-    const page = yield* downloader.download((bases) => buildFilingIndexUrl(cik, accession, bases), { isRepeated: false })
+    const page = yield* downloader.download((bases) => buildFilingIndexUrl(cik, accession, bases), {
+      isRepeated: false,
+    })
     // Without the page, the times stay unknown, and the next visit requests it again.
     if (Result.isSuccess(page)) visit.documents += 1
     return Result.getOrNull(page)
@@ -295,11 +297,12 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, submission
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
     if (datasets.has(name)) visit.rows.set(name, rows)
   }
-  add("screener", makeScreenerRows(issuer, submissions, makeCurrentCount(issuer, facts, submissions, stored.screener)))
+  const listed = makeCurrentCount(issuer, facts, submissions, stored.screener)
+  add("screener", makeScreenerRows(issuer, submissions, listed, stored.screenerUpdated))
   if (facts !== undefined) {
     const rows = makeFloatRows(issuer, facts, submissions, makeCurrentCount(issuer, facts, submissions, stored.float))
     for (const name of floatDatasets) add(name, rows[name])
-  } else if (read === "none") for (const name of floatDatasets) add(name, [])
+  } else if (read === "none") { for (const name of floatDatasets) add(name, []) }
   if (read !== undefined && datasetsWithCounts.every((name) => datasets.has(name))) {
     visit.served.push({ url: buildCompanyFactsUrl(issuer.cik), dataset: "" })
   }

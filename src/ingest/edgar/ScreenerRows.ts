@@ -17,13 +17,14 @@ export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: C
 
 /**
  * Returns the row of `screener`, or no row if the company has no filings. `count` is the number of shares outstanding
- * with the documents that state it. Leaves out the columns of the company's
- * location, because the SEC publishes only addresses and the state of incorporation.
+ * with the documents that state it. `updated` is the time of the existing row, whose prices may be newer than the
+ * filings. Leaves out the company's location, because the SEC publishes only addresses and the state of incorporation.
  */
 export const makeScreenerRows = (
   issuer: Issuer,
   submissions: CompanySubmissions,
   count: Pick<CurrentCount, "outstanding" | "source"> = unknownCount,
+  updated: string | null = null,
 ): ReadonlyArray<RowCells> => {
   const [first, ...others] = submissions.filings
   if (first === undefined) return []
@@ -31,6 +32,7 @@ export const makeScreenerRows = (
   const pending = groupFilingsIntoRegistrations(submissions.filings).findLast(({ statement, status }) =>
     statement.form === "S-1" && status === "pending"
   )?.statement
+  const filed = formatLatestAcceptanceTime([first, ...others])
   return [{
     ticker: issuer.ticker,
     company: issuer.name,
@@ -40,7 +42,7 @@ export const makeScreenerRows = (
     is_adr: String(receipts !== undefined),
     outstanding: count.outstanding,
     pending_s1: String(pending !== undefined),
-    last_updated: formatLatestAcceptanceTime([first, ...others]),
+    last_updated: updated !== null && updated > filed ? updated : filed,
     source: [
       submissions.url,
       ...[receipts, pending].flatMap((filing) => filing === undefined ? [] : [filing.source]),

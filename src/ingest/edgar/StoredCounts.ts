@@ -16,14 +16,15 @@ const decodeCounts = decodeRows(Schema.Struct({
   source: Schema.Array(Schema.String),
 }))
 
-const decodeScreener = decodeRows(Schema.Struct({ outstanding: OptionalText }))
+const decodeScreener = decodeRows(Schema.Struct({ outstanding: OptionalText, last_updated: OptionalText }))
 
 /** The count of another company, such as the predecessor of a holding company, stays for this many days. */
 const maxInheritedDays = 400
 
 /**
- * Returns the counts that `float_outstanding` and `screener` have for the company's symbol. A count of another company
- * must be recent, because the symbol may belong to an unrelated company later.
+ * Returns the counts that `float_outstanding` and `screener` have for the company's symbol, and when the screener's row
+ * was last updated. A count of another company must be recent, because the symbol may belong to an unrelated company
+ * later.
  */
 export const readStoredCounts = Effect.fnUntraced(function* ({ cik, ticker }: Issuer) {
   const sql = yield* SqlClient.SqlClient
@@ -38,10 +39,10 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, ticker }: Is
     )
   `)
   const [screener] = yield* decodeScreener(sql`
-    select outstanding::text from screener
+    select outstanding::text, last_updated::text from screener
     where ticker = ${ticker} and coalesce(lpad(cik, 10, '0') = ${cik}, true)
   `)
   const float: CurrentCount = stored ?? unknownCount
   const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
-  return { float, screener: listed }
+  return { float, screener: listed, screenerUpdated: screener?.last_updated ?? null }
 })
