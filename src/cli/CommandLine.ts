@@ -29,6 +29,7 @@ import { grantPrivilegesCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeMcpCommand } from "./McpCommand.ts"
 import { makeChangesCommand } from "./query/ChangesCommand.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
+import { samplesCommand } from "./SamplesCommand.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspelledSettings } from "./Settings.ts"
 
@@ -97,6 +98,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       ingestCommand.pipe(withWarnings),
       lineageCommand.pipe(withWarnings),
       generateMarketCommand.pipe(withWarnings),
+      samplesCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.

@@ -9,7 +9,8 @@ import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Re
 import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
-import { whileProgressHidden, withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { askOnTerminal } from "./terminal/Confirmation.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boolean) => {
@@ -77,17 +78,8 @@ interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "c
   readonly isRemovalConfirmed: boolean
 }
 
-/** Asks on a terminal whether the rows may be removed. Elsewhere, nobody can answer, so they may not. */
-const askToRemove = Effect.fnUntraced(function* (removal: Removal) {
-  const { stdinIsTerminal, stdoutIsTerminal } = yield* Stdio.Stdio
-  if (!(yield* stdinIsTerminal) || !(yield* stdoutIsTerminal)) return false
-  return yield* whileProgressHidden(Prompt.run(
-    Prompt.Confirm({
-      message: `Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`,
-      initial: false,
-    }),
-  ))
-}, Effect.catchTag("QuitError", () => Effect.interrupt))
+const askToRemove = (removal: Removal) =>
+  askOnTerminal(`Loading the file would remove ${formatRemoval(removal)} of ${removal.table}. Continue?`)
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 

@@ -1,15 +1,20 @@
-/** Prepares a new embedded database for the first request: loads the sample market and creates a demo key. */
+/**
+ * Prepares a new embedded database for the first request: loads the sample market and creates a demo key. Also removes
+ * the sample market again.
+ */
 import { Effect, FileSystem, Option, Path, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
+import { EmbeddedHomeDirectory } from "../db/ConnectionLayers.ts"
 import { formatLoadLockName } from "../load/LoadingTable.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
-import { loadDatasetFile } from "../load/Load.ts"
+import { loadDatasetFile, removeFileRows } from "../load/Load.ts"
 import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
 import { OperationProgress } from "../observability/Progress.ts"
-import { createDemoKey, findDemoKeyFile, getSamplesFolder, revokeDemoKey } from "./DemoKey.ts"
+import { createDemoKey, findDemoKeyFile, getSamplesFolder, revokeDemoKey, revokingDemoKey } from "./DemoKey.ts"
+import { warnOfSampleMarket } from "./SampleMarket.ts"
 
 const samplesUrl = new URL("../../samples/", import.meta.url)
 
@@ -58,6 +63,36 @@ export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
+/** Returns the folder with the files from which the sample market was loaded, or writes them again. */
+const findSampleFiles = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { folder: home } = yield* EmbeddedHomeDirectory
+  const loaded = Option.isSome(home) ? yield* getSamplesFolder(home.value) : undefined
+  if (loaded !== undefined && (yield* fs.exists(loaded))) return loaded
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" })
+  yield* writeSampleMarket(folder)
+  return folder
+})
+
+/** The file of `ticker_changes` also contains real facts, which stay. */
+const fictionalRows = new Map([["ticker_changes", "given.source = 'made up'"]])
+
+/**
+ * Removes the fictional rows of the sample market that nobody has changed, in one transaction. Revokes the demo key,
+ * because real data follow. Returns the counts of each table.
+ */
+export const removeSampleMarket = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { tasks } = yield* findDatasetFiles(yield* findSampleFiles)
+  return yield* revokingDemoKey(
+    sql.withTransaction(
+      Effect.forEach(tasks, (file) => removeFileRows(file, fictionalRows.get(file.dataset))),
+    ),
+  )
+}).pipe(Effect.scoped)
+
+export type RemovedSamples = Effect.Success<typeof removeSampleMarket>[number]
+
 /** Whether the database contains neither accounts nor data. */
 const isUnused = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -100,7 +135,7 @@ const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
 export const prepareFirstStart = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Option.isSome(yield* IngestScheduleConfig)
-    ? sql.withTransaction(revokeDemoKey(home))
+    ? Effect.andThen(sql.withTransaction(revokeDemoKey(home)), warnOfSampleMarket)
     : loadSamplesIfUnused(home)
   return yield* findDemoKeyFile(home)
 })

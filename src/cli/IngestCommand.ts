@@ -23,6 +23,8 @@ import {
   splitList,
 } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { ingestCheckCommand } from "./IngestCheckCommand.ts"
+import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { makeFolderError } from "./FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
@@ -123,13 +125,14 @@ const flags = {
     "retry-rejected",
     "Request all documents again that were set aside, even those that were rejected for good",
   ),
+  yes: mixingFlag,
   isDryRun: makeBooleanFlag("dry-run", "Read only the lists of filings, print what would be loaded, and load nothing"),
 }
 
 const edgarCommand = Command.make(
   "edgar",
   flags,
-  Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, retryRejected, since, tickers, userAgent }) {
+  Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, retryRejected, since, tickers, userAgent, yes }) {
     if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
       return yield* makeUsageError(
         "ingest edgar",
@@ -180,13 +183,16 @@ const edgarCommand = Command.make(
       retryRejected,
     }
     const report = makeEmptyIngestReport()
-    const [duration, incompleteness] = yield* revokingDemoKey(runIngest(options, report)).pipe(
+    const run = revokingDemoKey(runIngest(options, report)).pipe(
       Effect.catchTag(
         "PlatformError",
         (error) => Effect.fail(Option.isSome(out) ? makeFolderError(out.value)(error) : error),
       ),
       withProgressDisplay,
       Effect.timed,
+    )
+    const confirmation = confirmRealRows(yes || options.target !== "load")
+    const [duration, incompleteness] = yield* Effect.andThen(confirmation, run).pipe(
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
       Effect.provide(Layer.provideMerge(
         EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
@@ -246,5 +252,5 @@ const rejectionsCommand = Command.make(
 
 export const ingestCommand = Command.make("ingest").pipe(
   Command.withDescription("Fill datasets from public sources, or from files with prices"),
-  Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand]),
+  Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand, ingestCheckCommand]),
 )

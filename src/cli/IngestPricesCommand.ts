@@ -8,6 +8,7 @@ import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -110,14 +111,15 @@ export const pricesCommand = Command.make(
       Flag.withDefault(priceDatasets),
     ),
     check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
+    yes: mixingFlag,
   },
-  Effect.fnUntraced(function* ({ check, datasets, files }) {
+  Effect.fnUntraced(function* ({ check, datasets, files, yes }) {
     const path = yield* Path.Path
     // Vendors name files by day. In this order, no previous close is missing.
     const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
     const done: Array<string> = []
-    const [duration, { bars, refused, totals }] = yield* ingestFiles(sorted, datasets, check, done).pipe(
-      Effect.timed,
+    const run = Effect.timed(ingestFiles(sorted, datasets, check, done))
+    const [duration, { bars, refused, totals }] = yield* Effect.andThen(confirmRealRows(yes || check), run).pipe(
       Effect.onInterrupt(() =>
         Console.error(
           check

@@ -18,6 +18,7 @@ import {
   createNullableStagingTable,
   createStagingTable,
   deleteRemovedRows,
+  deleteStagedRows,
   dropStagingTable,
   explainMergeViolations,
   findLinesWithNewKeys,
@@ -368,6 +369,33 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
     sql.withTransaction,
     Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),
   )
+})
+
+/**
+ * Removes the rows of a file from its dataset. Rows that were changed since they were loaded stay. `isGiven` is an SQL
+ * condition that selects rows of the file, which it calls `given`.
+ */
+export const removeFileRows = Effect.fnUntraced(function* (file: Pick<LoadTask, "dataset" | "file">, isGiven = "true") {
+  const sql = yield* SqlClient.SqlClient
+  const dataset = yield* requireDataset(file.dataset)
+  const { table } = dataset
+  const task: LoadTask = { ...file, append: false, allowEmpty: true }
+  const [source, target] = [`loading.${table}`, `public.${table}`]
+  Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
+  return yield* Effect.gen(function* () {
+    yield* acquireTableLoadLock(table)
+    const columns = yield* readLoadableColumns(target)
+    yield* createStagingTable(table)
+    yield* addUniqueKey(dataset)
+    const stagedColumns = columns.map((column) => toStagedColumn(column, task))
+    const { hidden } = yield* fillTable(source, stagedColumns, dataset, task, yield* Ref.make(0))
+    yield* analyzeTable(source)
+    const counts = yield* deleteStagedRows(source, target, columns, dataset, hidden, isGiven)
+    const kept = yield* countRows(target)
+    yield* dropStagingTable(table)
+    yield* yield* BeforeLoadCommit
+    return { table, ...counts, kept }
+  }).pipe(sql.withTransaction)
 })
 
 /** Rows that an SQL statement computes, for `loadComputedRows`. */

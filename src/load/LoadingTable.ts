@@ -531,6 +531,40 @@ export const deleteRemovedRows = Effect.fnUntraced(
   },
 )
 
+/** Numbers of rows of a table, when the rows of a file were removed from it. */
+export interface RemovedRowCounts {
+  readonly removed: number
+  /** Rows with the key of a row in the file that have other values. They stay, as do rows with other keys. */
+  readonly changed: number
+}
+
+/** Deletes the rows of `target` that a merge of `source` would leave unchanged. `isGiven` selects rows of `source`. */
+export const deleteStagedRows = Effect.fnUntraced(
+  function* (
+    source: string,
+    target: string,
+    columns: ReadonlyArray<LoadableColumn>,
+    dataset: LoadableDataset,
+    hidden: ReadonlyArray<string>,
+    isGiven: string,
+  ) {
+    const sql = yield* SqlClient.SqlClient
+    const match = `${isGiven} and ${matchKey(columns, dataset)}`
+    const others = columns.filter(({ name }) => !dataset.key.includes(name))
+    const isSame = Array.isReadonlyArrayEmpty(others)
+      ? "true"
+      : `(${qualifyColumns("existing", others.map(({ name }) => name))}) is not distinct from (${
+        others.map(makeComparedValue(hidden)).join(", ")
+      })`
+    const [counts] = yield* sql.unsafe<RemovedRowCounts>(`with deleted as (
+        delete from ${target} as existing using ${source} as given where ${match} and ${isSame} returning 1
+      )
+      select (select count(*)::int from deleted) as removed, count(*) filter (where not (${isSame}))::int as changed
+      from ${source} as given join ${target} as existing on ${match}`)
+    return counts ?? { removed: 0, changed: 0 }
+  },
+)
+
 /** Validates the table's constraints that are not validated yet, once the rows that violated them are replaced. */
 export const validateConstraints = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient

@@ -34,6 +34,7 @@ const PeriodsOfCompany = Schema.Struct({ cik: Schema.String, periods: SymbolPeri
 const decodeCompanies = decodeRows(StoredCompany)
 const decodePeriods = decodeRows(PeriodsOfCompany)
 const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
+const decodeNotices = decodeRows(Schema.Struct({ cik: Schema.String }))
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
 /** The first symbol that is not derived is usually, but not always, that of the common stock (pitfall 5). */
@@ -42,6 +43,31 @@ const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((tic
 /** Whether the copies of the list since `lastDay` are enough to conclude that the list has dropped an entry. */
 const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
   areEnoughCopies(copyDays.filter((day) => day > lastDay))
+
+/** Days for which a notice of a delisting explains why the list has dropped a company. */
+const maxNoticeAge = 30
+
+/** Finds the CIKs of companies with a recent Form 25, by which an exchange or a company ends a listing. */
+const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArray<StoredCompany>) {
+  if (companies.length === 0) return new Set<string>()
+  const sql = yield* SqlClient.SqlClient
+  const absent = JSON.stringify(
+    companies.map(({ cik, former_tickers, listed_on, periods, primary_ticker }) => ({
+      cik,
+      listed_on,
+      tickers: [primary_ticker, ...former_tickers, ...periods.map(({ ticker }) => ticker)],
+    })),
+  )
+  const found = yield* decodeNotices(sql`
+    select cik from jsonb_to_recordset(${absent}::text::jsonb) as absent (cik text, listed_on date, tickers text[])
+    where exists (
+      select from news
+      where ticker = any (absent.tickers) and filed_at >= absent.listed_on - ${maxNoticeAge}::int
+        and form_type in ('25', '25-NSE') and id like absent.cik || '-%'
+    )
+  `)
+  return new Set(found.map(({ cik }) => cik))
+})
 
 /**
  * Updates a company that a copy of the list contains. Its primary symbol stays while it is listed, in whatever order.
@@ -102,12 +128,13 @@ export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<Li
     const ticker = known?.primary_ticker === primary ? known.periods.at(-1)?.ticker ?? primary : primary
     return { ...issuer, ticker, exchange: exchanges.get(ticker) ?? issuer.exchange }
   })
-  const delisted = Array.from(stored.values()).flatMap(({ cik, listed_on, periods, primary_ticker }) =>
+  const absent = Array.from(stored.values()).filter(({ cik, periods, primary_ticker }) =>
     // If another company has the symbol now, such as a new holding company, the security still trades.
-    listed.has(cik) || exchanges.has(periods.at(-1)?.ticker ?? primary_ticker) || !isGone(listed_on, copyDays)
-      ? []
-      : [cik]
+    !listed.has(cik) && !exchanges.has(periods.at(-1)?.ticker ?? primary_ticker)
   )
+  const notices = yield* findDelistingNotices(absent)
+  const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isGone(listed_on, copyDays))
+    .map(({ cik }) => cik)
   const assignment: SymbolAssignment = { issuers, companies, stored, delisted }
   return assignment
 })

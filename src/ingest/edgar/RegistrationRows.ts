@@ -12,15 +12,19 @@ import type { EdgarFiling } from "./Submissions.ts"
 const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
   ...["S-1", "S-1MEF", "F-1", "F-1MEF"].map((form) => [form, "offering"] as const),
   ...["S-3", "S-3ASR", "S-3MEF", "F-3", "F-3ASR", "F-3MEF"].map((form) => [form, "shelf"] as const),
+  // No type of the table describes these forms exactly. All three register an offering by the company.
+  ...["S-4", "F-4", "S-8"].map((form) => [form, "offering"] as const),
 ])
 
 /** Whether the registration is effective upon filing, without a notice (Rule 462). */
-const isEffectiveUponFiling = ({ form }: EdgarFiling) => /(ASR|MEF)$/.test(form)
+const isEffectiveUponFiling = ({ form }: EdgarFiling) => /(ASR|MEF)$|^S-8$/.test(form)
 
 /** Whether the filing is a prospectus under Rule 424(b), which is filed after the registration became effective. */
 const isProspectus = ({ form }: EdgarFiling) => /^424B\d$/.test(form)
 
-const isPostEffective = (filing: EdgarFiling) => isProspectus(filing) || filing.form.startsWith("POS")
+const isPostEffectiveAmendment = ({ form }: EdgarFiling) => form.startsWith("POS") || form === "S-8 POS"
+
+const isPostEffective = (filing: EdgarFiling) => isProspectus(filing) || isPostEffectiveAmendment(filing)
 
 /** EDGAR has had notices of effectiveness (EFFECT) since this day. */
 const firstNoticeDate = "2006-05-01"
@@ -73,7 +77,7 @@ const makeRegistration = (
 }
 
 /**
- * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status follows from the filings. The filings of
+ * Finds the registrations on the forms in `typesByForm` whose status follows from the filings. The filings of
  * one registration may be years apart, so `filings` must be complete.
  */
 export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<EdgarRegistration> =>
@@ -100,6 +104,13 @@ const countOf = (count: number, singular: string, plural: string) => `${count} $
 /** Whether the prospectus is for an offering by the company itself. */
 const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
 
+/** Purposes of the forms whose type alone would mislead. */
+const purposesByForm = new Map([
+  ["S-4", "shares issued in a merger or an exchange"],
+  ["F-4", "shares issued in a merger or an exchange"],
+  ["S-8", "the company's plans for its staff; an amendment may have ended it"],
+])
+
 /** Determines the type from the forms. Returns the type, the filings that prove it, and a sentence with the reason. */
 const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
@@ -108,6 +119,8 @@ const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<Edgar
     return { type: "resale", evidence: [resale], reason: "The type follows from a prospectus under Rule 424(b)(7)." }
   }
   const type = typesByForm.get(statement.form) ?? "offering"
+  const purpose = purposesByForm.get(statement.form)
+  if (purpose !== undefined) return { type, evidence: [], reason: `The form is for ${purpose}.` }
   const reason = type === "shelf"
     ? "The type follows from the form."
     : isSoldByCompany
@@ -194,7 +207,7 @@ const formatDetails = (
   prospectuses: ReadonlyArray<EdgarFiling>,
   reason: string,
 ) => {
-  const amendments = filings.filter(({ form }) => form.endsWith("/A") || form.startsWith("POS")).length
+  const amendments = filings.filter((filing) => filing.form.endsWith("/A") || isPostEffectiveAmendment(filing)).length
   const latest = prospectuses.at(-1)
   const forms = Array.from(new Set(prospectuses.map(({ form }) => form))).toSorted().join(", ")
   return [

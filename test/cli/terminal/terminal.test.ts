@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { createWriteStream } from "node:fs"
+import { addCompaniesAndFilings, startEdgarStub } from "../../support/EdgarStub.ts"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
   commandFile,
@@ -14,7 +15,7 @@ import {
   startProgram,
   waitForOutput,
 } from "../../support/Processes.ts"
-import { copyMigratedDatabase } from "../../support/Service.ts"
+import { copyMigratedDatabase, copySampleDatabase } from "../../support/Service.ts"
 
 // @module-tag slow
 
@@ -103,14 +104,39 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
     { skip: stopped.skip },
   )
 
+  /** Runs the command on a terminal and answers its question. */
+  const runAndAnswer = Effect.fnUntraced(
+    function* (
+      args: ReadonlyArray<string>,
+      environment: Readonly<Record<string, string>>,
+      question: RegExp,
+      answer: string,
+    ) {
+      const answers = `${yield* folder}/answers`
+      execFileSync("mkfifo", [answers])
+      const running = yield* startProgram("sh", ["-c", `exec script -qefc "$LINE" /dev/null < "$ANSWERS"`], {
+        ...environment,
+        LINE: `exec ${process.execPath} ${commandFile} ${args.join(" ")}`,
+        ANSWERS: answers,
+        TERM: "xterm",
+        SHELL: "/bin/sh",
+      })
+      const input = createWriteStream(answers)
+      yield* waitForOutput(running, question)
+      input.write(answer)
+      const result = yield* ended(running)
+      input.destroy()
+      return result
+    },
+  )
+
   const asked = needing(["script", "mkfifo"], "load asks before it removes many rows (operations/data)")
   it.effect(
     asked.name,
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
-        const place = yield* folder
-        const [file, answers] = [`${place}/former.csv`, `${place}/answers`]
+        const file = `${yield* folder}/former.csv`
         const url = Redacted.value(yield* copyMigratedDatabase)
         const writeRow = (ticker: string) =>
           fs.writeFileString(file, `ticker,former_ticker,date\n${ticker},BBB,2020-01-01\n`)
@@ -118,26 +144,38 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
         const args = ["load", "historical-tickers", file]
         assert.strictEqual((yield* runCommandProcess(args, { DATABASE_URL: url })).code, 0)
         yield* writeRow("AAC")
+        const question = /would remove the only row of historical_tickers\. Continue\?/
         for (const [answer, code, outcome] of [["n", 1, /is unchanged/], ["y", 0, /1 added.* 1 removed/]] as const) {
-          yield* fs.remove(answers, { force: true })
-          execFileSync("mkfifo", [answers])
-          const running = yield* startProgram("sh", ["-c", `exec script -qefc "$LINE" /dev/null < "$ANSWERS"`], {
-            LINE: `exec ${process.execPath} ${commandFile} ${args.join(" ")}`,
-            ANSWERS: answers,
-            DATABASE_URL: url,
-            TERM: "xterm",
-            SHELL: "/bin/sh",
-          })
-          const input = createWriteStream(answers)
-          yield* waitForOutput(running, /would remove the only row of historical_tickers\. Continue\?/)
-          input.write(answer)
-          const { code: status, out } = yield* ended(running)
-          input.destroy()
-          assert.strictEqual(status, code, out)
-          assert.match(out, outcome)
+          const result = yield* runAndAnswer(args, { DATABASE_URL: url }, question, answer)
+          assert.strictEqual(result.code, code, result.out)
+          assert.match(result.out, outcome)
         }
       }),
     { skip: asked.skip },
+  )
+
+  const mixing = needing(["script", "mkfifo"], "ingest asks before it loads into the sample market (ingest-edgar)")
+  it.effect(
+    mixing.name,
+    () =>
+      Effect.gen(function* () {
+        const stub = yield* startEdgarStub
+        addCompaniesAndFilings(stub)
+        const environment = {
+          DATABASE_URL: Redacted.value(yield* copySampleDatabase),
+          EDGAR_BASE_URL: stub.url,
+          EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+        }
+        const args = ["ingest", "edgar", "--tickers", "SMEGF", "--only", "news"]
+        const question = /contains the fictional sample market, with which real rows would mix\. Continue\?/
+        const refused = yield* runAndAnswer(args, environment, question, "n")
+        assert.strictEqual(refused.code, 1, refused.out)
+        assert.isEmpty(stub.requests)
+        const accepted = yield* runAndAnswer(args, environment, question, "y")
+        assert.strictEqual(accepted.code, 0, accepted.out)
+        assert.match(accepted.out, /news: \d+ rows? merged/)
+      }),
+    { skip: mixing.skip },
   )
 
   const plain = needing(

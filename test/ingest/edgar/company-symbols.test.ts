@@ -399,7 +399,7 @@ const startList = Effect.gen(function* () {
         primary_listed_on = primary_listed_on - ${days}::int
     `
   })
-  return { list, publish, ingest, age }
+  return { stub, list, publish, ingest, age }
 })
 
 const request = Effect.fnUntraced(function* (path: string) {
@@ -508,6 +508,45 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         yield* age(1)
         yield* ingest("--tickers", "GGL,BRK-B")
         assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "GGL"])
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "leave current datasets at once if a Form 25 explains why the list lacks the company (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { age, ingest, list, stub } = yield* startList
+        const today = yield* todayInNewYork
+        const filed = (company: Stub.ListedCompany, form: string, day: string) =>
+          stub.answers.set(
+            `/submissions/CIK${company.cik}.json`,
+            Stub.makeSubmissions(company, [
+              { accession: `0001354457-26-${company.cik.slice(4)}`, form, filingDate: day, fileNumber: "001-39244" },
+            ]),
+          )
+        // Apple's notices, for example, are about its notes, so an old one explains nothing.
+        const other = { cik: "0000000007", name: "Seven", tickers: ["SEVN"] }
+        const silent = { cik: "0000000008", name: "Eight", tickers: ["EIGH"] }
+        list([alphabet, berkshire, other, silent])
+        filed(alphabet, "8-K", subtractDays(today, 5))
+        filed(berkshire, "25-NSE", subtractDays(today, 5))
+        filed(other, "25-NSE", subtractDays(today, 60))
+        filed(silent, "8-K", subtractDays(today, 5))
+        yield* ingest("--tickers", "GOOGL,BRK-B,SEVN,EIGH", "--only", "news,screener")
+        assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["BRK-B", "EIGH", "GOOGL", "SEVN"])
+        // A list with fewer rows is refused.
+        const others = { cik: "0000000009", name: "Nine", tickers: ["NINE", "NINEW", "NINEU", "NINER"] }
+        list([alphabet, others])
+        yield* age(1)
+        yield* ingest("--tickers", "GOOGL", "--only", "news,screener")
+        assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["EIGH", "GOOGL", "SEVN"])
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=BRK-B")).tickers, ["BRK-B"])
+
+        list([alphabet, berkshire, others])
+        yield* age(1)
+        yield* ingest("--tickers", "GOOGL,BRK-B", "--only", "news,screener")
+        assert.deepStrictEqual((yield* request("/v1/screener?ticker=BRK-B")).tickers, ["BRK-B"])
       })),
     60_000,
   )

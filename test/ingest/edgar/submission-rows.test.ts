@@ -185,11 +185,12 @@ describe("A registration", () => {
     assert.strictEqual(row?.["last_updated"], "2025-05-05 00:15:04")
   })
 
-  it("includes F-3 with its amendment", () => {
+  it("includes F-3 and F-4 with their amendments", () => {
     assert.deepStrictEqual(
       registrationsOf(ciks.trFinance).map((row) => [row["file_no"], row["form_type"], row["effective_date"]]),
       [
         ["333-285927", "F-3", "2025-04-03"],
+        ["333-284840", "F-4", "2025-03-13"],
         ["333-280007", "F-3", "2024-06-24"],
         ["333-265541", "F-3", "2022-07-05"],
         ["333-239392", "F-3", "2020-07-09"],
@@ -197,13 +198,42 @@ describe("A registration", () => {
     )
   })
 
-  it("is never made from an S-8, an F-6 or prospectuses whose statement is not listed", () => {
+  it("says what the shares are for if the type does not, and never ends after three years (S-8, S-4, F-4)", () => {
+    const exchange = registrationOf(ciks.trFinance, "333-284840")
+    assert.strictEqual(exchange?.["type"], "offering")
+    assert.strictEqual(
+      exchange?.["details"],
+      "2 amendments. 1 prospectus (424B3), latest 2025-03-13. The form is for shares issued in a merger or an exchange.",
+    )
+    const plan = registrationOf(ciks.apple, "333-203698")
+    assert.deepStrictEqual(
+      ["type", "effective_date", "effective_status", "expiration_date"].map((column) => plan?.[column]),
+      ["offering", "2015-04-28", "true", null],
+    )
+    assert.deepStrictEqual(plan?.["source"], [
+      "https://data.sec.gov/submissions/CIK0000320193.json#0001193125-15-153187",
+    ])
+    const amended = registrationOf(ciks.vincerx, "333-257042")
+    assert.strictEqual(amended?.["headline"], "S-8 of Vincerx Pharma, Inc.: effective since 2021-06-11")
+    assert.strictEqual(
+      amended?.["details"],
+      "1 amendment. The form is for the company's plans for its staff; an amendment may have ended it.",
+    )
+  })
+
+  it("on Form S-8 has a status even before the first EFFECT notices, because it needs none (Rule 462)", () => {
+    assert.strictEqual(registrationOf(ciks.imunon, "333-67508")?.["effective_date"], "2001-08-14")
+  })
+
+  it("is never made from an F-6 or from filings whose statement is not listed", () => {
     const forms = [ciks.apple, ciks.imunon, ciks.vincerx, ciks.siemensEnergy].flatMap((cik) =>
       registrationsOf(cik).map((row) => row["form_type"])
     )
-    assert.sameMembers(Array.from(new Set(forms)), ["S-1", "S-1MEF", "S-3", "S-3ASR", "S-3MEF"])
+    assert.sameMembers(Array.from(new Set(forms)), ["S-1", "S-1MEF", "S-3", "S-3ASR", "S-3MEF", "S-8"])
     assert.isTrue(filingsOf(ciks.apple).some(({ fileNumber }) => fileNumber === "333-188191"))
     assert.isUndefined(registrationOf(ciks.apple, "333-188191"))
+    assert.isTrue(filingsOf(ciks.apple).some(({ fileNumber }) => fileNumber === "333-165214"))
+    assert.isUndefined(registrationOf(ciks.apple, "333-165214"))
   })
 
   it("never has amounts or banks, because no recorded document has them as data", () => {

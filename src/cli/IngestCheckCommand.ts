@@ -1,0 +1,40 @@
+/** The command `ingest check`: compares ten known values of real filings with the database. */
+import { Console, Data, Effect } from "effect"
+import { Command } from "effect/cli"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
+import { compareKnownValues } from "../ingest/edgar/KnownValues.ts"
+import { makeSilentCommandExample } from "./CommandParts.ts"
+import { escapeTerminalLines } from "./terminal/TerminalText.ts"
+
+/** The database lacks a known value, or has another one. */
+class KnownValuesDiffer extends Data.TaggedError("KnownValuesDiffer")<{ readonly message: string }> {}
+
+const formatValue = (
+  { company, expected, field, found, isKnown, url }: Effect.Success<typeof compareKnownValues>[number],
+) =>
+  [
+    isKnown
+      ? `same     ${company} ${field}: ${found}`
+      : `${found === null ? "missing " : "differs "} ${company} ${field}: ${found ?? "nothing"}, expected ${expected}`,
+    `         ${url}`,
+  ].join("\n")
+
+export const ingestCheckCommand = Command.make(
+  "check",
+  {},
+  Effect.fnUntraced(function* () {
+    const values = yield* compareKnownValues
+    yield* Console.log(escapeTerminalLines(values.map(formatValue).join("\n")))
+    const wrong = values.filter(({ isKnown }) => !isKnown).length
+    if (wrong === 0) return
+    return yield* new KnownValuesDiffer({
+      message:
+        `${wrong} of ${values.length} values ${wrong === 1 ? "is" : "are"} different or missing. The SEC's pages ` +
+        "show what is right. The values are of AAPL and IMNN, so load these companies first.",
+    })
+  }),
+).pipe(
+  Command.withDescription("Compare ten known values of Apple and Imunon with what was loaded, with the SEC's pages"),
+  Command.withExamples([makeSilentCommandExample("ingest check", "Check the first run")]),
+  Command.provide(migratedDatabaseClientLayer),
+)
