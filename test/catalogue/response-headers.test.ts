@@ -146,7 +146,7 @@ const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Ope
   const all = [
     target,
     ...(list ? ["limit=1", ...files].map((query) => addQuery(target, query)) : []),
-    ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`] : []),
+    ...(tickers ? [`${path}?ticker=${symbols},CLASS,@@&limit=1`] : []),
     ...(tickers && follows ? [`${path}?ticker=T1&follow_lineage=true`] : []),
     ...(answersPast ? [addQuery(target, `as_of=${new Date().toISOString()}`)] : []),
     ...(path === "/estimate"
@@ -199,6 +199,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           effective_date: "2024-01-02",
           status: "confirmed",
         })
+        yield* Service.insertRows("company_symbols", { alias: "CLASS", cik: "0000000001", ticker: "T1" })
         const narrow = yield* Service.ensureAccountWithKey("test ultimate", "ultimate", { endpoints: ["/v1/timeline"] })
         yield* Effect.forEach(operations, (operation) => checkSuccesses(port, operation, ultimate), { discard: true })
         for (const operation of operations.filter(({ path }) => path === "/v1/timeline")) {

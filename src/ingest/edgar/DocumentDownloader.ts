@@ -9,7 +9,7 @@ import type { SetAside } from "./IngestWork.ts"
 /** If this many documents in a row cannot be downloaded, the run ends, because the SEC is probably down. */
 const maxConsecutiveFailures = 3
 
-/** Weight of a document that an earlier run could not download either, so that a few such documents do not end a run. */
+/** Weight of a document that an earlier run could not download either: a few such documents must not end a run. */
 const repeatedFailureWeight = 0.1
 
 export interface DownloadOptions {
