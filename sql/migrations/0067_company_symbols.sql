@@ -277,14 +277,16 @@ create function edgar_place_due_companies(today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   last_day date := (select placed_on from public.edgar_placement);
+  due      text[];
 begin
   if last_day >= today then return; end if;
-  perform public.edgar_place_companies(array(
+  due := array(
     select distinct known.cik from public.ticker_changes as event
       join public.company_symbols as known on known.alias in (event.old_ticker, event.new_ticker)
     where event.status = 'confirmed' and event.effective_date > last_day and event.effective_date <= today
       and coalesce(event.cik, known.cik) = known.cik
-  ), today);
+  );
+  if due <> '{}' then perform public.edgar_place_companies(due, today); end if;
   update public.edgar_placement set placed_on = today where placed_on < today;
 end $$;
 

@@ -3,15 +3,17 @@ import { Console, Data, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { runIngest } from "../ingest/edgar/EdgarIngest.ts"
+import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import {
+  Companies,
+  EdgarTickersConfig,
   getDefaultIngestStartDate,
   type IngestOptions,
-  type IngestReport,
-  makeEmptyIngestReport,
   parseTickers,
-  runIngest,
-} from "../ingest/edgar/EdgarIngest.ts"
-import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
+} from "../ingest/edgar/IngestOptions.ts"
+import { scheduledRunFlag, untilServiceEnds } from "../ingest/edgar/IngestProcess.ts"
+import { type IngestReport, makeEmptyIngestReport } from "../ingest/edgar/IngestReport.ts"
 import { listWork } from "../ingest/edgar/IngestWork.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
@@ -83,16 +85,46 @@ const formatSummary = (report: IngestReport, target: IngestOptions["target"], se
   ].join("\n")
 }
 
-const formatInterruption = ({ companies, saved }: IngestReport, target: IngestOptions["target"]) => {
+const formatInterruption = ({ companies, saved }: IngestReport, { archives, target }: IngestOptions) => {
   const count = `${saved} of ${formatCountWithNoun(companies ?? 0, "company", "companies")}`
   if (target === "dry-run") return "Interrupted. Nothing was loaded."
   if (target !== "load") return `Interrupted. The files have the rows of ${count}.`
   const loaded = companies === undefined ? "Nothing was loaded." : `Loaded: ${count}.`
-  return `Interrupted. ${loaded} To continue, run ingest edgar --resume.`
+  const command = `ingest edgar --resume${archives === undefined ? "" : ` --archives ${archives}`}`
+  return `Interrupted. ${loaded} To continue, run ${command}.`
 }
 
 /** The run visited all companies, but set many documents aside. */
 class IngestIncomplete extends Data.TaggedError("IngestIncomplete")<{ readonly message: string }> {}
+
+/** Runs the ingest for a service, in its own process: with the settings of the service, and without a progress display. */
+const runScheduledIngest = Effect.gen(function* () {
+  const agent = yield* EdgarUserAgentConfig
+  if (Option.isNone(agent)) return yield* makeUsageError("ingest edgar", "EDGAR_USER_AGENT is not set.")
+  const options: IngestOptions = {
+    tickers: yield* EdgarTickersConfig,
+    datasets: ingestedDatasets,
+    since: yield* getDefaultIngestStartDate,
+    resume: true,
+    target: "load",
+    scheduled: true,
+  }
+  const report = makeEmptyIngestReport()
+  const incompleteness = yield* untilServiceEnds(runIngest(options, report)).pipe(
+    Effect.provide(Layer.provideMerge(
+      EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
+      migratedDatabaseClientLayer,
+    )),
+  )
+  yield* Effect.logInfo(
+    `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ` +
+      `${report.rejections} set aside.`,
+  )
+  if (incompleteness === null) return
+  return yield* new IngestIncomplete({
+    message: `The ingest is incomplete, because ${incompleteness}. The next run requests them again.`,
+  })
+})
 
 const flags = {
   userAgent: Flag.String("user-agent").pipe(
@@ -101,6 +133,7 @@ const flags = {
     Flag.optional,
   ),
   tickers: Flag.String("tickers").pipe(
+    Flag.withSchema(Companies),
     Flag.withDescription("Symbols of companies, separated by commas"),
     Flag.map(parseTickers),
     Flag.optional,
@@ -120,94 +153,114 @@ const flags = {
     Flag.withDescription("Write NDJSON files to this folder, and load nothing"),
     Flag.optional,
   ),
+  archives: Flag.Path("archives").pipe(
+    Flag.withDescription("Folder with the SEC's submissions.zip and companyfacts.zip, to load all companies quickly"),
+    Flag.optional,
+  ),
   resume: makeBooleanFlag("resume", "Continue the last run with its options, if it was interrupted or failed"),
   retryRejected: makeBooleanFlag(
     "retry-rejected",
     "Request all documents again that were set aside, even those that were rejected for good",
   ),
   yes: mixingFlag,
+  scheduled: makeBooleanFlag(scheduledRunFlag, "Run as the service does on its schedule, until standard input ends")
+    .pipe(
+      Flag.withHidden,
+    ),
   isDryRun: makeBooleanFlag("dry-run", "Read only the lists of filings, print what would be loaded, and load nothing"),
 }
 
 const edgarCommand = Command.make(
   "edgar",
   flags,
-  Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, retryRejected, since, tickers, userAgent, yes }) {
-    if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
-      return yield* makeUsageError(
-        "ingest edgar",
-        "ingest edgar takes either --tickers with at least one symbol, or --all.",
+  Effect.fnUntraced(
+    function* (
+      { all, archives, isDryRun, only, out, resume, retryRejected, scheduled, since, tickers, userAgent, yes },
+    ) {
+      if (scheduled) return yield* runScheduledIngest
+      if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          "ingest edgar takes either --tickers with at least one symbol, or --all.",
+        )
+      }
+      if (Option.isNone(tickers) && !all && !resume) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.",
+        )
+      }
+      if (resume && (isDryRun || Option.isSome(out))) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          "--resume continues a run that loads, so it excludes --out and --dry-run.",
+        )
+      }
+      if (resume && (Option.isSome(since) || Option.isSome(only) || retryRejected)) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          "--resume takes the options of the run that it continues, so it excludes --since, --only and --retry-rejected.",
+        )
+      }
+      if (retryRejected && (isDryRun || Option.isSome(out))) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
+        )
+      }
+      if (Option.isSome(archives) && Option.isSome(tickers)) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          "--archives is for --all. A few companies are requested from the SEC.",
+        )
+      }
+      if (isDryRun && Option.isSome(out)) {
+        return yield* makeUsageError("ingest edgar", "--dry-run writes no files, so it excludes --out.")
+      }
+      const agent = Option.isSome(userAgent) ? userAgent : yield* EdgarUserAgentConfig
+      if (Option.isNone(agent)) {
+        return yield* makeUsageError(
+          "ingest edgar",
+          `The SEC requires programs to name a contact: --user-agent "Acme Inc ops@acme.example", or EDGAR_USER_AGENT.`,
+        )
+      }
+      const options: IngestOptions = {
+        tickers: Option.getOrElse(tickers, () => all ? null : undefined),
+        datasets: Option.getOrElse(only, () => ingestedDatasets),
+        since: Option.isSome(since) ? since.value : yield* getDefaultIngestStartDate,
+        resume,
+        target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
+        scheduled: false,
+        retryRejected,
+        archives: Option.getOrUndefined(archives),
+      }
+      const report = makeEmptyIngestReport()
+      const run = revokingDemoKey(runIngest(options, report)).pipe(
+        Effect.catchTag(
+          "PlatformError",
+          (error) => Effect.fail(Option.isSome(out) ? makeFolderError(out.value)(error) : error),
+        ),
+        withProgressDisplay,
+        Effect.timed,
       )
-    }
-    if (Option.isNone(tickers) && !all && !resume) {
-      return yield* makeUsageError(
-        "ingest edgar",
-        "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.",
+      const confirmation = confirmRealRows(yes || options.target !== "load")
+      const [duration, incompleteness] = yield* Effect.andThen(confirmation, run).pipe(
+        Effect.onInterrupt(() => Console.error(formatInterruption(report, options))),
+        Effect.provide(Layer.provideMerge(
+          EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
+          migratedDatabaseClientLayer,
+        )),
       )
-    }
-    if (resume && (isDryRun || Option.isSome(out))) {
-      return yield* makeUsageError(
-        "ingest edgar",
-        "--resume continues a run that loads, so it excludes --out and --dry-run.",
-      )
-    }
-    if (resume && (Option.isSome(since) || Option.isSome(only) || retryRejected)) {
-      return yield* makeUsageError(
-        "ingest edgar",
-        "--resume takes the options of the run that it continues, so it excludes --since, --only and --retry-rejected.",
-      )
-    }
-    if (retryRejected && (isDryRun || Option.isSome(out))) {
-      return yield* makeUsageError(
-        "ingest edgar",
-        "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
-      )
-    }
-    if (isDryRun && Option.isSome(out)) {
-      return yield* makeUsageError("ingest edgar", "--dry-run writes no files, so it excludes --out.")
-    }
-    const agent = Option.isSome(userAgent) ? userAgent : yield* EdgarUserAgentConfig
-    if (Option.isNone(agent)) {
-      return yield* makeUsageError(
-        "ingest edgar",
-        `The SEC requires programs to name a contact: --user-agent "Acme Inc ops@acme.example", or EDGAR_USER_AGENT.`,
-      )
-    }
-    const options: IngestOptions = {
-      tickers: Option.getOrElse(tickers, () => all ? null : undefined),
-      datasets: Option.getOrElse(only, () => ingestedDatasets),
-      since: Option.isSome(since) ? since.value : yield* getDefaultIngestStartDate,
-      resume,
-      target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
-      scheduled: false,
-      retryRejected,
-    }
-    const report = makeEmptyIngestReport()
-    const run = revokingDemoKey(runIngest(options, report)).pipe(
-      Effect.catchTag(
-        "PlatformError",
-        (error) => Effect.fail(Option.isSome(out) ? makeFolderError(out.value)(error) : error),
-      ),
-      withProgressDisplay,
-      Effect.timed,
-    )
-    const confirmation = confirmRealRows(yes || options.target !== "load")
-    const [duration, incompleteness] = yield* Effect.andThen(confirmation, run).pipe(
-      Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
-      Effect.provide(Layer.provideMerge(
-        EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
-        migratedDatabaseClientLayer,
-      )),
-    )
-    const rejections = formatRejections(report, options.target === "load")
-    if (rejections.length > 0) yield* Console.error(rejections.join("\n"))
-    for (const message of report.unlisted) yield* Console.error(message)
-    yield* Console.log(formatSummary(report, options.target, Duration.toSeconds(duration)))
-    if (incompleteness === null) return
-    return yield* new IngestIncomplete({
-      message: `The data is incomplete, because ${incompleteness}. The next run requests them again.`,
-    })
-  }),
+      const rejections = formatRejections(report, options.target === "load")
+      if (rejections.length > 0) yield* Console.error(rejections.join("\n"))
+      for (const message of report.unlisted) yield* Console.error(message)
+      yield* Console.log(formatSummary(report, options.target, Duration.toSeconds(duration)))
+      if (incompleteness === null) return
+      return yield* new IngestIncomplete({
+        message: `The data is incomplete, because ${incompleteness}. The next run requests them again.`,
+      })
+    },
+  ),
 ).pipe(
   Command.withDescription("Load real filings, holders and share counts from the SEC's public documents"),
   Command.withExamples([
@@ -219,6 +272,7 @@ const edgarCommand = Command.make(
       "ingest edgar --all --since 2026-01-01 --only news,ownership",
       "Load two datasets of all companies",
     ),
+    makeCommandExample("ingest edgar --all --archives downloads", "Load all companies from the SEC's nightly archives"),
     makeCommandExample("ingest edgar --resume", "Continue an interrupted run"),
   ]),
 )

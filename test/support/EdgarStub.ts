@@ -195,6 +195,14 @@ export const startEdgarStub = Effect.gen(function* () {
 
 export type EdgarStub = Effect.Success<typeof startEdgarStub>
 
+/** Returns the path of a daily index, and the lines above its entries. */
+export const describeDailyIndex = (day: string) => {
+  const quarter = Math.ceil(Number(day.slice(5, 7)) / 3)
+  const name = `master.${day.replaceAll("-", "")}.idx`
+  const [header = ""] = readRecording("index/daily-index.master.20200103.excerpt.idx").split(/(?<=-{20,}\s*\n)/)
+  return { path: `/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}/${name}`, header }
+}
+
 /** Three companies with recorded submissions, and two (Snowflake and Zivo) whose filings the tests choose. */
 export const stubCompanies = {
   apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },

@@ -3,6 +3,7 @@
  * Eastern time (docs/decisions/0102-acceptance-times.md).
  */
 import { DateTime, Schema } from "effect"
+import { LRUCache } from "lru-cache"
 import { fixedOffsetTimeFormat, InstantColumn, NewYorkTimeColumn, newYorkTimeFormat } from "../../rows/Timestamps.ts"
 
 export type StampTimeZone = "eastern" | "utc"
@@ -20,10 +21,28 @@ export type KnownAcceptanceTimes = ReadonlyMap<string, DateTime.Utc>
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
 const isInstant = Schema.is(InstantColumn.schemas.insert)
 
+/** The start of an hour, in milliseconds since 1970, by the zone in which the hour is meant. */
+type HourStart = { readonly [Zone in StampTimeZone]: number }
+
+/** Hours by their digits, `2026-02-05 13`; null if there is no such hour. A list has thousands of stamps. */
+const hourStarts = new LRUCache<string, { readonly start: HourStart | null }>({ max: 50_000 })
+
+const readHour = (hour: string): HourStart | null => {
+  const known = hourStarts.get(hour)
+  if (known !== undefined) return known.start
+  const digits = `${hour}:00:00`
+  const start = !isWallClock(digits) ? null : {
+    eastern: DateTime.toEpochMillis(newYorkTimeFormat.parse(digits)),
+    utc: Date.parse(`${digits.replace(" ", "T")}Z`),
+  }
+  hourStarts.set(hour, { start })
+  return start
+}
+
 /** Returns the time in the format `2026-02-05 13:05:45`, or null if the text is not a time. */
 const toDigits = (stamp: string) => {
   const digits = stamp.replace("T", " ").replace(/(\.\d+)?Z?$/, "")
-  return isWallClock(digits) ? digits : null
+  return /^[^:]+:[0-5]\d:[0-5]\d$/.test(digits) && readHour(digits.slice(0, -6)) !== null ? digits : null
 }
 
 /** Matches midnight Eastern, written in either time zone. Such a stamp is a date without a time. */
@@ -39,9 +58,12 @@ const nightlyPattern = / 0[045]:15:/
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
-const parseDigitsByZone: { readonly [Zone in StampTimeZone]: (digits: string) => DateTime.Utc } = {
-  eastern: newYorkTimeFormat.parse,
-  utc: (digits) => DateTime.makeUnsafe(`${digits.replace(" ", "T")}Z`),
+/** Parses a time. The clock changes only on the hour, so minutes and seconds are added to its start. */
+const parseDigits = (digits: string, timeZone: StampTimeZone): DateTime.Utc => {
+  const [minutes, seconds] = [Number(digits.slice(-5, -3)), Number(digits.slice(-2))]
+  return DateTime.makeUnsafe(
+    (readHour(digits.slice(0, -6))?.[timeZone] ?? Number.NaN) + (minutes * 60 + seconds) * 1000,
+  )
 }
 
 const findZonesOfKnownTimes = (
@@ -52,9 +74,7 @@ const findZonesOfKnownTimes = (
     const time = known.get(accession)
     const digits = toDigits(stamp)
     if (time === undefined || digits === null) return []
-    return (["eastern", "utc"] as const).filter((timeZone) =>
-      DateTime.Equivalence(parseDigitsByZone[timeZone](digits), time)
-    )
+    return (["eastern", "utc"] as const).filter((timeZone) => DateTime.Equivalence(parseDigits(digits, timeZone), time))
   })
 
 /** Returns the stamp without the `Z` if it shows when EDGAR accepted the filing, and null if it is only a date. */
@@ -92,9 +112,7 @@ export const findFilingWithTime = <F extends StampedFiling>(filings: ReadonlyArr
 /** Returns the instant of acceptance, or null if the stamp contains no time or its time zone is unknown. */
 export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
-  return digits === null || timeZone === null || midnightPattern.test(digits)
-    ? null
-    : parseDigitsByZone[timeZone](digits)
+  return digits === null || timeZone === null || midnightPattern.test(digits) ? null : parseDigits(digits, timeZone)
 }
 
 /**

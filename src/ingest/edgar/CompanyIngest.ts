@@ -1,9 +1,9 @@
 /** Visits one company: requests its new documents and those of the queue, and turns them into rows. */
 import { Effect, Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
+import type { DailyIndexFiling } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import {
@@ -16,7 +16,12 @@ import {
   edgarBaseUrls,
 } from "./EdgarUrls.ts"
 import { makeCurrentCount, makeFloatRows } from "./FloatRows.ts"
-import { datasetsFromCompanyFilings, type IngestedDataset } from "./IngestedDatasets.ts"
+import {
+  datasetsFromCompanyFilings,
+  datasetsWithCounts,
+  floatDatasets,
+  type IngestedDataset,
+} from "./IngestedDatasets.ts"
 import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts"
 import { type CompanyWork, readCompanyWork, type SetAside, type WorkKey } from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
@@ -28,6 +33,7 @@ import { makeScreenerRows } from "./ScreenerRows.ts"
 import { readStoredCounts } from "./StoredCounts.ts"
 import { findFilingsWithNewTimes, resolveAcceptanceTimes } from "./StampZones.ts"
 import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
+import type { OwnershipFiling, WaitingForm } from "./WaitingForms.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
@@ -40,16 +46,14 @@ const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
-const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
-
-const datasetsWithCounts = [...floatDatasets, "screener"] as const
-
 /** Whether the filing is a Form 3, 4 or 5 or a Schedule 13 in XML. Older schedules are HTML or text. */
 const hasOwnershipXml = ({ form, primaryDocument }: EdgarFiling) =>
   (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
 
 export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
+  /** The filings that daily indexes name, by the CIK of each company. */
+  readonly indexedFilings: ReadonlyMap<string, ReadonlyArray<DailyIndexFiling>>
   /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
   /** Requests only lists of filings, and counts the other documents without requesting them. */
@@ -58,6 +62,8 @@ export interface CompanyVisitOptions {
   readonly isFresh: boolean
   /** Whether documents of the queue are requested before their time, unless they are final. */
   readonly ignoresDelays: boolean
+  /** Whether new ownership forms are only listed, in `waitingForms`, and downloaded later. */
+  readonly defersForms: boolean
 }
 
 /** The rows of one company, its new progress and the changes of the queue. */
@@ -67,6 +73,10 @@ export interface CompanyVisit {
   readonly setAside: Array<SetAside>
   /** Entries of the queue that are done, unless they are also set aside. */
   readonly served: Array<WorkKey>
+  /** Ownership forms to download later. */
+  readonly waitingForms: Array<WaitingForm>
+  /** Waiting forms that were downloaded or set aside. */
+  readonly doneForms: Array<WaitingForm>
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
   documents: number
 }
@@ -76,6 +86,8 @@ export const makeEmptyCompanyVisit = (): CompanyVisit => ({
   progress: [],
   setAside: [],
   served: [],
+  waitingForms: [],
+  doneForms: [],
   documents: 0,
 })
 
@@ -95,6 +107,8 @@ interface KnownState {
   readonly progress: ReadonlyMap<string, IngestDatasetProgress>
   readonly work: ReadonlyArray<CompanyWork>
 }
+
+const notListedYet = "is in a daily index, but not in the company's list of filings yet"
 
 interface VisitContext extends CompanyVisitOptions, KnownState {
   readonly issuer: Issuer
@@ -145,6 +159,24 @@ const findPending = (
   return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
 }
 
+/** Keeps filings in the queue that a daily index names until the company's list has them. */
+const noteMissingFilings = (
+  { indexedFilings, visit, work }: VisitContext,
+  { cik, filings, pages, url }: CompanySubmissions,
+  olderFilings: ReadonlyArray<EdgarFiling>,
+) => {
+  const listed = new Set([...filings, ...olderFilings].map(({ accession }) => accession))
+  // Filings that are older than the list are on its other pages. An index names them if they were released late.
+  const oldest = pages.length === 0 ? "" : filings.at(-1)?.filingDate ?? ""
+  const indexed = (indexedFilings.get(cik) ?? []).filter(({ filingDate }) => filingDate > oldest)
+  const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListElement(entry))
+  for (const accession of new Set([...indexed.map(({ accession }) => accession), ...queued.map(findAccession)])) {
+    const key = { url: `${url}#${accession}`, dataset: "" }
+    if (listed.has(accession)) visit.served.push(key)
+    else visit.setAside.push(setDocumentAside("absent", new DocumentRejected({ url: key.url, reason: notListedYet })))
+  }
+}
+
 /** Reads the company's lists of filings, and decides which tables get new rows from them. */
 const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const { datasets, downloader, isDryRun, issuer: { cik }, progress, since, visit, work } = context
@@ -154,13 +186,13 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
     datasets.has(name) && (isDatasetDue(context, name) ||
       findPendingFilings(submissions.filings, progress.get(name), since).some(isRelevant))
+  const areFactsDue = datasetsWithCounts.some((name) => datasets.has(name)) &&
+    isDocumentDue(context, buildCompanyFactsUrl(cik))
   const makes = {
     registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
-    screener: isFirst("screener") || hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
-    floats: floatDatasets.some((name) =>
-      isFirst(name) || hasNew(name, statesShareCounts) ||
-      (datasets.has(name) && isDocumentDue(context, buildCompanyFactsUrl(cik)))
-    ),
+    screener: isFirst("screener") || areFactsDue ||
+      hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
+    floats: areFactsDue || floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
   }
   const listed = new Set(submissions.filings.map(({ accession }) => accession))
   const hasOldDueForm = datasets.has("ownership") &&
@@ -180,6 +212,7 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
         (decoded) => ({ page, decoded }),
       ),
   )
+  noteMissingFilings(context, submissions, older.flatMap(({ decoded }) => decoded?.filings ?? []))
   const lists = [submissions, ...older.flatMap(({ decoded }) => decoded ?? [])]
   for (const rejection of lists.flatMap(({ rejections }) => rejections)) {
     const lacking = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
@@ -232,32 +265,54 @@ const selectForms = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>,
   return { due, forms }
 }
 
-/** Adds the rows of Forms 3, 4 and 5 and Schedules 13 to the visit. */
+/** Downloads an ownership form, and returns its rows. `entry` is that of the queue, if there is one. */
+const readForm = (
+  { downloader, issuer, visit }: Pick<VisitContext, "downloader" | "issuer" | "visit">,
+  filing: OwnershipFiling,
+  entry?: CompanyWork,
+) => {
+  const makeUrl = (bases: EdgarBaseUrls) =>
+    buildFilingXmlUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
+  const documentUrl = makeUrl(edgarBaseUrls)
+  return Effect.map(downloader.download(makeUrl, { isRepeated: entry !== undefined }), (result) => {
+    // The document may have had another name when it was added to the queue.
+    visit.served.push({ url: documentUrl, dataset: "" }, ...(entry === undefined ? [] : [entry]))
+    if (Result.isFailure(result)) {
+      visit.setAside.push(result.failure.setAside)
+      return []
+    }
+    visit.documents += 1
+    const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
+    if (Result.isSuccess(made)) return made.success
+    visit.setAside.push(setDocumentAside("rejected", made.failure))
+    return []
+  })
+}
+
+/** Adds the rows of Forms 3, 4 and 5 and Schedules 13 to the visit, or lists the forms if they are deferred. */
 const addOwnership = Effect.fnUntraced(
   function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
-    const { downloader, issuer, visit } = context
-    const progress = yield* OperationProgress
-    const rows = yield* Effect.forEach(forms, (filing) => {
-      const makeUrl = (bases: EdgarBaseUrls) =>
-        buildFilingXmlUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
-      const documentUrl = makeUrl(edgarBaseUrls)
-      const entry = due.get(filing.accession)
-      return Effect.map(downloader.download(makeUrl, { isRepeated: entry !== undefined }), (result) => {
-        progress.done += 1 / forms.length
-        // The document may have had another name when it was added to the queue.
-        visit.served.push({ url: documentUrl, dataset: "" }, ...(entry === undefined ? [] : [entry]))
-        if (Result.isFailure(result)) {
-          visit.setAside.push(result.failure.setAside)
-          return []
-        }
-        visit.documents += 1
-        const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
-        if (Result.isSuccess(made)) return made.success
-        visit.setAside.push(setDocumentAside("rejected", made.failure))
-        return []
-      })
-    }, { concurrency: documentConcurrency })
+    const { defersForms, issuer: { cik }, visit } = context
+    const [now, later] = defersForms
+      ? [forms.filter(({ accession }) => due.has(accession)), forms.filter(({ accession }) => !due.has(accession))]
+      : [forms, []]
+    for (const { acceptedAt, accession, filingDate, form, primaryDocument } of later) {
+      visit.waitingForms.push({ cik, acceptedAt, accession, filingDate, form, primaryDocument })
+    }
+    const rows = yield* Effect.forEach(
+      now,
+      (filing) => readForm(context, filing, due.get(filing.accession)),
+      { concurrency: documentConcurrency },
+    )
     visit.rows.set("ownership", rows.flat())
+  },
+)
+
+/** Downloads an ownership form that was deferred, and writes the result to `visit`. */
+export const visitWaitingForm = Effect.fnUntraced(
+  function* (issuer: Issuer, form: WaitingForm, downloader: DocumentDownloader, visit: CompanyVisit) {
+    visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit }, form))
+    visit.doneForms.push(form)
   },
 )
 
@@ -290,7 +345,7 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 
 /** Adds the rows with share counts to the visit: the screener and, if the company has facts, the floats. */
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, submissions: CompanySubmissions) {
-  const { datasets, issuer, visit } = context
+  const { datasets, issuer, progress, visit } = context
   const read = yield* readFacts(context, submissions.filings)
   const facts = read === "none" ? undefined : read
   const stored = yield* readStoredCounts(issuer)
@@ -303,7 +358,7 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, submission
     const rows = makeFloatRows(issuer, facts, submissions, makeCurrentCount(issuer, facts, submissions, stored.float))
     for (const name of floatDatasets) add(name, rows[name])
   } else if (read === "none") { for (const name of floatDatasets) add(name, []) }
-  if (read !== undefined && datasetsWithCounts.every((name) => datasets.has(name))) {
+  if (read !== undefined && datasetsWithCounts.every((name) => datasets.has(name) || !progress.has(name))) {
     visit.served.push({ url: buildCompanyFactsUrl(issuer.cik), dataset: "" })
   }
 })

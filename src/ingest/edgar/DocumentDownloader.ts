@@ -1,6 +1,7 @@
 /** Downloads documents for a run, and decides when the SEC is down. */
 import { Effect, Result } from "effect"
 import { OperationProgress } from "../../observability/Progress.ts"
+import type { DocumentArchives } from "./BulkArchives.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient, type EdgarResponse } from "./EdgarClient.ts"
 import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
@@ -26,17 +27,23 @@ export interface FailedDownload {
 
 type DownloadedDocument = Exclude<EdgarResponse, { readonly _tag: "Missing" }>
 
+const noValidators: CacheValidators = { etag: null, lastModified: null }
+
 export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentRejected): SetAside => ({
   rejection,
   dataset: "",
   kind,
 })
 
-/** Fails with `EdgarUnavailable` or `EdgarBlocked` if the run cannot continue. Other failures are results. */
-export const makeDocumentDownloader = Effect.gen(function* () {
+/**
+ * Reads documents from the archives, if these have them, and downloads the others. Fails with `EdgarUnavailable` or
+ * `EdgarBlocked` if the run cannot continue. Other failures are results.
+ */
+export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: DocumentArchives) {
   const { bases, request } = yield* EdgarClient
   const progress = yield* OperationProgress
   let consecutiveFailures = 0
+  let hasAnswer = false
 
   /** Requests a document. `makeUrl` is also called with the SEC's own addresses, which name the document in reports. */
   const requestDocument = (
@@ -50,20 +57,31 @@ export const makeDocumentDownloader = Effect.gen(function* () {
       isMissing = false,
     ): Result.Result<DownloadedDocument, FailedDownload> =>
       Result.fail({ isMissing, setAside: setDocumentAside(kind, new DocumentRejected({ url, reason })) })
-    return request({ url: makeUrl(bases), validators }).pipe(
-      Effect.map((answer): Result.Result<DownloadedDocument, FailedDownload> => {
+    const requestFromSec = Effect.tap(request({ url: makeUrl(bases), validators }), () =>
+      Effect.sync(() => {
         consecutiveFailures = 0
-        progress.count += 1
-        return answer._tag === "Missing" ? fail("absent", "is not there", true) : Result.succeed(answer)
-      }),
-      Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(fail("rejected", reason))),
-      Effect.catchTag("EdgarUnavailable", (error) => {
-        consecutiveFailures += isRepeated ? repeatedFailureWeight : 1
-        return consecutiveFailures < maxConsecutiveFailures
-          ? Effect.succeed(fail("absent", `could not be downloaded: ${error.reason}`))
-          : Effect.fail(error)
-      }),
-    )
+        hasAnswer = true
+      }))
+    // The SEC may have a newer or better document than one that an earlier run has set aside.
+    const archived = isRepeated || archives === undefined ? Effect.succeed(undefined) : archives.read(url)
+    return Effect.flatMap(archived, (text) =>
+      text === undefined ? requestFromSec : Effect.succeed<EdgarResponse>({
+        _tag: "Found",
+        text,
+        validators: noValidators,
+      })).pipe(
+        Effect.map((answer): Result.Result<DownloadedDocument, FailedDownload> => {
+          progress.count += 1
+          return answer._tag === "Missing" ? fail("absent", "is not there", true) : Result.succeed(answer)
+        }),
+        Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(fail("rejected", reason))),
+        Effect.catchTag("EdgarUnavailable", (error) => {
+          consecutiveFailures += isRepeated && hasAnswer ? repeatedFailureWeight : 1
+          return consecutiveFailures < maxConsecutiveFailures
+            ? Effect.succeed(fail("absent", `could not be downloaded: ${error.reason}`))
+            : Effect.fail(error)
+        }),
+      )
   }
 
   /** Downloads the text of a document. */
@@ -76,4 +94,4 @@ export const makeDocumentDownloader = Effect.gen(function* () {
   return { requestDocument, download }
 })
 
-export type DocumentDownloader = Effect.Success<typeof makeDocumentDownloader>
+export type DocumentDownloader = Effect.Success<ReturnType<typeof makeDocumentDownloader>>

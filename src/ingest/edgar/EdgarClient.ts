@@ -72,7 +72,7 @@ export interface EdgarDocumentRequest {
 }
 
 /** Maximum size of one document after decompression. */
-const maxBodyMegabytes = 64
+export const maxDocumentMegabytes = 64
 
 /** Timeout of one request, including the body of its response. */
 const responseTimeout = Duration.minutes(2)
@@ -97,8 +97,8 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
   let size = 0
   yield* Stream.runForEach(response.stream, (chunk) => {
     size += chunk.length
-    if (size > maxBodyMegabytes * 1_000_000) {
-      return Effect.fail(new DocumentRejected({ url, reason: `is larger than ${maxBodyMegabytes} MB` }))
+    if (size > maxDocumentMegabytes * 1_000_000) {
+      return Effect.fail(new DocumentRejected({ url, reason: `is larger than ${maxDocumentMegabytes} MB` }))
     }
     chunks.push(chunk)
     return Effect.void

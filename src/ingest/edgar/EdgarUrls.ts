@@ -24,6 +24,12 @@ export const buildSubmissionsPageUrl = (name: string, { data }: EdgarBaseUrls = 
 export const buildCompanyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
+/** The nightly archives of all submissions and of all company facts. */
+export const bulkArchiveUrls = {
+  "submissions.zip": `${edgarBaseUrls.www}/Archives/edgar/daily-index/bulkdata/submissions.zip`,
+  "companyfacts.zip": `${edgarBaseUrls.www}/Archives/edgar/daily-index/xbrl/companyfacts.zip`,
+} as const
+
 /** Returns the URL of the list of all symbols, with names and exchanges. */
 export const buildTickerListUrl = ({ www }: EdgarBaseUrls = edgarBaseUrls) =>
   `${www}/files/company_tickers_exchange.json`
@@ -64,3 +70,9 @@ export const buildFilingXmlUrl = (
   primaryDocument: string,
   bases: EdgarBaseUrls = edgarBaseUrls,
 ) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)
+
+/** Returns the CIK in the URL of a company's document; null for the ticker list and the daily indexes. */
+export const findCik = (url: string) => {
+  const [, cik] = /CIK(\d{10})/.exec(url) ?? /\/edgar\/data\/(\d{1,10})\//.exec(url) ?? []
+  return cik?.padStart(10, "0") ?? null
+}

@@ -1,35 +1,24 @@
 /** The scheduled ingest: a background job that runs once a day in one process (docs/decisions/0105-ingest-runs.md). */
-import {
-  Clock,
-  type Config,
-  Cron,
-  Data,
-  Duration,
-  Effect,
-  type FileSystem,
-  Metric,
-  Option,
-  type Path,
-  Schema,
-  type Scope,
-} from "effect"
+import { Clock, type Config, Cron, Data, Duration, Effect, Metric, Option, Schema, type Scope } from "effect"
+import type { ChildProcessSpawner } from "effect/process"
 import { SqlClient } from "effect/sql"
-import { withDirectConnection } from "../../db/ConnectionLayers.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgentConfig } from "./EdgarClient.ts"
-import {
-  describeIngestError,
-  EdgarTickersConfig,
-  getDefaultIngestStartDate,
-  makeEmptyIngestReport,
-  runIngest,
-} from "./EdgarIngest.ts"
-import { ingestedDatasets } from "./IngestedDatasets.ts"
+import { EdgarBaseUrlsConfig, EdgarUserAgentConfig } from "./EdgarClient.ts"
+import type { EdgarBaseUrls } from "./EdgarUrls.ts"
+import { EdgarTickersConfig } from "./IngestOptions.ts"
+import { runIngestProcess } from "./IngestProcess.ts"
+import { describeIngestError } from "./IngestReport.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
-import { readLastIngestSuccessTime, readLastScheduledIngestRun, readRunningIngestHeartbeat } from "./IngestState.ts"
+import {
+  failRunningScheduledRun,
+  readLastIngestSuccessTime,
+  readLastScheduledIngestRun,
+  readRunningIngestHeartbeat,
+  readScheduledIngestCounts,
+} from "./IngestState.ts"
 import { readWorkSize } from "./IngestWork.ts"
 
 /** How often the job checks whether a run is due. */
@@ -94,39 +83,23 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
     now >= endedAt + Duration.toMillis(failureDelay)
 })
 
-const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
-  const report = makeEmptyIngestReport()
-  const run = runIngest({
-    tickers: ingest.tickers,
-    datasets: ingestedDatasets,
-    since: yield* getDefaultIngestStartDate,
-    resume: true,
-    target: "load",
-    scheduled: true,
-  }, report)
-  const incompleteness = yield* Effect.ensuring(
-    run,
-    Effect.suspend(() =>
-      Effect.all([
-        Metric.update(documentCounter, report.documents),
-        Metric.update(rejectionCounter, report.rejections),
-      ], { discard: true })
-    ),
-  )
-  yield* Effect.logInfo(
-    `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ` +
-      `${report.rejections} set aside.`,
-  )
-  if (incompleteness !== null) {
-    yield* Effect.logWarning(`The ingest is incomplete, because ${incompleteness}. The next run requests them again.`)
-  }
+/** Runs the ingest in its own process, and records its end if the process could not. */
+const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, bases: EdgarBaseUrls) {
+  const code = yield* runIngestProcess({ ...ingest, bases })
+  if (code === 0) return
+  const reason = `The process of the ingest ended with exit code ${code}.`
+  yield* failRunningScheduledRun(reason)
+  const last = yield* readLastScheduledIngestRun
+  // An incomplete run has visited all companies, so it is not repeated before the next day.
+  if (last?.status !== "incomplete") return yield* new ScheduledIngestFailed({ message: last?.error ?? reason })
 })
 
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const context = yield* Effect.context<
-    SqlClient.SqlClient | DirectConnectionConfig | FileSystem.FileSystem | Path.Path
+    SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner
   >()
   const bases = yield* EdgarBaseUrlsConfig
+  let counted: Effect.Success<typeof readScheduledIngestCounts> | undefined
   let [failedAt, lastSuccess, seenAt, waiting] = [-Infinity, 0, 0, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
@@ -149,6 +122,11 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     lastSuccess = yield* readLastIngestSuccessTime
     seenAt = yield* readRunningIngestHeartbeat
     waiting = (yield* readWorkSize).waiting
+    const counts = yield* readScheduledIngestCounts
+    const { documents, rejections } = counted ?? counts
+    yield* Metric.update(documentCounter, Math.max(0, counts.documents - documents))
+    yield* Metric.update(rejectionCounter, Math.max(0, counts.rejections - rejections))
+    counted = counts
   })
   const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
     failedAt = now
@@ -163,8 +141,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
       )
       return notPermittedPause
     }
-    yield* withDirectConnection(runScheduled(ingest)).pipe(
-      Effect.provide(EdgarClient.limitedLayer(ingest.userAgent, bases)),
+    yield* runScheduled(ingest, bases).pipe(
       Effect.raceFirst(Effect.forever(Effect.delay(Effect.ignore(readMetrics), metricsInterval))),
       Effect.tapCause(() => noteFailure),
       Effect.mapError((error) => new ScheduledIngestFailed({ message: describeIngestError(error) })),
@@ -192,5 +169,5 @@ export const ingestJob = {
   }),
 } satisfies Job<
   Config.ConfigError,
-  SqlClient.SqlClient | DirectConnectionConfig | FileSystem.FileSystem | Path.Path | Scope.Scope
+  SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner | Scope.Scope
 >

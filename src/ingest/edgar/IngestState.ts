@@ -141,14 +141,35 @@ export const readIngestedCompanies = Effect.fnUntraced(function* (datasets: Read
   return new Set(rows.map(({ cik }) => cik))
 })
 
-/** Returns the New York date on which the last run began that visited all companies for these datasets. */
+/** Records the day up to which the archives of a run are complete. */
+export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set archive_day = least(archive_day, ${day}::text::date) where run_id = ${runId}::float8
+  `
+})
+
+/** Reads the CIKs of the companies of which a filing after this day was ingested. */
+export const readCompaniesWithFilingsAfter = Effect.fnUntraced(function* (day: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeCiks(sql`
+    select distinct cik from edgar_progress where last_filing_date > ${day}::text::date
+  `)
+  return new Set(rows.map(({ cik }) => cik))
+})
+
+/**
+ * Returns the day up to which the last run over all companies has ingested these datasets: that of its archives, or the
+ * New York date on which it began.
+ */
 export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* decodeRows(Schema.Struct({ day: Schema.NullOr(Schema.String) }))(sql`
-    select max((started_at at time zone 'America/New_York')::date)::text as day from edgar_runs
+  const [row] = yield* decodeRows(Schema.Struct({ day: Schema.String }))(sql`
+    select coalesce(archive_day, (started_at at time zone 'America/New_York')::date)::text as day from edgar_runs
     where status in ('succeeded', 'incomplete') and tickers is null and datasets @> ${datasets}::text[]
+    order by run_id desc limit 1
   `)
-  return row?.day ?? undefined
+  return row?.day
 })
 
 export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
@@ -236,6 +257,8 @@ const ScheduledRun = Schema.Struct({
   /** Null while the run is in progress, or if its process was killed. */
   finished_at: Schema.NullOr(Schema.Finite),
   status: Schema.String,
+  /** Why the run failed or is incomplete. */
+  error: Schema.NullOr(Schema.String),
 })
 
 /** Reads the newest run that INGEST_EDGAR started; undefined if there is none. */
@@ -243,7 +266,7 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRows(ScheduledRun)(sql`
     select extract(epoch from started_at)::float8 * 1000 as started_at,
-      extract(epoch from finished_at)::float8 * 1000 as finished_at, status
+      extract(epoch from finished_at)::float8 * 1000 as finished_at, status, error
     from edgar_runs where scheduled order by run_id desc limit 1
   `)
   return run
@@ -267,4 +290,25 @@ export const readRunningIngestHeartbeat = Effect.gen(function* () {
     where status = 'running' order by run_id desc limit 1
   `)
   return row?.seconds ?? 0
+})
+
+/** Reads the counts of all runs that INGEST_EDGAR started. */
+export const readScheduledIngestCounts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [counts = { documents: 0, rejections: 0 }] = yield* decodeRows(
+    Schema.Struct({ documents: Schema.Finite, rejections: Schema.Finite }),
+  )(sql`
+    select coalesce(sum(documents), 0)::float8 as documents, coalesce(sum(rejections), 0)::float8 as rejections
+    from edgar_runs where scheduled
+  `)
+  return counts
+})
+
+/** Records the failure of a scheduled run whose process could not record it, for example because it was killed. */
+export const failRunningScheduledRun = Effect.fnUntraced(function* (error: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set status = 'failed', finished_at = now(), error = ${error}
+    where scheduled and status = 'running'
+  `
 })

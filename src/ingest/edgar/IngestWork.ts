@@ -6,6 +6,7 @@ import { Clock, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
+import { findCik } from "./EdgarUrls.ts"
 
 /** Increase this if the decoders accept more documents: the next run then requests all that they have rejected. */
 const parserVersion = 1
@@ -72,12 +73,6 @@ const decodeStored = decodeRows(StoredWork)
 const decodeCompanyWork = decodeRows(Schema.Struct({ ...KeyFields, next_try_at: Schema.NullOr(Schema.Finite) }))
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
-
-/** Returns the CIK in the URL of a company's document; null for the ticker list and the daily indexes. */
-const findCik = (url: string) => {
-  const [, cik] = /CIK(\d{10})/.exec(url) ?? /\/edgar\/data\/(\d{1,10})\//.exec(url) ?? []
-  return cik?.padStart(10, "0") ?? null
-}
 
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 

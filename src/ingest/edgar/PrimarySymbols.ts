@@ -166,9 +166,10 @@ const storeSymbols = Effect.fnUntraced(
           former_tickers = excluded.former_tickers, listed_on = excluded.listed_on,
           primary_listed_on = excluded.primary_listed_on
       `
-      yield* sql`select edgar_place_companies(${changed}::text[], ${today}::text::date)`
+      // Even statements that change no row would change the versions of datasets, and thus expire cached responses.
+      if (changed.length > 0) yield* sql`select edgar_place_companies(${changed}::text[], ${today}::text::date)`
       yield* sql`select edgar_place_due_companies(${today}::text::date)`
-      yield* sql`select edgar_remove_delisted(${delisted}::text[])`
+      if (delisted.length > 0) yield* sql`select edgar_remove_delisted(${delisted}::text[])`
     }))
   },
 )

@@ -271,11 +271,14 @@ export const makeRegistrationRows = (
  */
 export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
   const sql = yield* SqlClient.SqlClient
+  const expired = sql`expiration_date < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
+    and headline ~ ': effective since [0-9-]+$'`
+  // Even an update of no row would change the version of the dataset, and thus expire cached responses.
+  if ((yield* sql`select from registrations where ${expired} limit 1`).length === 0) return
   yield* sql`
     update registrations set effective_status = false,
       headline = regexp_replace(headline, ': effective since [0-9-]+$', ': expired on ' || expiration_date),
       last_updated = greatest(last_updated, expiration_date + 1)
-    where expiration_date < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
-      and headline ~ ': effective since [0-9-]+$'
+    where ${expired}
   `
 })

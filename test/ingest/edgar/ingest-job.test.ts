@@ -60,18 +60,18 @@ const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
     monotonicTimeNanos: live.monotonicTimeNanos,
     sleep: (duration) => live.sleep(duration),
   }
-  const setTime = (text: string) =>
+  const setTime = (millis: number) =>
     Effect.sync(() => {
-      offset = Date.parse(text) - live.currentTimeMillisUnsafe()
+      offset = millis - live.currentTimeMillisUnsafe()
     })
   return { clock, setTime }
 })
 
 /** Prepares the job. The result is an effect that runs the job once, and counts the requests to the SEC. */
-const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
+const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub, scheduledAt: number) {
   const job = yield* ingestJob.prepare().pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
-      INGEST_EDGAR: "daily 22:15 America/New_York",
+      INGEST_EDGAR: `daily ${new Date(scheduledAt).toISOString().slice(11, 16)} UTC`,
       EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
       EDGAR_TICKERS: "SNOW",
       EDGAR_BASE_URL: stub.url,
@@ -105,13 +105,17 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
       const stub = yield* Stub.startEdgarStub
       Stub.addCompaniesAndFilings(stub)
       const { clock, setTime } = yield* makeShiftedClock
+      const minute = 60_000
+      // The ingest runs in its own process, whose clock the test cannot set, so the scheduled time is just past.
+      const scheduledAt = (Math.floor(Date.now() / minute) - 1) * minute
+      const day = 24 * 60 * minute
       yield* Effect.gen(function* () {
-        yield* setTime("2026-06-15T02:13:00Z")
-        const run = yield* prepareJob(stub)
+        yield* setTime(scheduledAt - 2 * minute)
+        const run = yield* prepareJob(stub, scheduledAt)
         assert.strictEqual((yield* run).requests, 0, "before its time")
         assert.strictEqual(yield* readMetric("tickerline_ingest_last_success_timestamp_seconds"), 0)
 
-        yield* setTime("2026-06-15T02:15:00Z")
+        yield* setTime(scheduledAt)
         stub.behaviour.intercept = ({ path }) =>
           path.startsWith("/submissions/") ? Stub.makeAccessRefusal(403) : undefined
         const pause = sql`update edgar_access set paused_until = 'epoch' where paused_until > now()`
@@ -120,19 +124,19 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         assert.strictEqual(failed.requests, 3)
         yield* pause
         stub.behaviour.intercept = () => undefined
-        yield* setTime("2026-06-15T02:40:00Z")
+        yield* setTime(scheduledAt + 25 * minute)
         assert.strictEqual((yield* run).requests, 0, "soon after a failure")
-        yield* setTime("2026-06-15T02:46:00Z")
+        yield* setTime(scheduledAt + 40 * minute)
         assert.strictEqual((yield* run).exit._tag, "Success")
         assert.strictEqual(yield* countNews, 3)
         assert.isAbove((yield* readMetric("tickerline_ingest_documents_total")) ?? 0, 2)
         const success = yield* readMetric("tickerline_ingest_last_success_timestamp_seconds")
-        assert.isAtLeast(success ?? 0, Date.parse("2026-06-15T02:46:00Z") / 1000)
+        assert.isAtLeast(success ?? 0, scheduledAt / 1000)
 
         assert.strictEqual((yield* run).requests, 0, "only once a day")
-        yield* setTime("2026-06-16T02:14:00Z")
+        yield* setTime(scheduledAt + day - minute)
         assert.strictEqual((yield* run).requests, 0, "before its next time")
-        yield* setTime("2026-06-16T02:16:00Z")
+        yield* setTime(scheduledAt + day + minute)
         assert.isAbove((yield* run).requests, 0)
         const runs = yield* sql<{ readonly status: string }>`select status from edgar_runs where scheduled`
         assert.deepStrictEqual(runs.map(({ status }) => status), ["succeeded", "succeeded"])

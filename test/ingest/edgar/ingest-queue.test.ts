@@ -5,7 +5,9 @@ import { Clock, Duration, Effect, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { EdgarClient } from "../../../src/ingest/edgar/EdgarClient.ts"
-import { type IngestOptions, makeEmptyIngestReport, runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
+import { runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
+import type { IngestOptions } from "../../../src/ingest/edgar/IngestOptions.ts"
+import { makeEmptyIngestReport } from "../../../src/ingest/edgar/IngestReport.ts"
 import { buildDailyIndexUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { planNextTry } from "../../../src/ingest/edgar/IngestWork.ts"
@@ -235,6 +237,75 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.strictEqual(yield* count("news"), 3)
       yield* assertQueueIsEmpty
       assert.deepStrictEqual(yield* readStatuses, ["succeeded", "succeeded", "succeeded"])
+    })))
+
+  it.effect("requests filings that an index names before the company's list has them (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, advance, run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      yield* run()
+      yield* addIndex(1, [snowflake])
+      for (const attempts of [1, 2]) {
+        yield* run()
+        const work = yield* readWork
+        assert.lengthOf(work, 1)
+        assert.match(work[0]?.url ?? "", /CIK0001640147\.json#0001640147-26-000002$/)
+        assert.deepInclude(work[0], {
+          attempts,
+          reason: "is in a daily index, but not in the company's list of filings yet",
+        })
+        yield* advance("121 minutes")
+      }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      yield* advance("1 day")
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("hides no filing from a run over more datasets (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      yield* run()
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      yield* addIndex(1, [snowflake])
+      yield* run({ datasets: ["news"] })
+      assert.strictEqual(yield* count("news"), 3)
+      yield* run()
+      assert.isAbove((yield* count("ownership")) ?? 0, 0)
+    })))
+
+  it.effect("loads what a company filed while a run was interrupted, with the run after it (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { addIndex, run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      yield* run()
+      // The interrupted run has visited the company.
+      yield* sql`update edgar_runs set status = 'interrupted'`
+      yield* sql`
+        insert into edgar_runs (scheduled, tickers, datasets, since, started_at, finished_at, status)
+        select scheduled, tickers, datasets, since, started_at - interval '1 day', finished_at, 'succeeded' from edgar_runs
+      `
+      yield* sql`update edgar_progress set run_id = (select max(run_id) from edgar_runs)`
+      yield* sql`update edgar_runs set status = 'interrupted' where run_id = (select max(run_id) from edgar_runs)`
+      yield* sql`update edgar_runs set status = 'succeeded' where run_id = (select min(run_id) from edgar_runs)`
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      yield* addIndex(1, [snowflake])
+      const resumed = yield* run({ tickers: undefined, resume: true })
+      assert.notInclude(resumed.paths, submissionsPath)
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3)
+    })))
+
+  it.effect("fails as incomplete if it read no document (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
+      const { exit } = yield* run({ tickers: ["SNOW"] })
+      assert.deepStrictEqual(exit._tag === "Success" ? exit.value : "", "1 of 1 documents were set aside")
+      assert.deepStrictEqual(yield* readStatuses, ["incomplete"])
     })))
 
   it.effect("requests facts again that could not be downloaded (decision 0105)", () =>

@@ -1,0 +1,92 @@
+/** The SEC's nightly archives of all lists of filings and all company facts, as a source of documents (decision 0128). */
+import { Clock, Effect, FileSystem, Path, Result } from "effect"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import { decodeDocumentText } from "./DocumentText.ts"
+import { maxDocumentMegabytes } from "./EdgarClient.ts"
+import { bulkArchiveUrls, findCik } from "./EdgarUrls.ts"
+import { datasetsWithCounts, type IngestedDataset } from "./IngestedDatasets.ts"
+import { IngestRefused } from "./IngestOptions.ts"
+import { readCompaniesWithFilingsAfter } from "./IngestState.ts"
+import { openZipArchive } from "./ZipArchive.ts"
+
+/** Documents that need not be requested from the SEC. */
+export interface DocumentArchives {
+  /** All filings up to this day are in the archives, `YYYY-MM-DD`. */
+  readonly day: string
+  /** Returns the text of a document; undefined if the archives do not have it. The URL is that of the SEC. */
+  readonly read: (url: string) => Effect.Effect<string | undefined, DocumentRejected>
+}
+
+type ArchiveName = keyof typeof bulkArchiveUrls
+
+const findArchive = (url: string): ArchiveName | undefined =>
+  url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
+
+/** After this many days, the archives save nothing: the next run would visit all companies again. */
+const maxAgeDays = 21
+
+const dayMillis = 86_400_000
+
+const toDay = (millis: number) => new Date(millis).toISOString().slice(0, 10)
+
+/**
+ * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` of the folder, for the companies with these
+ * CIKs. The scope closes them. Fails if a file is missing, damaged, of other content or too old.
+ */
+export const openBulkArchives = Effect.fnUntraced(
+  function* (folder: string, ciks: ReadonlySet<string>, datasets: ReadonlyArray<IngestedDataset>) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const now = yield* Clock.currentTimeMillis
+    const isWanted = (name: string) => ciks.has(/^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(name)?.[1] ?? "")
+    const refuse = (file: string, reason: string, name: ArchiveName) =>
+      new IngestRefused({ message: `${file} ${reason}. Download it again: ${bulkArchiveUrls[name]}` })
+
+    const open = Effect.fnUntraced(function* (name: ArchiveName) {
+      const file = path.join(folder, name)
+      if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
+        return yield* new IngestRefused({
+          message: `${folder} has no ${name}. Download it from ${bulkArchiveUrls[name]}, or omit --archives.`,
+        })
+      }
+      const archive = yield* Effect.mapError(
+        openZipArchive(file, isWanted),
+        ({ message }) => refuse(file, message, name),
+      )
+      if (archive.names.size === 0 && ciks.size > 0) {
+        return yield* refuse(file, "has no file of the listed companies", name)
+      }
+      const age = Math.floor((now - archive.newest) / dayMillis)
+      if (age > maxAgeDays) {
+        return yield* refuse(file, `is too old: its newest file is dated ${toDay(archive.newest)}`, name)
+      }
+      return archive
+    })
+
+    const needsFacts = datasetsWithCounts.some((name) => datasets.includes(name))
+    const archives = {
+      "submissions.zip": yield* open("submissions.zip"),
+      "companyfacts.zip": needsFacts ? yield* open("companyfacts.zip") : undefined,
+    }
+    const newest = Object.values(archives).map((archive) => archive?.newest ?? now)
+    // Entries have no time zone, and the SEC needs hours to write them.
+    const day = toDay(Math.min(now, ...newest) - dayMillis)
+    const newer = yield* readCompaniesWithFilingsAfter(day)
+    const found: DocumentArchives = {
+      day,
+      read: Effect.fnUntraced(function* (url) {
+        const name = newer.has(findCik(url) ?? "") ? undefined : findArchive(url)
+        const archive = name === undefined ? undefined : archives[name]
+        const bytes = yield* Effect.mapError(
+          archive?.read(url.slice(url.lastIndexOf("/") + 1), maxDocumentMegabytes * 1_000_000) ??
+            Effect.succeed(undefined),
+          ({ message }) => new DocumentRejected({ url, reason: `${message} in ${name}` }),
+        )
+        return bytes === undefined ? undefined : yield* Effect.fromResult(
+          Result.mapError(decodeDocumentText(bytes), (reason) => new DocumentRejected({ url, reason })),
+        )
+      }),
+    }
+    return found
+  },
+)

@@ -1,0 +1,74 @@
+/**
+ * The process in which a service runs its scheduled ingest, so that decoding documents never delays requests
+ * (decision 0128). It ends when its standard input is closed, even if the service was killed.
+ */
+import { Duration, Effect, Redacted } from "effect"
+import { ChildProcess } from "effect/process"
+import process from "node:process"
+import { fileURLToPath } from "node:url"
+import { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
+import type { EdgarBaseUrls } from "./EdgarUrls.ts"
+
+/** The hidden option of `ingest edgar` that the service sets. */
+export const scheduledRunFlag = "scheduled"
+
+/** After this time, a process that has not ended yet is killed. */
+const stopTimeout = Duration.seconds(15)
+
+/** Variables that the command may need: those of the system, of TLS and of its own settings. Not the service's secrets. */
+const passedVariables =
+  /^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\w+|TICKERLINE_HOME|LOG_\w+|DATABASE_SSL\w*|DATABASE_POOL_\w+|PG\w+|SSL_\w+|NODE_EXTRA_CA_CERTS|NO_COLOR|DENO_DIR)$/
+
+/** Starts this program, on the same runtime. A bundle is its own entry point. */
+const getProgram = () => {
+  const [, started, command] = process.argv
+  const main = command === "serve" && started !== undefined
+    ? started
+    : fileURLToPath(new URL("../../main.ts", import.meta.url))
+  return "Deno" in globalThis ? ["run", "--allow-all", main] : [main]
+}
+
+export interface IngestProcessOptions {
+  readonly userAgent: string
+  /** Null for all companies. */
+  readonly tickers: ReadonlyArray<string> | null
+  readonly bases: EdgarBaseUrls
+}
+
+/** Runs the scheduled ingest in a process of its own, and returns its exit code. Ends the process if interrupted. */
+export const runIngestProcess = Effect.fnUntraced(
+  function* ({ bases, tickers, userAgent }: IngestProcessOptions) {
+    const { config: { url } } = yield* DirectConnectionConfig
+    const inherited = Object.entries(process.env).filter(([name]) => passedVariables.test(name))
+    const handle = yield* ChildProcess.make(
+      process.execPath,
+      [...getProgram(), "ingest", "edgar", `--${scheduledRunFlag}`],
+      {
+        env: {
+          ...Object.fromEntries(inherited),
+          DATABASE_URL: url === undefined ? undefined : Redacted.value(url),
+          EDGAR_USER_AGENT: userAgent,
+          EDGAR_TICKERS: tickers === null ? "all" : tickers.join(","),
+          EDGAR_BASE_URL: bases.www === bases.data ? bases.www : undefined,
+        },
+        extendEnv: false,
+        stdin: { stream: "pipe", endOnDone: false },
+        stdout: "inherit",
+        stderr: "inherit",
+        forceKillAfter: stopTimeout,
+      },
+    )
+    return Number(yield* handle.exitCode)
+  },
+  Effect.scoped,
+)
+
+/** Completes when the standard input is closed. Afterwards, it no longer keeps the process alive. */
+const standardInputEnd = Effect.callback<void>((resume) => {
+  process.stdin.once("end", () => resume(Effect.void)).once("error", () => resume(Effect.void)).resume()
+  return Effect.sync(() => process.stdin.destroy())
+})
+
+/** Interrupts the run when the service closes the standard input or ends. */
+export const untilServiceEnds = <A, E, R>(run: Effect.Effect<A, E, R>) =>
+  Effect.raceFirst(run, Effect.andThen(standardInputEnd, Effect.interrupt))

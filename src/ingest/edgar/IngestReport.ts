@@ -1,0 +1,84 @@
+/** What a run of the ingest has done: its counts and its end. */
+import { Predicate } from "effect"
+import { SqlError } from "effect/sql"
+import { describeSqlError, isDiskFull } from "../../db/SqlState.ts"
+import type { MergedRowCounts } from "../../load/LoadingTable.ts"
+import type { DocumentRejected } from "./DocumentRejected.ts"
+import type * as Work from "./IngestWork.ts"
+
+/** What a run has done so far. The caller creates it, and can thus report even on an interrupted run. */
+export interface IngestReport {
+  /** Companies to visit; undefined until the ticker list is read. */
+  companies: number | undefined
+  visited: number
+  /** Companies whose rows are loaded, or written to the folder. */
+  saved: number
+  documents: number
+  /** Documents and rows that were set aside. */
+  rejections: number
+  /** Documents that were set aside as a whole. */
+  rejectedDocuments: number
+  /** The first rejections, for the summary. */
+  readonly examples: Array<DocumentRejected>
+  /** Sentences about symbols that the SEC does not list. */
+  readonly unlisted: Array<string>
+  /** Sentences about requested symbols whose companies have rows under another symbol. */
+  readonly notes: Array<string>
+  readonly rows: Map<string, number>
+  readonly merged: Map<string, MergedRowCounts>
+}
+
+export const makeEmptyIngestReport = (): IngestReport => ({
+  companies: undefined,
+  visited: 0,
+  saved: 0,
+  documents: 0,
+  rejections: 0,
+  rejectedDocuments: 0,
+  examples: [],
+  unlisted: [],
+  notes: [],
+  rows: new Map(),
+  merged: new Map(),
+})
+
+const maxExamples = 10
+
+/** A run is incomplete if it set aside at least this many documents, and more than this share of all documents. */
+const [minIncomplete, maxIncompleteShare] = [3, 0.05]
+
+export const addMerged = (report: IngestReport, table: string, merged: MergedRowCounts) => {
+  const { added, unchanged, updated } = report.merged.get(table) ?? { added: 0, unchanged: 0, updated: 0 }
+  report.merged.set(table, {
+    added: added + merged.added,
+    updated: updated + merged.updated,
+    unchanged: unchanged + merged.unchanged,
+  })
+}
+
+export const addRows = (report: IngestReport, table: string, count: number) =>
+  report.rows.set(table, (report.rows.get(table) ?? 0) + count)
+
+/** Counts what is set aside. An element of a document may be set aside for several datasets, but counts once. */
+export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.SetAside>) => {
+  const rejections = Array.from(new Map(setAside.map(({ rejection }) => [rejection.url, rejection])).values())
+  report.rejections += rejections.length
+  report.rejectedDocuments += setAside.filter(({ dataset }) => dataset === "").length
+  report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
+}
+
+/** Why the run is incomplete; null if it is complete. */
+export const findIncompleteness = ({ documents, rejectedDocuments }: IngestReport) =>
+  (documents === 0 && rejectedDocuments > 0) ||
+    (rejectedDocuments >= minIncomplete && rejectedDocuments > maxIncompleteShare * (documents + rejectedDocuments))
+    ? `${rejectedDocuments} of ${documents + rejectedDocuments} documents were set aside`
+    : null
+
+/** Describes an error by its cause, and names the setting that would help, if any. */
+export const describeIngestError = (error: unknown) => {
+  if (SqlError.isSqlError(error)) {
+    const advice = isDiskFull(error) ? ". The disk of PostgreSQL is full: free some space" : ""
+    return `PostgreSQL: ${describeSqlError(error)}${advice}`
+  }
+  return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+}

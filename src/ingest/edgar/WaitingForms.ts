@@ -1,0 +1,79 @@
+/** Ownership forms that wait until a run has visited all companies (`edgar_forms`, decision 0128). */
+import { DateTime, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import type { EdgarFiling } from "./Submissions.ts"
+
+/** What a row of `ownership` needs to know of its filing. */
+export interface OwnershipFiling
+  extends Pick<EdgarFiling, "acceptedAt" | "accession" | "filingDate" | "form" | "primaryDocument"> {}
+
+export interface WaitingForm extends OwnershipFiling {
+  readonly cik: string
+}
+
+const StoredForm = Schema.Struct({
+  cik: Schema.String,
+  accession: Schema.String,
+  form: Schema.String,
+  filing_date: Schema.String,
+  accepted_at: Schema.NullOr(Schema.Finite),
+  primary_document: Schema.String,
+})
+
+const decodeForms = decodeRows(StoredForm)
+const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schema.Finite }))
+
+export const addWaitingForms = Effect.fnUntraced(function* (forms: ReadonlyArray<WaitingForm>) {
+  if (forms.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const rows = forms.map(({ acceptedAt, ...form }) => ({
+    ...form,
+    acceptedAt: acceptedAt === null ? null : DateTime.toEpochMillis(acceptedAt),
+  }))
+  yield* sql`
+    insert into edgar_forms (cik, accession, form, filing_date, accepted_at, primary_document)
+    select cik, accession, form, "filingDate", to_timestamp("acceptedAt" / 1000), "primaryDocument"
+    from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as form (
+      cik text, accession text, form text, "filingDate" date, "acceptedAt" float8, "primaryDocument" text
+    )
+    on conflict do nothing
+  `
+})
+
+export const deleteWaitingForms = Effect.fnUntraced(function* (
+  forms: ReadonlyArray<Pick<WaitingForm, "accession" | "cik">>,
+) {
+  if (forms.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    delete from edgar_forms where (cik, accession) in (
+      select cik, accession from jsonb_to_recordset(${JSON.stringify(forms)}::text::jsonb)
+        as form (cik text, accession text)
+    )
+  `
+})
+
+/** Counts the waiting forms by company. */
+export const countWaitingForms = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeCounts(sql`select cik, count(*)::float8 as count from edgar_forms group by cik`)
+  return new Map(rows.map(({ cik, count }) => [cik, count]))
+})
+
+/** Reads the newest waiting forms of these companies. */
+export const readWaitingForms = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>, limit: number) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeForms(sql`
+    select cik, accession, form, filing_date::text, extract(epoch from accepted_at)::float8 * 1000 as accepted_at,
+      primary_document
+    from edgar_forms where cik = any(${ciks}::text[])
+    order by filing_date desc, accession desc, cik limit ${limit}::int
+  `)
+  return rows.map(({ accepted_at, filing_date, primary_document, ...form }): WaitingForm => ({
+    ...form,
+    filingDate: filing_date,
+    acceptedAt: accepted_at === null ? null : DateTime.makeUnsafe(accepted_at),
+    primaryDocument: primary_document,
+  }))
+})

@@ -1,0 +1,128 @@
+/** Reads single entries of a ZIP file, of any size, without unpacking the others (decision 0128). */
+import { Data, Effect, Predicate } from "effect"
+import { Buffer } from "node:buffer"
+import { type FileHandle, open } from "node:fs/promises"
+import { buffer } from "node:stream/consumers"
+import { promisify } from "node:util"
+import { crc32, inflateRaw } from "node:zlib"
+import yauzl from "yauzl"
+
+const inflate = promisify(inflateRaw)
+
+/** The file or an entry of it is damaged, or its form is not supported. The message completes "the file …". */
+export class ZipDamaged extends Data.TaggedError("ZipDamaged")<{ readonly message: string }> {}
+
+const toDamage = (error: unknown) => {
+  // Errors of the file system have a system call, others are about the content.
+  const problem = Predicate.hasProperty(error, "syscall") ? "cannot be read" : "is damaged or incomplete"
+  return new ZipDamaged({ message: `${problem} (${error instanceof Error ? error.message : String(error)})` })
+}
+
+/** Size of a read of the list of entries, which may be 100 MB long. */
+const windowBytes = 1 << 20
+
+/** Reads the list of entries in large pieces, because `yauzl` reads 46 bytes at a time. */
+class WindowedReader extends yauzl.RandomAccessReader {
+  readonly #file: FileHandle
+  #window = Buffer.alloc(0)
+  #start = 0
+
+  constructor(file: FileHandle) {
+    super()
+    this.#file = file
+  }
+
+  override read(
+    target: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null) => void,
+  ) {
+    const copy = () => {
+      const from = position - this.#start
+      const isInside = from >= 0 && from + length <= this.#window.length
+      if (isInside) this.#window.copy(target, offset, from, from + length)
+      return isInside
+    }
+    if (copy()) return callback(null)
+    const next = Buffer.allocUnsafe(Math.max(windowBytes, length))
+    this.#file.read(next, 0, next.length, position).then(({ bytesRead }) => {
+      this.#window = next.subarray(0, bytesRead)
+      this.#start = position
+      callback(copy() ? null : new Error("its list of entries is truncated"))
+    }, callback)
+  }
+}
+
+/** The entry without its name and comment, whose buffers are larger than the rest. */
+const keepEntry = (entry: yauzl.Entry) => {
+  const { compressedSize, compressionMethod, crc32, generalPurposeBitFlag, relativeOffsetOfLocalHeader } = entry
+  return Object.assign(new yauzl.Entry(), {
+    compressedSize,
+    compressionMethod,
+    crc32,
+    generalPurposeBitFlag,
+    relativeOffsetOfLocalHeader,
+    uncompressedSize: entry.uncompressedSize,
+  })
+}
+
+/** Reads the list of entries. Returns the wanted ones, and the newest time of any entry. */
+const readEntries = async (path: string, isWanted: (name: string) => boolean) => {
+  const file = await open(path)
+  try {
+    const { mtimeMs, size } = await file.stat()
+    const zip = await yauzl.fromRandomAccessReaderPromise(new WindowedReader(file), size, { autoClose: false })
+    const entries = new Map<string, yauzl.Entry>()
+    let newest = 0
+    for await (const entry of zip.eachEntry()) {
+      newest = Math.max(newest, entry.getLastModDate({ timezone: "UTC" }).getTime())
+      if (isWanted(entry.fileName)) entries.set(entry.fileName, keepEntry(entry))
+    }
+    return { entries, newest: Math.min(newest, mtimeMs) }
+  } finally {
+    await file.close()
+  }
+}
+
+/** Reads an entry. `maxOutputLength` limits what a wrong size in the list of entries can do. */
+const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
+  const stored = await buffer(await zip.openReadStreamPromise(entry, { decodeFileData: false }))
+  if (!entry.canDecodeFileData()) throw new Error("its compression method is not supported")
+  const bytes = entry.compressionMethod === 0
+    ? stored
+    : await inflate(stored, { maxOutputLength: entry.uncompressedSize + 1, chunkSize: 1 << 18 })
+  if (bytes.length !== entry.uncompressedSize || crc32(bytes) !== entry.crc32) throw new Error("its checksum is wrong")
+  return bytes
+}
+
+export interface ZipArchive {
+  /** Newest time of an entry or, if that is earlier, of the file. Unix milliseconds; entries have no time zone. */
+  readonly newest: number
+  readonly names: ReadonlySet<string>
+  /** Reads an entry into memory; undefined if there is none. Fails if it is damaged, or larger than `maxBytes`. */
+  readonly read: (name: string, maxBytes: number) => Effect.Effect<Uint8Array | undefined, ZipDamaged>
+}
+
+/** Opens a ZIP file. Keeps the wanted entries of its list in memory. The scope closes the file. */
+export const openZipArchive = Effect.fnUntraced(function* (path: string, isWanted: (name: string) => boolean) {
+  const { entries, newest } = yield* Effect.tryPromise({ try: () => readEntries(path, isWanted), catch: toDamage })
+  const zip = yield* Effect.acquireRelease(
+    Effect.tryPromise({ try: () => yauzl.openPromise(path, { autoClose: false }), catch: toDamage }),
+    (zip) => Effect.sync(() => zip.close()),
+  )
+  const archive: ZipArchive = {
+    newest,
+    names: new Set(entries.keys()),
+    read: Effect.fnUntraced(function* (name, maxBytes) {
+      const entry = entries.get(name)
+      if (entry === undefined) return undefined
+      if (entry.uncompressedSize > maxBytes) {
+        return yield* new ZipDamaged({ message: `is larger than ${maxBytes / 1_000_000} MB` })
+      }
+      return yield* Effect.tryPromise({ try: () => readEntry(zip, entry), catch: toDamage })
+    }),
+  }
+  return archive
+})
