@@ -97,7 +97,7 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
 /** The run visited all companies, but set many documents aside. */
 class IngestIncomplete extends Data.TaggedError("IngestIncomplete")<{ readonly message: string }> {}
 
-/** Runs the ingest for a service, in its own process: with the settings of the service, and without a progress display. */
+/** Runs the ingest for a service, in its own process: with the settings of the service, and without progress. */
 const runScheduledIngest = Effect.gen(function* () {
   const agent = yield* EdgarUserAgentConfig
   if (Option.isNone(agent)) return yield* makeUsageError("ingest edgar", "EDGAR_USER_AGENT is not set.")
@@ -199,7 +199,8 @@ const edgarCommand = Command.make(
       if (resume && (Option.isSome(since) || Option.isSome(only) || retryRejected)) {
         return yield* makeUsageError(
           "ingest edgar",
-          "--resume takes the options of the run that it continues, so it excludes --since, --only and --retry-rejected.",
+          "--resume takes the options of the run that it continues, so it excludes --since, --only and " +
+            "--retry-rejected.",
         )
       }
       if (retryRejected && (isDryRun || Option.isSome(out))) {

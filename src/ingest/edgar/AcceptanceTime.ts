@@ -25,7 +25,7 @@ const isInstant = Schema.is(InstantColumn.schemas.insert)
 type HourStart = { readonly [Zone in StampTimeZone]: number }
 
 /** Hours by their digits, `2026-02-05 13`; null if there is no such hour. A list has thousands of stamps. */
-const hourStarts = new LRUCache<string, { readonly start: HourStart | null }>({ max: 50_000 })
+const hourStarts = new LRUCache<string, { readonly start: HourStart | null }>({ max: 200_000 })
 
 const readHour = (hour: string): HourStart | null => {
   const known = hourStarts.get(hour)

@@ -1,4 +1,4 @@
-/** The SEC's nightly archives of all lists of filings and all company facts, as a source of documents (decision 0128). */
+/** The SEC's nightly archives of lists of filings and company facts, as a source of documents (decision 0128). */
 import { Clock, Effect, FileSystem, Path, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
@@ -38,7 +38,6 @@ export const openBulkArchives = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const now = yield* Clock.currentTimeMillis
-    const isWanted = (name: string) => ciks.has(/^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(name)?.[1] ?? "")
     const refuse = (file: string, reason: string, name: ArchiveName) =>
       new IngestRefused({ message: `${file} ${reason}. Download it again: ${bulkArchiveUrls[name]}` })
 
@@ -49,13 +48,17 @@ export const openBulkArchives = Effect.fnUntraced(
           message: `${folder} has no ${name}. Download it from ${bulkArchiveUrls[name]}, or omit --archives.`,
         })
       }
+      let hasCompanies = false
+      const isWanted = (entry: string) => {
+        const [, cik] = /^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(entry) ?? []
+        hasCompanies ||= cik !== undefined
+        return cik !== undefined && ciks.has(cik)
+      }
       const archive = yield* Effect.mapError(
         openZipArchive(file, isWanted),
         ({ message }) => refuse(file, message, name),
       )
-      if (archive.names.size === 0 && ciks.size > 0) {
-        return yield* refuse(file, "has no file of the listed companies", name)
-      }
+      if (!hasCompanies) return yield* refuse(file, "has no files of companies", name)
       const age = Math.floor((now - archive.newest) / dayMillis)
       if (age > maxAgeDays) {
         return yield* refuse(file, `is too old: its newest file is dated ${toDay(archive.newest)}`, name)

@@ -15,9 +15,11 @@ export const scheduledRunFlag = "scheduled"
 /** After this time, a process that has not ended yet is killed. */
 const stopTimeout = Duration.seconds(15)
 
-/** Variables that the command may need: those of the system, of TLS and of its own settings. Not the service's secrets. */
-const passedVariables =
-  /^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\w+|TICKERLINE_HOME|LOG_\w+|DATABASE_SSL\w*|DATABASE_POOL_\w+|PG\w+|SSL_\w+|NODE_EXTRA_CA_CERTS|NO_COLOR|DENO_DIR)$/
+/** Variables that the command may need: of the system, of TLS and its own settings, but no secrets of the service. */
+const passedVariables = new RegExp(
+  "^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\\w+|NO_COLOR|DENO_DIR|NODE_EXTRA_CA_CERTS|SSL_\\w+|PG\\w+|" +
+    "TICKERLINE_HOME|LOG_\\w+|DATABASE_POOL_\\w+)$",
+)
 
 /** Starts this program, on the same runtime. A bundle is its own entry point. */
 const getProgram = () => {

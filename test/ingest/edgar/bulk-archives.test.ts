@@ -1,13 +1,19 @@
 /** The first load from the SEC's nightly archives (decision 0128). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
+import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
+import {
+  addWaitingForms,
+  deleteWaitingForms,
+  readWaitingForms,
+  type WaitingForm,
+} from "../../../src/ingest/edgar/WaitingForms.ts"
 import { openZipArchive } from "../../../src/ingest/edgar/ZipArchive.ts"
 import { writeArchives, writeZip } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -182,7 +188,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
       truncateSync(`${folder}/companyfacts.zip`, 10_000)
       yield* refuse(folder, /companyfacts\.zip is damaged or incomplete/, again)
       writeZip(`${folder}/companyfacts.zip`, [["readme.txt", "nothing"]])
-      yield* refuse(folder, /companyfacts\.zip has no file of the listed companies/, again)
+      yield* refuse(folder, /companyfacts\.zip has no files of companies/, again)
 
       const old = yield* writeArchives(stub, Object.values(stubCompanies), { time: new Date("2026-01-01T08:00:00Z") })
       yield* refuse(old, /submissions\.zip is too old: its newest file is dated 2026-01-01/, again)
@@ -192,6 +198,29 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
       yield* refuse(wrong, /submissions\.zip is too old/)
       const usage = yield* ingest("--tickers", "SNOW", "--archives", folder)
       assert.include(usage.err, "--archives is for --all.")
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("Deferred forms", (it) => {
+  it.effect("are read newest first over all companies, and once (decision 0128)", () =>
+    withDatabase(Effect.gen(function* () {
+      const forms = [["0000000001", "2026-06-01"], ["0000000002", "2026-06-03"], ["0000000001", "2026-06-05"]].map(
+        ([cik = "", filingDate = ""], index): WaitingForm => ({
+          cik,
+          filingDate,
+          accession: `0000000001-26-00000${index}`,
+          form: "4",
+          acceptedAt: index === 0 ? null : DateTime.makeUnsafe(`${filingDate}T12:00:00Z`),
+          primaryDocument: "form4.xml",
+        }),
+      )
+      yield* addWaitingForms(forms)
+      yield* addWaitingForms(forms)
+      const read = readWaitingForms(["0000000001", "0000000002"], 10)
+      assert.deepStrictEqual(yield* read, forms.toReversed())
+      yield* deleteWaitingForms(forms.slice(2))
+      assert.deepStrictEqual(yield* read, forms.slice(0, 2).toReversed())
+      assert.deepStrictEqual(yield* readWaitingForms(["0000000003"], 10), [])
     })))
 })
 
