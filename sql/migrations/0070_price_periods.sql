@@ -16,6 +16,7 @@ create table price_periods (
   vwap          numeric(18, 4),
   high_minute   smallint,
   low_minute    smallint,
+  first_minute  smallint,
   last_minute   smallint,
   spike_minute  smallint,
   spike_price   numeric(18, 4),
@@ -29,6 +30,9 @@ create table price_periods (
 
 -- Finds the days whose closes are known.
 create index on price_periods (date) where period = 'day' or last_minute >= 959;
+
+-- Finds the first and the last minute of a day.
+create index on price_periods (date);
 
 -- Combines the ratios of several splits.
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);

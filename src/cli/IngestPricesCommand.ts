@@ -32,7 +32,7 @@ const formatExamples = (names: Iterable<string>) => {
 }
 
 /** Returns what a file contained that was not used. */
-const formatUnused = (file: string, { keptDays, skipped: { ignoredColumns, outside, symbols } }: PriceFileResult) => [
+const formatUnused = (file: string, { skipped: { ignoredColumns, outside, symbols } }: PriceFileResult) => [
   ...(ignoredColumns.length === 0 ? [] : [`Columns of ${file} that are not used: ${ignoredColumns.join(", ")}`]),
   ...(symbols.size === 0 ? [] : [
     `${file}: left out ${formatCountWithNoun(symbols.size, "symbol")} that the tables cannot contain: ` +
@@ -40,10 +40,6 @@ const formatUnused = (file: string, { keptDays, skipped: { ignoredColumns, outsi
   ]),
   ...(outside === 0 ? [] : [
     `${file}: left out ${formatCountWithNoun(outside, "bar")} outside of the sessions from 04:00 to 20:00 in New York`,
-  ]),
-  ...(keptDays.length === 0 ? [] : [
-    `${file}: left out the minute bars of ${formatExamples(keptDays)}, because they end before those that were ` +
-    "ingested before",
   ]),
 ]
 

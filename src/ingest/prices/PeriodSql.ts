@@ -137,6 +137,7 @@ const valueColumns = [
   "vwap",
   "high_minute",
   "low_minute",
+  "first_minute",
   "last_minute",
   "spike_minute",
   "spike_price",
@@ -145,17 +146,7 @@ const valueColumns = [
 
 const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`).join(", ")
 
-/** A session of a file, compared with the bars of the same symbols that were ingested before. */
-export interface SessionOverlap {
-  /** `YYYY-MM-DD`. */
-  readonly date: string
-  /** Minutes after midnight in New York. */
-  readonly first_minute: number
-  readonly last_minute: number
-  readonly known_minute: number
-}
-
-/** Sums the bars of the file. Returns the days whose minute bars are already known up to some minute. */
+/** Sums the bars of the file. */
 export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe("analyze bars")
@@ -164,18 +155,35 @@ export const sumBars = Effect.gen(function* () {
   yield* sql.unsafe(createNewPeriods)
   yield* sql.unsafe("create index on new_periods (ticker, date, period)")
   yield* sql.unsafe("analyze new_periods")
-  return yield* sql<SessionOverlap>`
-    select date::text, min(given.first_minute)::int as first_minute, max(given.last_minute)::int as last_minute,
-      max(known.last_minute)::int as known_minute
-    from new_periods as given join price_periods as known using (ticker, date)
-    where given.period <> 'day' and known.period <> 'day' group by date order by date
-  `
 })
 
-/** Leaves out the minute bars of a day that the file knows less of than the table. */
-export const dropDay = Effect.fnUntraced(function* (date: string) {
+/** A day of a file and what was known of it before. Minutes are those after midnight in New York. */
+export interface ShortenedDay {
+  /** `YYYY-MM-DD`. */
+  readonly date: string
+  readonly first_minute: number
+  readonly last_minute: number
+  readonly known_first_minute: number
+  readonly known_last_minute: number
+}
+
+/**
+ * Finds days whose minute bars in the file begin later or end earlier than those that are known, over all symbols. A
+ * single symbol proves nothing: it may be traded rarely, or its last bar may have been corrected.
+ */
+export const findShortenedDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`delete from new_periods where date = ${date} and period <> 'day'`
+  return yield* sql<ShortenedDay>`
+    select given.date::text, given.first_minute, given.last_minute, known_first_minute, known_last_minute
+    from (
+      select date, min(first_minute) as first_minute, max(last_minute) as last_minute
+      from new_periods where period <> 'day' group by date
+    ) as given cross join lateral (
+      select min(first_minute) as known_first_minute, max(last_minute) as known_last_minute
+      from price_periods as known where known.date = given.date and period <> 'day'
+    ) as known
+    where given.first_minute > known_first_minute or given.last_minute < known_last_minute order by given.date
+  `
 })
 
 const completeDays = `select date from price_periods where (period = 'day' or last_minute >= ${lastRegularMinute})

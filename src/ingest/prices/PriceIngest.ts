@@ -8,10 +8,9 @@ import { readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
   createBarTable,
-  dropDay,
-  lastRegularMinute,
+  findShortenedDays,
   mergePeriods,
-  type SessionOverlap,
+  type ShortenedDay,
   storeBars,
   sumBars,
 } from "./PeriodSql.ts"
@@ -34,12 +33,10 @@ export interface PriceFileResult {
   /** Bars in the sessions, including repeated ones. */
   readonly bars: number
   readonly skipped: SkippedBars
-  /** Days of which more was known than the file has, so that its minute bars were not used. */
-  readonly keptDays: ReadonlyArray<string>
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
 }
 
-/** The file has only a later part of a day. */
+/** The file has only a part of a day of which more is known, so none of its bars was ingested. */
 export class PartialDayRefused extends Schema.TaggedError<PartialDayRefused>()("PartialDayRefused", {
   message: Schema.String,
 }) {}
@@ -50,17 +47,14 @@ class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: Pri
 const formatMinute = (minute: number) =>
   `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`
 
-const refusePartialDay = (file: string, { date, first_minute, known_minute }: SessionOverlap) =>
+const refusePartialDay = (file: string, day: ShortenedDay) =>
   new PartialDayRefused({
-    message: `${file} was refused, so none of its bars was ingested: its bars of ${date} begin at ` +
-      `${formatMinute(first_minute)}, but earlier bars, up to ${formatMinute(known_minute)}, come from another file. ` +
-      "The results of a day are computed from all of its bars, so a file must have the day from its beginning. Join " +
-      "the files and ingest the result.",
+    message: `${file} was refused, so none of its bars was ingested: its bars of ${day.date} start from ` +
+      `${formatMinute(day.first_minute)} to ${formatMinute(day.last_minute)} in New York, but bars from ` +
+      `${formatMinute(day.known_first_minute)} to ${formatMinute(day.known_last_minute)} were ingested before. The ` +
+      "results of a day are computed from all of its bars, so a file must have the whole day. Join the files that " +
+      "have parts of it and ingest the result. If the shorter day is correct, see docs/operations/ingest-prices.md.",
   })
-
-/** Whether the session of the file is unfinished and shorter than the known one, as in a file downloaded earlier. */
-const isOutdated = ({ known_minute, last_minute }: SessionOverlap) =>
-  last_minute < lastRegularMinute && last_minute < known_minute
 
 const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, datasets }: PriceIngestOptions) {
   const progress = yield* OperationProgress
@@ -82,11 +76,9 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, 
     ),
   )
   yield* startStep("summing")
-  const overlaps = yield* sumBars
-  const partial = overlaps.find(({ first_minute, known_minute }) => first_minute > known_minute)
+  yield* sumBars
+  const [partial] = yield* findShortenedDays
   if (partial !== undefined) return yield* refusePartialDay(file, partial)
-  const keptDays = overlaps.filter(isOutdated).map(({ date }) => date)
-  yield* Effect.forEach(keptDays, dropDay, { discard: true })
   yield* mergePeriods
   if (datasets.includes("daily_prices")) yield* noteChangedCloses
   yield* addDependentSessions
@@ -97,7 +89,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, 
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(getComputedRows(dataset)))
   }
-  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, keptDays, merged }
+  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, merged }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result

@@ -507,18 +507,63 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
 
-    it.effect("of an unfinished session give no close, and never replace a longer one (§2.6, closing price)", () =>
+    it.effect("of an unfinished session give no close, and are followed by longer ones (§2.6, closing price)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         const noon = [flat("AAA", "2026-06-01", 570, 10), flat("AAA", "2026-06-01", 719, 11)]
         yield* ingest(toMassiveFile(noon))
         assert.deepStrictEqual(yield* readTable("daily_prices"), [])
         yield* ingest(toMassiveFile([...noon, flat("AAA", "2026-06-01", 959, 12)]))
-        const { keptDays } = yield* ingest(toMassiveFile(noon))
-        assert.deepStrictEqual(keptDays, ["2026-06-01"])
         assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["12.0000"])
-        const rest = yield* Effect.flip(ingest(toMassiveFile([flat("AAA", "2026-06-01", 960, 13)])))
-        assert.match(rest.message, /its bars of 2026-06-01 begin at 16:00, but earlier bars, up to 15:59, come from/)
+      }))
+
+    it.effect("are refused if they begin later or end earlier than the known day (D22, corrections)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        const bars = [480, 570, 719, 959, 965].map((minute) => flat("AAA", "2026-06-02", minute, 10))
+        yield* ingest(toMassiveFile([flat("AAA", "2026-06-01", 959, 9), ...bars]))
+        const before = yield* countAll
+        const parts = [
+          { part: bars.slice(1), times: "start from 09:30 to 16:05" },
+          { part: bars.slice(0, 3), times: "start from 08:00 to 11:59" },
+          // The day is complete, but the trades after hours are missing.
+          { part: bars.slice(0, 4), times: "start from 08:00 to 15:59" },
+          // A new symbol does not have its close before noon if the day went on.
+          { part: [flat("NEW", "2026-06-02", 480, 5), flat("NEW", "2026-06-02", 719, 5)], times: "to 11:59" },
+        ]
+        for (const { part, times } of parts) {
+          const error = yield* Effect.flip(ingest(toMassiveFile([flat("NEW", "2026-06-03", 959, 9), ...part])))
+          assert.match(
+            error.message,
+            /bars\.csv was refused, so none of its bars was ingested: its bars of 2026-06-02 /,
+          )
+          assert.include(error.message, `${times} in New York, but bars from 08:00 to 16:05 were ingested before`)
+          assert.match(error.message, /Join the files/)
+        }
+        assert.deepStrictEqual(yield* countAll, before)
+        // After the day is deleted, as the guide describes, a shorter one replaces its rows.
+        yield* sql`delete from price_periods where date = '2026-06-02' and period <> 'day'`
+        yield* ingest(toMassiveFile(bars.slice(1, 4)))
+        assert.deepStrictEqual(
+          [(yield* readTable("premarket_stats")).length, (yield* readTable("afterhours_stats")).length],
+          [0, 0],
+        )
+      }))
+
+    it.effect("add symbols and remove bars of a symbol, within the times of the day (D22, corrections)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const all = [570, 959].map((minute) => flat("AAA", "2026-06-01", minute, 10))
+        const illiquid = [700, 710, 720].map((minute) => flat("CCC", "2026-06-01", minute, minute / 100))
+        yield* ingest(toMassiveFile([...all, ...illiquid]))
+        const complete = [570, 959].map((minute) => flat("DDD", "2026-06-01", minute, 5))
+        const readCloses = Effect.map(
+          readTable("daily_prices"),
+          (rows) => rows.map(({ close, ticker }) => [ticker, close]),
+        )
+        yield* ingest(toMassiveFile([...illiquid.slice(1, 2), ...complete]))
+        assert.deepStrictEqual(yield* readCloses, [["AAA", "10.0000"], ["CCC", "7.1000"], ["DDD", "5.0000"]])
       }))
   })
 
