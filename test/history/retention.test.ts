@@ -65,7 +65,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const thisMonth = (yield* readCurrentMonth) ?? ""
-      const tables = loadableDatasets.length + 1
+      // The history also has tables for the changes and for the symbols of companies.
+      const tables = loadableDatasets.length + 2
       // Simulates a database that no service has used since March 2020.
       yield* sql`
         select history.create_partition(whole, '2020-03-01')

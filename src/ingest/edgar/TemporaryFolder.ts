@@ -3,8 +3,8 @@ import { Effect, FileSystem, Path, Predicate } from "effect"
 import { hostname, tmpdir } from "node:os"
 import process from "node:process"
 
-/** Process ids are those of one host or container. */
-const prefix = `tickerline-ingest-${hostname()}-`
+/** Process ids are those of one host or container. A function, because Deno may refuse the name of the host. */
+const makePrefix = () => `tickerline-ingest-${hostname()}-`
 
 /** The folders of this process. */
 const ownFolders = new Set<string>()
@@ -18,7 +18,7 @@ const isProcessGone = (pid: number) => {
   }
 }
 
-const isAbandoned = (folder: string) => {
+const isAbandoned = (prefix: string) => (folder: string) => {
   const [, pid] = /^(\d+)-/.exec(folder.slice(prefix.length)) ?? []
   if (!folder.startsWith(prefix) || pid === undefined) return false
   return Number(pid) === process.pid ? !ownFolders.has(folder) : isProcessGone(Number(pid))
@@ -29,9 +29,10 @@ export const makeTemporaryFolder = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const parent = tmpdir()
+  const prefix = makePrefix()
   const names = yield* Effect.orElseSucceed(fs.readDirectory(parent), () => [])
   yield* Effect.forEach(
-    names.filter(isAbandoned),
+    names.filter(isAbandoned(prefix)),
     (name) => Effect.ignore(fs.remove(path.join(parent, name), { recursive: true })),
     { discard: true },
   )
