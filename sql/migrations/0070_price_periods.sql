@@ -1,4 +1,4 @@
--- What `tickerline ingest prices` keeps of bars (decision 127): one row per symbol, day and part of the day, from which
+-- What `tickerline ingest prices` keeps of bars (decision 0127): one row per symbol, day and part of the day, from which
 -- it computes the rows of the datasets. Only the role that owns the tables writes it.
 create table price_periods (
   ticker        text not null,

@@ -1,5 +1,5 @@
 /**
- * Sums bars in PostgreSQL: one row per symbol, day and part of the day, in the table `price_periods` (decision 127).
+ * Sums bars in PostgreSQL: one row per symbol, day and part of the day, in the table `price_periods` (decision 0127).
  * `docs/operations/ingest-prices.md` defines the columns.
  */
 import { Effect } from "effect"

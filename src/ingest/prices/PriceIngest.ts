@@ -1,4 +1,4 @@
-/** Ingests files with price bars, one transaction per file (decision 127). */
+/** Ingests files with price bars, one transaction per file (decision 0127). */
 import { Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { BeforeLoadCommit, loadComputedRows } from "../../load/Load.ts"

@@ -1,4 +1,4 @@
-/** `ingest prices`: computes datasets from bars (decision 127; resources: gap-stats, premarket-stats, screener). */
+/** `ingest prices`: computes datasets from bars (decision 0127; resources: gap-stats, premarket-stats, screener). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
