@@ -101,7 +101,7 @@ export const compareKnownValues = Effect.gen(function* () {
     Effect.fnUntraced(function* ({ accession, cik, dataset, evidence = accession, expected, field }) {
       const [row] = yield* decodeFound(sql`
         select ticker, to_jsonb(listed) ->> ${field} as value from ${sql(dataset)} as listed
-        where ticker in (select symbol from company_symbols where cik = ${cik})
+        where ticker in (select alias from company_symbols where cik = ${cik})
           and document_url like ${`%/${accession.replaceAll("-", "")}/%`}
         limit 1
       `)

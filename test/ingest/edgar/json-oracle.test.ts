@@ -141,7 +141,10 @@ describe("News rows", () => {
 /** Days on which a new statement of the company became effective that was pending after three years. */
 const extendedEnds = new Map([["333-262239", "2025-04-02"], ["333-183286", "2015-09-25"], ["333-206789", "2018-10-12"]])
 
-const statementForms = new Set(["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", "S-3ASR", "S-3MEF"])
+const statementForms = new Set([
+  ...["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", "S-3ASR", "S-3MEF"],
+  ...["S-4", "F-4", "S-8"],
+])
 
 describe("Registration rows", () => {
   for (const cik of companiesWithSubmissions) {
@@ -156,11 +159,11 @@ describe("Registration rows", () => {
         const prospectuses = group.filter((filing) => formOf(filing).startsWith("424B"))
         const withdrawal = group.find((filing) => filing["form"] === "RW")
         const notice = group.find((filing) => filing["form"] === "EFFECT")
-        const isAutomatic = /ASR|MEF/.test(formOf(statement))
+        const isAutomatic = /ASR|MEF|^S-8$/.test(formOf(statement))
         assert.strictEqual(row["id"], `${cik}-${row["file_no"]}`)
         assert.strictEqual(row["form_type"], statement["form"])
         assert.strictEqual(row["filed_at"], statement["filingDate"])
-        assert.strictEqual(row["type"], formOf(statement).startsWith("S-1") ? "offering" : "shelf")
+        assert.strictEqual(row["type"], /^[SF]-3/.test(formOf(statement)) ? "shelf" : "offering")
         const accession = String(statement["accessionNumber"])
         assert.strictEqual(row["document_url"], linkOf(cik, accession, String(statement["primaryDocument"])))
         assert.strictEqual(row["effective_date"], (isAutomatic ? statement : notice)?.["filingDate"] ?? null)
@@ -178,7 +181,7 @@ describe("Registration rows", () => {
 
         const details = String(row["details"])
         const [, amendments = "0"] = /^(\d+) amendment/.exec(details) ?? []
-        const isAmendment = (filing: RawFiling) => /\/A$|^POS/.test(formOf(filing))
+        const isAmendment = (filing: RawFiling) => /\/A$|^POS|^S-8 POS$/.test(formOf(filing))
         assert.strictEqual(Number(amendments), group.filter(isAmendment).length)
         const [, count = "0", forms = "", latest] =
           /(\d+) prospectus(?:es)? \((.*)\), latest (.{10})\./.exec(details) ?? []
