@@ -58,9 +58,9 @@ const clientGuide = "docs/guides/client.md"
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
-/** `json settings` is a file that readers write. */
+/** `json settings` is a file that readers write. Another test compares `text recorded` with the recordings of the SEC. */
 const isOutput = ({ argument, language }: CodeBlock) =>
-  (language === "json" && argument !== "settings") || language === "text"
+  (language === "json" && argument !== "settings") || (language === "text" && argument !== "recorded")
 
 /** Documents with Python examples, except `python.md`, whose examples `clients/python/check` runs. */
 const filesWithPython = files.filter((file) =>

@@ -74,18 +74,21 @@ const visitCompanies = Effect.fnUntraced(
   ) {
     const progress = yield* OperationProgress
     Object.assign(progress, { label: "companies", total: companies.length, done: 0, count: 0, unit: "documents" })
-    yield* Effect.forEach(companies, (issuer) => {
-      const visit = makeEmptyCompanyVisit()
-      return visitCompany(issuer, visitOptions, downloader, visit).pipe(
-        keepFailedVisit(batches, visit),
-        Effect.andThen(batches.addVisit(issuer, visit, true)),
+    yield* Effect.forEach(companies, (issuer) =>
+      retryLostConnection(Effect.suspend(() => {
+        const visit = makeEmptyCompanyVisit()
+        return Effect.as(
+          keepFailedVisit(batches, visit)(visitCompany(issuer, visitOptions, downloader, visit)),
+          visit,
+        )
+      })).pipe(
+        Effect.flatMap((visit) => batches.addVisit(issuer, visit, true)),
         Effect.tap(() =>
           Effect.sync(() => {
             progress.done = report.visited
           })
         ),
-      )
-    }, { concurrency: visitConcurrency, discard: true })
+      ), { concurrency: visitConcurrency, discard: true })
     yield* batches.save
   },
 )

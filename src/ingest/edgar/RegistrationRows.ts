@@ -149,7 +149,9 @@ const firstDayOfRule = "2005-12-01"
 const maxExtensionDays = 180
 
 const addThreeYears = (day: string) =>
-  `${Number(day.slice(0, 4)) + 3}${day.slice(4) === "-02-29" ? "-02-28" : day.slice(4)}`
+  `${String(Math.min(Number(day.slice(0, 4)) + 3, 9999)).padStart(4, "0")}${
+    day.slice(4) === "-02-29" ? "-02-28" : day.slice(4)
+  }`
 
 const isReplacement = ({ form }: EdgarFiling) => form === "S-3" || form === "F-3"
 

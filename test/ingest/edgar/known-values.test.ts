@@ -23,7 +23,7 @@ layer(Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer), { excludeT
           const fs = yield* FileSystem.FileSystem
           const [, section = ""] = (yield* fs.readFileString(page)).split("## Check ten known values in five minutes\n")
           const [, command = ""] = /tickerline -- (ingest edgar [^#]*?)\n/.exec(section) ?? []
-          const [, documented = ""] = /```text\n(.*?)```/s.exec(section) ?? []
+          const [, documented = ""] = /```text recorded\n(.*?)```/s.exec(section) ?? []
           const stub = yield* Stub.startEdgarStub
           Stub.addCompaniesAndFilings(stub)
           const environment = {
