@@ -58,7 +58,7 @@ const clientGuide = "docs/guides/client.md"
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
-/** `json settings` is a file that readers write. Another test compares `text recorded` with the recordings of the SEC. */
+/** `json settings` is a file that readers write. Another test compares `text recorded`. */
 const isOutput = ({ argument, language }: CodeBlock) =>
   (language === "json" && argument !== "settings") || (language === "text" && argument !== "recorded")
 
