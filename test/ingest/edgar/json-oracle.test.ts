@@ -141,10 +141,7 @@ describe("News rows", () => {
 /** Days on which a new statement of the company became effective that was pending after three years. */
 const extendedEnds = new Map([["333-262239", "2025-04-02"], ["333-183286", "2015-09-25"], ["333-206789", "2018-10-12"]])
 
-const statementForms = new Set([
-  ...["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", "S-3ASR", "S-3MEF"],
-  ...["S-4", "F-4", "S-8"],
-])
+const statementForms = new Set("S-1 S-1MEF F-1 F-3 F-3ASR S-3 S-3ASR S-3MEF S-4 F-4 S-8".split(" "))
 
 describe("Registration rows", () => {
   for (const cik of companiesWithSubmissions) {
