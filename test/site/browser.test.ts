@@ -166,6 +166,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         }
         assert.isAbove(measured, 200)
       }).pipe(Effect.scoped),
+    // The test opens every page at every width, which takes minutes on a slow machine.
+    { timeout: 600_000 },
   )
 
   test(
