@@ -1,5 +1,5 @@
--- What `tickerline ingest prices` keeps of bars (decision 0127): one row per symbol, day and part of the day, from which
--- it computes the rows of the datasets. Only the role that owns the tables writes it.
+-- Sums of the bars that `tickerline ingest prices` has read (decision 0127): one row per symbol, day and part of the
+-- day. The rows of the datasets are computed from them. Only the role that owns the tables writes it.
 create table price_periods (
   ticker        text not null,
   date          date not null,

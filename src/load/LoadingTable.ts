@@ -549,18 +549,13 @@ export const deleteStagedRows = Effect.fnUntraced(
     isGiven: string,
   ) {
     const sql = yield* SqlClient.SqlClient
-    const match = `${isGiven} and ${matchKey(columns, dataset)}`
-    const others = columns.filter(({ name }) => !dataset.key.includes(name))
-    const isSame = Array.isReadonlyArrayEmpty(others)
-      ? "true"
-      : `(${qualifyColumns("existing", others.map(({ name }) => name))}) is not distinct from (${
-        others.map(makeComparedValue(hidden)).join(", ")
-      })`
+    const { isChanged, match } = makeMergeConditions(columns, dataset, { hidden, omitted: [], isAppend: false })
+    const isMatch = `${isGiven} and ${match}`
     const [counts] = yield* sql.unsafe<RemovedRowCounts>(`with deleted as (
-        delete from ${target} as existing using ${source} as given where ${match} and ${isSame} returning 1
+        delete from ${target} as existing using ${source} as given where ${isMatch} and not ${isChanged} returning 1
       )
-      select (select count(*)::int from deleted) as removed, count(*) filter (where not (${isSame}))::int as changed
-      from ${source} as given join ${target} as existing on ${match}`)
+      select (select count(*)::int from deleted) as removed, count(*) filter (where ${isChanged})::int as changed
+      from ${source} as given join ${target} as existing on ${isMatch}`)
     return counts ?? { removed: 0, changed: 0 }
   },
 )

@@ -24,7 +24,7 @@ export class BarFileRefused extends Schema.TaggedError<BarFileRefused>()("BarFil
   message: Schema.String,
 }) {}
 
-/** What was left out of a file. The caller creates it. */
+/** The symbols, bars and columns that were left out of a file. The caller creates it. */
 export interface SkippedBars {
   /** Symbols that the tables cannot contain, with the number of their bars. */
   readonly symbols: Map<string, number>

@@ -22,7 +22,7 @@ export interface Bar {
   readonly ticker: string
   /** The day in New York, `YYYY-MM-DD`. */
   readonly day: string
-  /** When the bar starts, in minutes since midnight in New York; null for a bar of the whole day. */
+  /** Start of the bar, in minutes since midnight in New York; null for a bar of the whole day. */
   readonly minute: number | null
   readonly open: string
   readonly high: string

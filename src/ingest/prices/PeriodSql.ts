@@ -10,8 +10,11 @@ import type { NumberedBar } from "./BarFile.ts"
 /** Minutes after midnight in New York. */
 const [open, earlyClose, close] = [570, 780, 960]
 
-/** The last minute before the close. A day with a bar in it, or a later one, is complete. */
-export const lastRegularMinute = close - 1
+/** The last minute before the close. */
+const lastRegularMinute = close - 1
+
+/** Returns an SQL condition of rows of `price_periods` that show that their day is complete. */
+export const isOfCompleteDay = (row: string) => `(${row}.period = 'day' or ${row}.last_minute >= ${lastRegularMinute})`
 
 /** Symbols that a file must contain for an early close to be recognized. */
 const minEarlyCloseSymbols = 500
@@ -19,7 +22,7 @@ const minEarlyCloseSymbols = 500
 /** Closing prints may arrive in the minutes after the close. */
 const closingPrintMinutes = 5
 
-/** Pauses of at least this many minutes count as halts, if the symbol traded in each of as many minutes before. */
+/** Least length of a halt, in minutes. The symbol must have traded in each of the five minutes before. */
 const minHaltMinutes = 5
 
 /** A spike ends at least this factor above its start. */
@@ -186,7 +189,7 @@ export const findShortenedDays = Effect.gen(function* () {
   `
 })
 
-const completeDays = `select date from price_periods where (period = 'day' or last_minute >= ${lastRegularMinute})
+const completeDays = `select date from price_periods as known where ${isOfCompleteDay("known")}
   and date in (select date from new_periods)`
 
 /**

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ComputedRows } from "../../load/Load.ts"
-import { dependentDays, lastRegularMinute } from "./PeriodSql.ts"
+import { dependentDays, isOfCompleteDay } from "./PeriodSql.ts"
 
 /** Datasets that prices fill, in the order in which they are computed: later ones read earlier ones. */
 export const priceDatasets = [
@@ -22,16 +22,16 @@ export type PriceDataset = typeof priceDatasets[number]
 /** Least gap of a session in `gap_stats`, in %, in either direction. */
 const minGap = 3
 
-/** A runner has more than this multiple of the usual volume (§2.4), */
+/** Multiple of the usual volume that a runner exceeds (§2.4). */
 const minRunnerRatio = 9
 
-/** and a volume this number of standard deviations above the mean. */
+/** Number of standard deviations by which the volume of a runner exceeds the mean (§2.4). */
 const minDeviations = 3
 
 /** Least number of sessions from which the usual volume is computed. */
 const minUsualSessions = 10
 
-/** A close that is older than this many days is not the previous one: the symbol may belong to another company. */
+/** Maximum age of a previous close, in days. With an older one, the symbol may have belonged to another company. */
 const maxCloseAge = 30
 
 /** Splits that have taken place, one per symbol and day. The newest filing about it gives the ratio. */
@@ -43,12 +43,24 @@ const createSplits = `
     and effective_date is not null and split_from <> split_to
   order by ticker, effective_date, filed_at desc, id`
 
-/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Splits multiply the price. */
-const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
-  `round(${price} * coalesce((
+/** Returns SQL for the factor by which the splits between two days have multiplied the price of a symbol. */
+const splitFactor = (ticker: string, from: string, to: string) =>
+  `coalesce((
     select product(split_from) / product(split_to) from splits
     where splits.ticker = ${ticker} and effective_date > ${from} and effective_date <= ${to}
-  ), 1), 4)`
+  ), 1)`
+
+/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. */
+const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
+  `round(${price} * ${splitFactor(ticker, from, to)}, 4)`
+
+/** SQL condition of the rows of `price_periods as known` that have the close of a day, if the day is complete. */
+const hasClose = `(period = 'day' or period = 'regular' and exists (
+  select from price_periods as late where late.date = known.date and ${isOfCompleteDay("late")}
+))`
+
+/** SQL aggregate of a session's volume. The bar of the day counts only without minute bars. */
+const sessionVolume = `coalesce(sum(volume) filter (where period <> 'day'), max(volume))`
 
 /** Returns a subquery with the last close of the symbol up to a day: `date` and `close`. `daily_prices` wins. */
 const lastClose = (ticker: string, day: string) =>
@@ -58,12 +70,8 @@ const lastClose = (ticker: string, day: string) =>
         where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} order by date desc limit 1)
       union all
       (select date, close, 1 from price_periods as known
-        where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} and (
-          period = 'day' or period = 'regular' and exists (
-            select from price_periods as late
-            where late.date = known.date and (late.period = 'day' or late.last_minute >= ${lastRegularMinute})
-          )
-        ) order by date desc, period limit 1)
+        where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
+        order by date desc, period limit 1)
     ) as closes order by date desc, source limit 1
   )`
 
@@ -71,8 +79,7 @@ const lastClose = (ticker: string, day: string) =>
 const createVolumes = `
   create temp table volumes on commit drop as
   with traded as (
-    select ticker, date,
-      coalesce(sum(volume) filter (where period <> 'day'), max(volume) filter (where period = 'day')) as volume,
+    select ticker, date, ${sessionVolume} as volume,
       bool_or(period <> 'day') as has_minutes,
       coalesce(sum(volume) filter (where period = 'premarket'), 0) as premarket,
       coalesce(sum(volume) filter (where period = 'afterhours'), 0) as afterhours
@@ -198,10 +205,7 @@ const dailyPrices: ComputedRows = {
   from: `from (
     select distinct on (ticker, date) ticker, date, close
     from touched join price_periods as known using (ticker, date)
-    where period = 'day' or period = 'regular' and exists (
-      select from price_periods as late
-      where late.date = known.date and (late.period = 'day' or late.last_minute >= ${lastRegularMinute})
-    ) order by ticker, date, period
+    where ${hasClose} order by ticker, date, period
   ) as closes`,
   replaced: undefined,
 }
@@ -393,7 +397,7 @@ const screener: ComputedRows = {
   from: `from screener as listed
     cross join lateral (
       select date, close, (
-          select coalesce(sum(volume) filter (where period <> 'day'), max(volume)) from price_periods as parts
+          select ${sessionVolume} from price_periods as parts
           where parts.ticker = part.ticker and parts.date = part.date
         ) as volume, date + coalesce(last_minute + 1, 960) * interval '1 minute' as ended
       from price_periods as part
@@ -406,7 +410,7 @@ const screener: ComputedRows = {
       from price_periods as past
       where past.ticker = listed.ticker and date > newest.date - 365 and period in ('regular', 'day')
         and newest.date - 365 >= (
-          select min(date) from price_periods where period = 'day' or last_minute >= ${lastRegularMinute}
+          select min(date) from price_periods as first where ${isOfCompleteDay("first")}
         )
     ) as extremes
     cross join lateral (
@@ -416,10 +420,7 @@ const screener: ComputedRows = {
           + percentile_disc(0.5) within group (order by volume desc)
         ) / 2.0) end as median
       from (
-        select round(coalesce(sum(volume) filter (where period <> 'day'), max(volume)) / coalesce((
-            select product(split_from) / product(split_to) from splits
-            where splits.ticker = listed.ticker and effective_date > past.date and effective_date <= newest.date
-          ), 1)) as volume
+        select round(${sessionVolume} / ${splitFactor("listed.ticker", "past.date", "newest.date")}) as volume
         from price_periods as past
         where past.ticker = listed.ticker and date >= newest.date - ${dependentDays} and date < newest.date
         group by date
