@@ -1,4 +1,4 @@
--- Which symbol the rows of a company carry that `ingest edgar` loads (decision 0126).
+-- The symbols of the rows that `ingest edgar` loads (decision 0126).
 --
 -- A row has the symbol that the company's primary security used on the row's date. Confirmed ticker changes determine
 -- it, so a trigger moves the rows whenever somebody corrects these changes.
@@ -34,7 +34,7 @@ create trigger note_change after insert or update or delete or truncate on compa
   for each statement execute function note_change();
 alter table company_symbols enable always trigger note_change;
 
--- So that a request with `as_of` reads the symbols of that moment.
+-- A request with `as_of` reads the symbols of that moment.
 select history.track('company_symbols');
 select history.index_versions('company_symbols');
 
@@ -249,7 +249,7 @@ begin
   where cik = any (companies)
   on conflict do nothing;
 
-  -- Also for other companies with one of the symbols: a symbol that another company has now leads to nobody else.
+  -- Other companies with one of the symbols change too: a symbol answers only for the company that has it now.
   update public.company_symbols as known set ticker = answer.ticker
   from (
     select symbols.alias, company.cik, case

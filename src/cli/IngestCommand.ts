@@ -300,7 +300,7 @@ const rejectionsCommand = Command.make(
     yield* Console.log(isJson ? JSON.stringify(work, null, 2) : formatWork(work))
   }),
 ).pipe(
-  Command.withDescription("List the documents that were set aside, and when they are requested again, tab-separated"),
+  Command.withDescription("List the documents that were set aside, with the time of the next request (tab-separated)"),
   Command.withExamples([makeSilentCommandExample("ingest rejections --json", "List them as JSON")]),
   Command.provide(migratedDatabaseClientLayer),
 )

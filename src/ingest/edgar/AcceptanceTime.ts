@@ -72,7 +72,7 @@ const findZonesOfKnownTimes = (
 ): ReadonlyArray<StampTimeZone> =>
   filings.flatMap(({ accession, stamp }) => {
     const time = known.get(accession)
-    const digits = toDigits(stamp)
+    const digits = time === undefined ? null : toDigits(stamp)
     if (time === undefined || digits === null) return []
     return (["eastern", "utc"] as const).filter((timeZone) => DateTime.Equivalence(parseDigits(digits, timeZone), time))
   })

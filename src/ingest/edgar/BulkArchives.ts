@@ -22,7 +22,7 @@ type ArchiveName = keyof typeof bulkArchiveUrls
 const findArchive = (url: string): ArchiveName | undefined =>
   url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
 
-/** After this many days, the archives save nothing: the next run would visit all companies again. */
+/** Maximum age of the archives. After older ones, the next run would visit all companies again. */
 const maxAgeDays = 21
 
 const dayMillis = 86_400_000

@@ -21,7 +21,7 @@ import { countWaitingForms, readWaitingForms } from "./WaitingForms.ts"
 /** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
 
-/** A run also reads the indexes of this many days before the last run, because late filings may be added to them. */
+/** Number of days before the last run whose indexes are read again, because late filings may be added to them. */
 const lateIndexDays = 7
 
 /** Finds the companies with these symbols. Reports symbols that the list lacks, and fails if it lacks all of them. */
@@ -59,7 +59,7 @@ const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: Readonl
       : [`${ticker} is a symbol of ${issuer.name}, whose rows carry ${issuer.ticker}.`]
   })
 
-/** What a run has to do before it visits companies, and what it records when it has visited all of them. */
+/** The content of daily indexes, and the state to record when all companies are visited. */
 interface IndexRead {
   /** The filings that the indexes name, by the CIK of each company. */
   readonly filings: Map<string, Array<DailyIndexFiling>>

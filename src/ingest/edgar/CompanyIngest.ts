@@ -102,7 +102,7 @@ const findAccession = ({ url }: WorkKey) => {
 
 const isForm = ({ url }: WorkKey) => url.includes("/edgar/data/")
 
-/** What earlier runs know about the company. */
+/** The results of earlier runs for the company. */
 interface KnownState {
   readonly progress: ReadonlyMap<string, IngestDatasetProgress>
   readonly work: ReadonlyArray<CompanyWork>

@@ -7,7 +7,7 @@ import { type CacheValidators, EdgarClient, type EdgarResponse } from "./EdgarCl
 import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
 import type { SetAside } from "./IngestWork.ts"
 
-/** If this many documents in a row cannot be downloaded, the run ends, because the SEC is probably down. */
+/** Number of consecutive failed downloads that end the run, because the SEC is probably down. */
 const maxConsecutiveFailures = 3
 
 /** Weight of a document that an earlier run could not download either: a few such documents must not end a run. */

@@ -30,7 +30,7 @@ export class TemporaryFileError extends Data.TaggedError("TemporaryFileError")<{
 
 type BatchWriter = Effect.Success<ReturnType<typeof makeBatchWriter>>
 
-/** How often a run records that its process is alive. */
+/** Interval at which a run records that its process is alive. */
 const heartbeatInterval = Duration.seconds(30)
 
 const archivesNotNeeded =
@@ -53,7 +53,7 @@ const visitConcurrency = 8
 /** Deferred forms that are read from the database at once. */
 const formsAtOnce = 500
 
-/** What was visited before the SEC stopped answering is not visited again, and what failed is remembered. */
+/** Saves the earlier visits, and the failed documents of this one, if the SEC no longer answers. */
 const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
 <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E, R>,

@@ -42,7 +42,7 @@ const findDoubts = (
 
 const formatDoubts = (doubts: ReadonlyArray<string>) => doubts.length === 0 ? "" : ` Unconfirmed: ${doubts.join("; ")}.`
 
-/** Where counts come from, by the path of the fact. */
+/** Names the origin of a count, which the path of its fact shows. */
 const describeOrigin = ({ path }: CompanyFact) =>
   path.startsWith("dei/")
     ? "Shares outstanding from the cover page."

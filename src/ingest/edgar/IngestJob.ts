@@ -27,7 +27,7 @@ const pollInterval = Duration.minutes(1)
 /** Delay before a failed run is continued. */
 const failureDelay = Duration.minutes(30)
 
-/** How often a process reads its metrics from the database during a run. */
+/** Interval at which a process reads its metrics from the database during a run. */
 const metricsInterval = Duration.seconds(30)
 
 class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ readonly message: string }> {}

@@ -40,7 +40,7 @@ export const Companies = Schema.String.check(
   }, { message: "must be symbols, separated by commas" }),
 )
 
-/** Symbols of the companies that the scheduled ingest covers; null for all companies. */
+/** Symbols of the companies that the scheduled ingest covers; null for all companies, as for the value `all`. */
 export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
   Config.map((text) => text === "all" ? null : parseTickers(text)),
   Config.withDefault(null),

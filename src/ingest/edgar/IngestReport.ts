@@ -1,4 +1,4 @@
-/** What a run of the ingest has done: its counts and its end. */
+/** The report of a run: its counts, and whether it is complete. */
 import { Predicate } from "effect"
 import { SqlError } from "effect/sql"
 import { describeSqlError, isDiskFull } from "../../db/SqlState.ts"
@@ -6,7 +6,7 @@ import type { MergedRowCounts } from "../../load/LoadingTable.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 import type * as Work from "./IngestWork.ts"
 
-/** What a run has done so far. The caller creates it, and can thus report even on an interrupted run. */
+/** The counts of a run so far. The caller creates it, and can thus report even on an interrupted run. */
 export interface IngestReport {
   /** Companies to visit; undefined until the ticker list is read. */
   companies: number | undefined
@@ -44,7 +44,7 @@ export const makeEmptyIngestReport = (): IngestReport => ({
 
 const maxExamples = 10
 
-/** A run is incomplete if it set aside at least this many documents, and more than this share of all documents. */
+/** Minimum number of documents, and share of all, that an incomplete run has set aside. */
 const [minIncomplete, maxIncompleteShare] = [3, 0.05]
 
 export const addMerged = (report: IngestReport, table: string, merged: MergedRowCounts) => {

@@ -35,7 +35,7 @@ export interface CompanyWork extends WorkKey {
   readonly isDue: boolean
 }
 
-/** How often a document has failed. Times are in milliseconds since 1970. */
+/** The failures of a document. Times are in milliseconds since 1970. */
 interface Attempts {
   readonly attempts: number
   readonly firstFailedAt: number
@@ -43,7 +43,7 @@ interface Attempts {
 
 const [firstDelay, maxDelay] = [Duration.hours(1), Duration.days(3)]
 
-/** A rejected document is requested this often before it is final. An absent one is requested for two weeks. */
+/** Number of attempts after which a rejected document is final. An absent one is requested for two weeks. */
 const maxRejections = 3
 const [minAbsences, minAbsence] = [10, Duration.days(14)]
 

@@ -97,7 +97,7 @@ export const updateCompanySymbols = (
   }
 }
 
-/** What the list and the database say about the symbols of companies. */
+/** The symbols of companies, according to the list and the database. */
 export interface SymbolAssignment {
   /** The companies in the list, in its order, each with the current symbol of its primary security. */
   readonly issuers: ReadonlyArray<Issuer>
@@ -146,8 +146,8 @@ const hasChanged = (company: CompanySymbols, stored: StoredCompany | undefined) 
   !isSameText(company.tickers, stored.tickers)
 
 /**
- * Stores the symbols of the chosen companies and of those that were stored before, and moves their rows. Removes the
- * current rows of delisted companies.
+ * Saves the symbols of the chosen companies and of all known ones, and moves their rows. Removes the current rows of
+ * delisted companies.
  */
 const storeSymbols = Effect.fnUntraced(
   function* ({ companies, delisted, stored }: SymbolAssignment, chosen: ReadonlySet<string>) {

@@ -129,7 +129,7 @@ const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<Edgar
   return { type, evidence: [], reason }
 }
 
-/** When a registration ends under Rule 415(a)(5). */
+/** The end of a registration under Rule 415(a)(5). */
 interface RegistrationEnd {
   /** The last day, or a later one if the date of effectiveness is unknown; null if the rule does not apply. */
   readonly endDate: string | null
@@ -145,7 +145,7 @@ const hasNoEnd: RegistrationEnd = { endDate: null, expirationDate: null, isExpir
 /** Rule 415(a)(5) has been in force since this day, also for older registrations. */
 const firstDayOfRule = "2005-12-01"
 
-/** A registration may be used for this many days longer, until the statement that replaces it is effective. */
+/** Number of days for which a registration may be used longer, until the statement that replaces it is effective. */
 const maxExtensionDays = 180
 
 const addThreeYears = (day: string) =>

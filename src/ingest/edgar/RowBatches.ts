@@ -17,10 +17,10 @@ import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
 import { addWaitingForms, deleteWaitingForms, type WaitingForm } from "./WaitingForms.ts"
 
-/** Rows are loaded after this many companies or rows. */
+/** Maximum numbers of companies and rows in a batch. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 
-/** Rows are loaded at least this often, so that an interruption loses only seconds of downloads. */
+/** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
 const maxBatchAge = Duration.seconds(10)
 
 /** The results of the company visits since the last load. */

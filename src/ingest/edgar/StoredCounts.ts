@@ -18,7 +18,7 @@ const decodeCounts = decodeRows(Schema.Struct({
 
 const decodeScreener = decodeRows(Schema.Struct({ outstanding: OptionalText, last_updated: OptionalText }))
 
-/** The count of another company, such as the predecessor of a holding company, stays for this many days. */
+/** Number of days for which the count of another company stays, such as that of a holding company's predecessor. */
 const maxInheritedDays = 400
 
 /**

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
-/** What a row of `ownership` needs to know of its filing. */
+/** The properties of a filing that its rows of `ownership` contain. */
 export interface OwnershipFiling
   extends Pick<EdgarFiling, "acceptedAt" | "accession" | "filingDate" | "form" | "primaryDocument"> {}
 

@@ -328,6 +328,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         [[], /takes --tickers with symbols such as NVDA,IMNN, or --all/],
         [["--tickers", "SNOW", "--all"], /takes either --tickers/],
         [["--tickers", ","], /must be symbols, separated by commas/],
+        [["--tickers", "ONE;TWO"], /must be symbols, separated by commas/],
         [["--all", "--only", "nws"], /do not fill nws\. Did you mean news\?/],
         [["--all", "--since", "2026-02-30"], /must be a date that exists/],
         [["--all", "--since", "2999-01-01"], /must be in the past/],

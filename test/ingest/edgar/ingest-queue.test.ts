@@ -19,7 +19,7 @@ import * as Service from "../../support/Service.ts"
 // @module-tag waiting
 
 const { stubCompanies } = Stub
-const { snowflake, zivo } = stubCompanies
+const { imunon, snowflake, zivo } = stubCompanies
 
 /** Runs a test with a database of its own. */
 const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -306,6 +306,45 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { exit } = yield* run({ tickers: ["SNOW"] })
       assert.deepStrictEqual(exit._tag === "Success" ? exit.value : "", "1 of 1 documents were set aside")
       assert.deepStrictEqual(yield* readStatuses, ["incomplete"])
+    })))
+
+  it.effect("fails again if the SEC is still down, although no document was read before (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const companies = [snowflake, zivo, imunon]
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(companies))
+      for (const { cik } of companies) stub.answers.set(`/submissions/CIK${cik}.json`, Stub.unavailableFileAnswer)
+      for (let attempt = 0; attempt < 2; attempt++) {
+        assert.strictEqual((yield* run({ tickers: ["SNOW", "ZIVO", "IMNN"] })).exit._tag, "Failure")
+        yield* advance("61 minutes")
+      }
+      assert.deepStrictEqual(yield* readStatuses, ["failed", "failed"])
+    })))
+
+  it.effect("requests due facts even if only the screener is filled (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      stub.answers.set(factsPath, Stub.unavailableFileAnswer)
+      yield* run({ datasets: ["screener"] })
+      stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
+      yield* advance("61 minutes")
+      assert.include((yield* run({ datasets: ["screener"] })).paths, factsPath)
+      yield* assertQueueIsEmpty
+    })))
+
+  it.effect("changes the version of no dataset if there is nothing new (D17, decision 0102)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { advance, run } = yield* startMarket
+      const readVersions = sql`select * from dataset_versions order by 1`
+      yield* run()
+      yield* advance("61 minutes")
+      yield* run()
+      const versions = yield* readVersions
+      assert.isNotEmpty(versions)
+      yield* advance("1 day")
+      assert.strictEqual((yield* run()).exit._tag, "Success")
+      assert.deepStrictEqual(yield* readVersions, versions)
     })))
 
   it.effect("requests facts again that could not be downloaded (decision 0105)", () =>
