@@ -515,18 +515,20 @@ const IngestRuns = Schema.Struct({
   last_failure: Schema.NullOr(Schema.String),
 })
 
-const readIngestRuns = Effect.gen(function* () {
+/** If the ingest is scheduled, reads only its runs: a run by hand does not show that the schedule works. */
+const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
-  const [runs] = yield* decodeRows(IngestRuns)(sql`
+  const [found] = yield* decodeRows(IngestRuns)(sql`
+    with runs as (select * from edgar_runs where scheduled or not ${isScheduled}::boolean)
     select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours, newest.status, newest.error,
       newest.seen_at > now() - interval '2 minutes' as is_alive,
       floor(extract(epoch from now() - newest.seen_at) / 60)::float8 as seen_minutes,
-      (select error from edgar_runs where status = 'failed' and (succeeded.at is null or finished_at > succeeded.at)
+      (select error from runs where status = 'failed' and (succeeded.at is null or finished_at > succeeded.at)
         order by run_id desc limit 1) as last_failure
-    from (select max(finished_at) as at from edgar_runs where status = 'succeeded') as succeeded,
-      (select * from edgar_runs order by run_id desc limit 1) as newest
+    from (select max(finished_at) as at from runs where status = 'succeeded') as succeeded,
+      (select * from runs order by run_id desc limit 1) as newest
   `)
-  return runs
+  return found
 })
 
 /** Describes the documents that the ingest has set aside. */
@@ -541,9 +543,10 @@ const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typ
 
 /** Reports when the SEC's documents were last ingested, why the newest run failed, and which documents are missing. */
 export const checkIngest = Effect.gen(function* () {
-  const runs = yield* readIngestRuns
+  const isScheduled = Option.isSome(yield* IngestScheduleConfig)
+  const runs = yield* readIngestRuns(isScheduled)
   if (runs === undefined) {
-    return Option.isSome(yield* IngestScheduleConfig)
+    return isScheduled
       ? makeWarningFinding("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
       : makePassedFinding("ingest", "the SEC's documents were never ingested")
   }

@@ -4,7 +4,7 @@
  */
 import { DateTime, Schema } from "effect"
 import { LRUCache } from "lru-cache"
-import { fixedOffsetTimeFormat, InstantColumn, NewYorkTimeColumn, newYorkTimeFormat } from "../../rows/Timestamps.ts"
+import { fixedOffsetTimeFormat, NewYorkTimeColumn, newYorkTimeFormat } from "../../rows/Timestamps.ts"
 
 export type StampTimeZone = "eastern" | "utc"
 
@@ -19,7 +19,6 @@ export interface StampedFiling {
 export type KnownAcceptanceTimes = ReadonlyMap<string, DateTime.Utc>
 
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
-const isInstant = Schema.is(InstantColumn.schemas.insert)
 
 /** The start of an hour, in milliseconds since 1970, by the zone in which the hour is meant. */
 type HourStart = { readonly [Zone in StampTimeZone]: number }
@@ -131,21 +130,11 @@ export const assignAcceptanceTimes = <F extends StampedFiling>(
   })
 }
 
-/** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), which is in Eastern time. */
-export const readAcceptanceTimeFromSgmlHeader = (header: string): DateTime.Utc | null => {
-  const [, ...parts] = /<ACCEPTANCE-DATETIME>(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(header) ?? []
-  return readAcceptanceTime(`${parts.slice(0, 3).join("-")}T${parts.slice(3).join(":")}`, "eastern")
-}
-
 /** Reads the exact time from a filing's index page (`Accepted`), which is in Eastern time. */
 export const readAcceptanceTimeFromIndexPage = (html: string): DateTime.Utc | null => {
   const [, stamp = ""] = />Accepted<\/div>\s*<div class="info">(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)</.exec(html) ?? []
   return readAcceptanceTime(stamp, "eastern")
 }
-
-/** Reads the exact time from an entry of the Atom feed (`<updated>`), which includes the UTC offset. */
-export const readAcceptanceTimeFromFeed = (updated: string): DateTime.Utc | null =>
-  isInstant(updated) ? DateTime.toUtc(DateTime.makeUnsafe(updated)) : null
 
 interface DatedFiling {
   readonly acceptedAt: DateTime.Utc | null

@@ -16,7 +16,7 @@ import {
 import { retryLostConnection } from "./DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "./DocumentDownloader.ts"
 import { type IngestOptions, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
-import { describeIngestError, findIncompleteness, type IngestReport } from "./IngestReport.ts"
+import { describeIngestError, findIncompleteness, type IngestReport, makeEmptyIngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
@@ -42,7 +42,7 @@ const openArchives = Effect.fnUntraced(
   function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
     if (archives === undefined) return undefined
     const opened = yield* openBulkArchives(archives, new Set(companies.map(({ cik }) => cik)), datasets)
-    if (target === "load") yield* State.recordArchiveDay(runId, opened.day)
+    if (target === "load") yield* retryLostConnection(State.recordArchiveDay(runId, opened.day))
     return opened
   },
 )
@@ -97,12 +97,12 @@ const visitCompanies = Effect.fnUntraced(
 const downloadWaitingForms = Effect.fnUntraced(
   function* (issuers: ReadonlyMap<string, Issuer>, downloader: DocumentDownloader, batches: BatchWriter) {
     const progress = yield* OperationProgress
-    const counts = Array.from(yield* countWaitingForms).filter(([cik]) => issuers.has(cik))
+    const counts = Array.from(yield* retryLostConnection(countWaitingForms)).filter(([cik]) => issuers.has(cik))
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
     Object.assign(progress, { label: "ownership forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
     while (progress.done < total) {
-      const forms = yield* readWaitingForms(ciks, formsAtOnce)
+      const forms = yield* retryLostConnection(readWaitingForms(ciks, formsAtOnce))
       if (forms.length === 0) return
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
@@ -128,12 +128,15 @@ const ingestCompanies = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, report: IngestReport) {
     const { datasets, since, target, tickers } = options
     const batches = yield* makeBatchWriter(options, runId, report)
-    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms } = yield* prepareVisits(
-      options,
-      runId,
-      yield* makeDocumentDownloader(),
-      report,
-    )
+    const listDownloader = yield* makeDocumentDownloader()
+    const prepare = Effect.suspend(() => {
+      Object.assign(report, makeEmptyIngestReport())
+      return prepareVisits(options, runId, listDownloader, report)
+    })
+    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms } =
+      yield* retryLostConnection(
+        prepare,
+      )
     const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
     if (options.archives !== undefined && !isFirstLoad) report.notes.push(archivesNotNeeded)
     const downloader = yield* makeDocumentDownloader(archives)

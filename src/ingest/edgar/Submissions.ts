@@ -4,10 +4,8 @@
  */
 import { Array, type DateTime, Record, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
-import { tickerPattern } from "../../rules/Tickers.ts"
 import { assignAcceptanceTimes, type KnownAcceptanceTimes } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
-import type { Issuer } from "./Issuer.ts"
 import {
   AccessionNumber,
   checkCikMatchesUrl,
@@ -24,7 +22,6 @@ const OptionalText = Schema.NullOr(Schema.String)
 const ListedFiling = Schema.Struct({
   accessionNumber: AccessionNumber,
   filingDate: CalendarDate,
-  reportDate: OptionalText,
   acceptanceDateTime: OptionalText,
   form: SecFormName,
   fileNumber: OptionalText,
@@ -44,8 +41,6 @@ const FilingArrays = Schema.Struct({
 const SubmissionsDocument = Schema.Struct({
   cik: Cik,
   name: Schema.String,
-  tickers: Schema.Array(OptionalText),
-  exchanges: Schema.Array(OptionalText),
   sicDescription: OptionalText,
   filings: Schema.Struct({
     recent: FilingArrays,
@@ -58,7 +53,6 @@ export interface EdgarFiling {
   readonly form: string
   /** The SEC's official date. A filing made in the evening has the date of the next business day. */
   readonly filingDate: string
-  readonly reportDate: string | null
   /** The SEC's acceptance time, whose `Z` may be wrong. */
   readonly stamp: string
   /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
@@ -94,8 +88,6 @@ export interface SubmissionsPage {
 export interface CompanySubmissions extends DecodedFilings {
   readonly cik: string
   readonly name: string
-  /** Null if the company has no symbol, for example because it is delisted. */
-  readonly issuer: Issuer | null
   readonly sicDescription: string | null
   readonly pages: ReadonlyArray<SubmissionsPage>
   readonly url: string
@@ -126,7 +118,6 @@ const makeFilings = (
     accession: filing.accessionNumber,
     form: filing.form,
     filingDate: filing.filingDate,
-    reportDate: normalizeCellText(filing.reportDate ?? ""),
     stamp: filing.acceptanceDateTime ?? "",
     fileNumber: normalizeCellText(filing.fileNumber ?? ""),
     items: (filing.items ?? "").split(",").filter((item) => itemPattern.test(item)),
@@ -143,18 +134,6 @@ const makeFilings = (
     : Result.succeed({ filings: assignAcceptanceTimes(filings, known), rejections })
 }
 
-const makeIssuer = ({ cik, exchanges, name, tickers }: typeof SubmissionsDocument.Type): Issuer | null => {
-  const symbols = tickers.flatMap((ticker, index) =>
-    ticker !== null && tickerPattern.test(ticker)
-      ? [{ ticker, exchange: normalizeCellText(exchanges[index] ?? "") }]
-      : []
-  )
-  const [first] = symbols
-  return first === undefined
-    ? null
-    : { cik, name: normalizeCellText(name) ?? cik, ...first, tickers: symbols.map(({ ticker }) => ticker) }
-}
-
 const decodeDocument = makeJsonTextDecoder(SubmissionsDocument)
 const decodeArrays = makeJsonTextDecoder(FilingArrays)
 
@@ -162,7 +141,7 @@ const decodeArrays = makeJsonTextDecoder(FilingArrays)
  * Decodes the first page of a company's filings.
  *
  * @param url the SEC's address, even if another server sent the text, because rows link to it
- * @param known acceptance times from the Atom feed or from headers, which determine the time zone of the whole document
+ * @param known acceptance times from index pages, which determine the time zone of the whole document
  */
 export const decodeSubmissions = (
   text: string,
@@ -172,13 +151,9 @@ export const decodeSubmissions = (
   Result.gen(function* () {
     const document = yield* decodeDocument(text, url)
     yield* checkCikMatchesUrl(document.cik, url)
-    if (document.tickers.length !== document.exchanges.length) {
-      return yield* Result.fail(new DocumentRejected({ url, reason: "has more symbols than exchanges, or fewer" }))
-    }
     return {
       cik: document.cik,
       name: normalizeCellText(document.name) ?? document.cik,
-      issuer: makeIssuer(document),
       sicDescription: normalizeCellText(document.sicDescription ?? ""),
       ...yield* makeFilings(document.filings.recent, url, known),
       pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),

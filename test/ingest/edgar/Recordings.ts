@@ -1,5 +1,5 @@
 /** Recorded responses of the SEC, decoded with the code under test. */
-import { Result } from "effect"
+import { Result, Schema } from "effect"
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
@@ -70,6 +70,12 @@ export const companiesWithSubmissions = [
 
 export const companiesWithFacts = [ciks.apple, ciks.alphabet, ciks.nvidia, ciks.marvell, ciks.logisticProperties]
 
+const decodeListedSymbols = Schema.decodeSync(Schema.fromJsonString(Schema.Struct({
+  name: Schema.String,
+  tickers: Schema.Array(Schema.String),
+  exchanges: Schema.Array(Schema.String),
+})))
+
 export const submissionsText = (cik: string) => readRecording(findRecording("submissions", cik))
 
 export const factsText = (cik: string) => readRecording(findRecording("companyfacts", cik))
@@ -95,9 +101,16 @@ export const factsOf = memoize((cik) =>
 )
 
 /** Returns the issuer in the submissions. Companies without a symbol get one, so that their filings become rows, too. */
-export const issuerOf = (cik: string): Issuer =>
-  submissionsOf(cik).issuer ??
-    { cik, ticker: "NONE", tickers: ["NONE"], name: submissionsOf(cik).name, exchange: null }
+export const issuerOf = (cik: string): Issuer => {
+  const { exchanges, name, tickers } = decodeListedSymbols(submissionsText(cik))
+  return {
+    cik,
+    ticker: tickers[0] ?? "NONE",
+    tickers: tickers.length === 0 ? ["NONE"] : tickers,
+    name,
+    exchange: exchanges[0] ?? null,
+  }
+}
 
 /** Returns the recorded ticker lists of five mornings, oldest first. */
 export const tickerListCopies = () =>

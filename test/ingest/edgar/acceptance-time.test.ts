@@ -6,9 +6,7 @@ import {
   determineAcceptanceTimeZone,
   formatAcceptanceTimeForColumns,
   readAcceptanceTime,
-  readAcceptanceTimeFromFeed,
   readAcceptanceTimeFromIndexPage,
-  readAcceptanceTimeFromSgmlHeader,
   type StampTimeZone,
 } from "../../../src/ingest/edgar/AcceptanceTime.ts"
 import { buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
@@ -35,18 +33,11 @@ describe("The acceptance time in submissions", () => {
     assert.include(submissionsText(ciks.appleOfficer), "2022-05-06T22:30:57.000Z")
     assert.strictEqual(isoOf(findFiling(ciks.apple, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
     assert.strictEqual(isoOf(findFiling(ciks.appleOfficer, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
-    assert.strictEqual(
-      isoOf(readAcceptanceTimeFromSgmlHeader("<ACCEPTANCE-DATETIME>20220506183057\n")),
-      "2022-05-06T22:30:57.000Z",
-    )
   })
 
   it("agrees with the header of the filing in winter (pitfall 1)", () => {
     const { acceptedAt } = findFiling(ciks.imunon, "0001493152-25-029712")
-    assert.strictEqual(
-      isoOf(acceptedAt),
-      isoOf(readAcceptanceTimeFromSgmlHeader("x\n<ACCEPTANCE-DATETIME>20251231081519\ny")),
-    )
+    // The header of the filing says <ACCEPTANCE-DATETIME>20251231081519, in Eastern time.
     assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
   })
 
@@ -68,9 +59,7 @@ describe("The acceptance time in submissions", () => {
 
   it("is known for the whole file if the exact time of one filing is known (pitfall 1)", () => {
     const url = buildSubmissionsUrl(ciks.siemensEnergy)
-    const exact = readAcceptanceTimeFromFeed("2026-01-16T16:19:42-05:00")
-    assert.isNotNull(exact)
-    const known = new Map([["0001193805-26-000032", exact]])
+    const known = new Map([["0001193805-26-000032", DateTime.makeUnsafe("2026-01-16T21:19:42Z")]])
     const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
     assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
     // The filing was accepted at 16:19:42 Eastern time and is stamped with 16:19:42, so the file is in Eastern time.
@@ -147,21 +136,10 @@ describe("Exact times", () => {
     assert.strictEqual(isoOf(readAcceptanceTimeFromIndexPage(page)), "2022-11-05T01:03:43.000Z")
   })
 
-  it("are read from the Atom feed with any UTC offset", () => {
-    assert.strictEqual(isoOf(readAcceptanceTimeFromFeed("2025-12-12T18:02:10-05:00")), "2025-12-12T23:02:10.000Z")
-    assert.strictEqual(isoOf(readAcceptanceTimeFromFeed("2026-07-01T18:02:10-04:00")), "2026-07-01T22:02:10.000Z")
-  })
-
-  it("are unknown in text without a time or offset", () => {
-    const readers = [readAcceptanceTimeFromSgmlHeader, readAcceptanceTimeFromIndexPage, readAcceptanceTimeFromFeed]
-    const texts = [
-      "",
-      "<ACCEPTANCE-DATETIME>2022",
-      "<ACCEPTANCE-DATETIME>20221399999999",
-      "2025-12-12T18:02:10",
-      "2025-Z",
-    ]
-    for (const read of readers) assert.deepStrictEqual(texts.map(read), texts.map(() => null))
+  it("are unknown in a page without a time", () => {
+    const accepted = `<div class="infoHead">Accepted</div><div class="info">`
+    const pages = ["", accepted, `${accepted}2022-11-04</div>`, `${accepted}2022-13-99 99:99:99</div>`]
+    assert.deepStrictEqual(pages.map(readAcceptanceTimeFromIndexPage), pages.map(() => null))
   })
 })
 

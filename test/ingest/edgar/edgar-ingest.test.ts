@@ -408,5 +408,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         insert into edgar_runs (scheduled, datasets, since, started_at) values (true, '{news}', '2026-01-01', now())
       `
       assert.match((yield* check) ?? "", /ok ingest: last succeeded 60 hours ago; a run is in progress/)
+      yield* sql`
+        insert into edgar_runs (scheduled, datasets, since, started_at, finished_at, status)
+        values (false, '{news}', '2026-01-01', now(), now(), 'succeeded')
+      `
+      assert.strictEqual(yield* check, "ok ingest: last succeeded 0 hours ago")
+      // If the ingest is scheduled, a run by hand does not hide that the scheduled runs do not succeed.
+      const { out } = yield* runCommandInProcess(["doctor"], { ...environment, INGEST_EDGAR: "0 22 * * *" })
+      assert.match(out, /ok ingest: last succeeded 60 hours ago; a run is in progress/)
     })))
 })

@@ -36,9 +36,17 @@ const assertComplete = Effect.gen(function* () {
 layer(Layer.provideMerge(migratedDedicatedLayer, Layer.merge(NodeServices.layer, Logger.layer([]))), {
   excludeTestServices: true,
 })("A run", (it) => {
-  it.effect.each(["SIGINT", "SIGKILL"] as const)(
-    "continues after PostgreSQL has ended by %s between two requests, and has started again (decision 0105)",
-    (signal) =>
+  const snowflakeList = `/submissions/CIK${stubCompanies.snowflake.cik}`
+
+  it.effect.each(
+    [
+      ["SIGINT", "last company", snowflakeList],
+      ["SIGKILL", "last company", snowflakeList],
+      ["SIGKILL", "list of companies", Stub.tickerListPath],
+    ] as const,
+  )(
+    "continues after PostgreSQL has ended by %s before the answer to the request of the %s (decision 0105)",
+    ([signal, , hanging]) =>
       Effect.gen(function* () {
         const server = yield* DedicatedPostgres
         const sql = yield* SqlClient.SqlClient
@@ -46,8 +54,7 @@ layer(Layer.provideMerge(migratedDedicatedLayer, Layer.merge(NodeServices.layer,
         const { running, stub } = yield* startMarket
         let isHanging = false
         stub.behaviour.intercept = ({ path }) => {
-          const isLast = path.startsWith(`/submissions/CIK${stubCompanies.snowflake.cik}`)
-          if (!isLast || isHanging) return undefined
+          if (!path.startsWith(hanging) || isHanging) return undefined
           isHanging = true
           return "reset"
         }

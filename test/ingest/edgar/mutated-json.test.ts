@@ -41,7 +41,7 @@ interface Document {
 
 const decodeSubmissionsOf = (cik: string) => (text: string) =>
   Result.map(decodeSubmissions(text, buildSubmissionsUrl(cik)), (submissions): RowsByTable => {
-    const issuer = submissions.issuer ?? issuerOf(cik)
+    const issuer = issuerOf(cik)
     return {
       news: makeNewsRows(issuer, submissions.filings),
       registrations: makeRegistrationRows(issuer, submissions.filings, today),
