@@ -40,6 +40,7 @@ const row = (place: number, account: (number: number) => number): UsageRecord =>
   cached: place % 2 === 0,
   deprecated: false,
   via: null,
+  reservation_id: null,
 })
 
 const readWalPosition = Effect.gen(function* () {
