@@ -10,8 +10,11 @@ export interface ProgressSample {
   readonly count: number
 }
 
-/** Speed is averaged over this period: long enough to smooth out batches and short enough to show a slowdown. */
-const averagingMillis = 15_000
+/** The shown speed is averaged over this period, which is short enough to show a slowdown. */
+const speedMillis = 15_000
+
+/** The remaining time is estimated from this period, because some steps pause while a batch is written. */
+const estimateMillis = 120_000
 
 /** Adds a sample and drops old ones. Drops all of them if `done` or `count` decreases, because a new step has begun. */
 export const addProgressSample = (
@@ -21,13 +24,15 @@ export const addProgressSample = (
   const last = samples.at(-1)
   if (last !== undefined && (sample.done < last.done || sample.count < last.count)) return [sample]
   return [
-    ...samples.filter(({ at }, index) => at >= sample.at - averagingMillis || index === samples.length - 1),
+    ...samples.filter(({ at }, index) => at >= sample.at - estimateMillis || index === samples.length - 1),
     sample,
   ]
 }
 
-const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count") => {
-  const [first, last] = [samples[0], samples.at(-1)]
+/** Returns the average speed of the newest samples, per second. */
+const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count", millis: number) => {
+  const last = samples.at(-1)
+  const first = samples.find(({ at }, index) => at >= (last?.at ?? 0) - millis || index === samples.length - 2)
   if (first === undefined || last === undefined || last.at - first.at < 500) return undefined
   return (last[of] - first[of]) / ((last.at - first.at) / 1000)
 }
@@ -55,7 +60,10 @@ export const formatProgressParts = (
   elapsed: number,
 ): FormattedProgressParts => {
   const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
-  const [speed, rate] = [computeSpeed(samples, "done"), computeSpeed(samples, "count")]
+  const [speed, rate] = [
+    computeSpeed(samples, "done", estimateMillis),
+    computeSpeed(samples, "count", speedMillis),
+  ]
   const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
     ? undefined
     : (state.total - state.done) / speed
