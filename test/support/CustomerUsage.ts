@@ -72,9 +72,13 @@ export const createCustomer = Effect.fnUntraced(
   },
 )
 
-/** Repeats an effect until `holds` returns true, or 500 times, every 20 ms. Always returns the last result. */
+/** Repeats an effect every 20 ms until `holds` returns true. Dies with the last result if it takes 2,000 attempts. */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
+  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 2_000 }).pipe(
+    Effect.tap((found) =>
+      holds(found) ? Effect.void : Effect.die(new Error(`The condition was never met: ${JSON.stringify(found)}`))
+    ),
+  )
 
 /** Counts the recorded requests of the account. */
 export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
