@@ -184,6 +184,9 @@ const edgarCommand = Command.make(
           "ingest edgar takes either --tickers with at least one symbol, or --all.",
         )
       }
+      if (Option.isSome(tickers) && tickers.value.join() === "ALL") {
+        yield* Console.error("ALL is the symbol of Allstate. For all companies, use --all.")
+      }
       if (Option.isNone(tickers) && !all && !resume) {
         return yield* makeUsageError(
           "ingest edgar",

@@ -1,6 +1,7 @@
 /**
  * Finds the symbols whose rows answer a request for another symbol of the same company, such as GOOGL for GOOG: rows
- * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126).
+ * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126). Migration 0067 keeps the
+ * table `company_symbols`.
  */
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -57,7 +58,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
           `
         },
       })
-      /** All symbols, or those of a request. The table has a few thousand rows: one per listed symbol of a company. */
+      /** Reads the symbols of a request, or all: a few thousand, because most symbols answer only for themselves. */
       const read = (tickers?: ReadonlyArray<string>) =>
         Effect.map(
           decodeSymbols(readValues(compileFind(tickers), "lineage")),

@@ -515,11 +515,21 @@ const IngestRuns = Schema.Struct({
   last_failure: Schema.NullOr(Schema.String),
 })
 
-/** If the ingest is scheduled, reads only its runs: a run by hand does not show that the schedule works. */
+/**
+ * If the ingest is scheduled, reads only its runs. Otherwise, if all companies were ingested within a month, reads only
+ * such runs: a run over a few companies by hand does not show that the others work.
+ */
 const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(IngestRuns)(sql`
-    with runs as (select * from edgar_runs where scheduled or not ${isScheduled}::boolean)
+    with runs as (
+      select * from edgar_runs where case
+        when ${isScheduled}::boolean then scheduled
+        when exists (select from edgar_runs where tickers is null and started_at > now() - interval '30 days')
+          then tickers is null
+        else true
+      end
+    )
     select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours, newest.status, newest.error,
       newest.seen_at > now() - interval '2 minutes' as is_alive,
       floor(extract(epoch from now() - newest.seen_at) / 60)::float8 as seen_minutes,

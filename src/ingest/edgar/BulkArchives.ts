@@ -29,25 +29,38 @@ const dayMillis = 86_400_000
 
 const toDay = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 
+/** Fails if the folder lacks an archive that the datasets need. Returns the names of the archives. */
+export const checkArchivesExist = Effect.fnUntraced(
+  function* (folder: string, datasets: ReadonlyArray<IngestedDataset>) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const needsFacts = datasetsWithCounts.some((name) => datasets.includes(name))
+    const names: ReadonlyArray<ArchiveName> = needsFacts ? ["submissions.zip", "companyfacts.zip"] : ["submissions.zip"]
+    for (const name of names) {
+      if (yield* Effect.orElseSucceed(fs.exists(path.join(folder, name)), () => false)) continue
+      return yield* new IngestRefused({
+        message: `${folder} has no ${name}. Download it from ${bulkArchiveUrls[name]}, or omit --archives.`,
+      })
+    }
+    return names
+  },
+)
+
 /**
  * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` of the folder, for the companies with these
  * CIKs. The scope closes them. Fails if a file is missing, damaged, of other content or too old.
  */
 export const openBulkArchives = Effect.fnUntraced(
   function* (folder: string, ciks: ReadonlySet<string>, datasets: ReadonlyArray<IngestedDataset>) {
-    const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
     const now = yield* Clock.currentTimeMillis
     const refuse = (file: string, reason: string, name: ArchiveName) =>
       new IngestRefused({ message: `${file} ${reason}. Download it again: ${bulkArchiveUrls[name]}` })
 
+    const needed = yield* checkArchivesExist(folder, datasets)
+
     const open = Effect.fnUntraced(function* (name: ArchiveName) {
       const file = path.join(folder, name)
-      if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
-        return yield* new IngestRefused({
-          message: `${folder} has no ${name}. Download it from ${bulkArchiveUrls[name]}, or omit --archives.`,
-        })
-      }
       let hasCompanies = false
       const isWanted = (entry: string) => {
         const [, cik] = /^CIK(\d{10})(-submissions-\d+)?\.json$/.exec(entry) ?? []
@@ -66,10 +79,9 @@ export const openBulkArchives = Effect.fnUntraced(
       return archive
     })
 
-    const needsFacts = datasetsWithCounts.some((name) => datasets.includes(name))
     const archives = {
       "submissions.zip": yield* open("submissions.zip"),
-      "companyfacts.zip": needsFacts ? yield* open("companyfacts.zip") : undefined,
+      "companyfacts.zip": needed.includes("companyfacts.zip") ? yield* open("companyfacts.zip") : undefined,
     }
     const newest = Object.values(archives).map((archive) => archive?.newest ?? now)
     // Entries have no time zone, and the SEC needs hours to write them.

@@ -1,5 +1,5 @@
 /** Chooses the companies that a run visits: those with new filings, or with documents in the queue (decision 0105). */
-import { Effect, Result } from "effect"
+import { Effect, Predicate, Result } from "effect"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import { type DailyIndexFiling, decodeDailyIndex } from "./DailyIndex.ts"
@@ -128,12 +128,12 @@ const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
 /**
  * Chooses the companies to visit. Without `tickers`, these are companies with documents in the queue, new companies,
  * and those in the daily indexes since the last run over all companies. If there was no such run, or not recently, all
- * companies are visited, and `isFirstLoad` is true.
+ * companies are visited, and `isFirstLoad` is true. So they are if the rows are written to files.
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
-    options: Pick<State.NewIngestRun, "datasets" | "scheduled" | "since" | "tickers">,
+    options: Pick<ResolvedOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
     day: string,
     downloader: DocumentDownloader,
     report: IngestReport,
@@ -149,7 +149,8 @@ const chooseCompanies = Effect.fnUntraced(
     const lastDay = yield* State.findLastRunDayOfAllCompanies(datasets)
     const firstDay = lastDay === undefined ? undefined : subtractDays(lastDay, lateIndexDays)
     const queued = (yield* Work.readDueWorkWithoutCompany).flatMap((url) => findIndexDay(url) ?? [])
-    if (firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
+    const isComplete = Predicate.isObject(options.target)
+    if (isComplete || firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
       const done = queued.map((day) => ({ url: buildDailyIndexUrl(day), dataset: "" }))
       return { companies: issuers, isFirstLoad: true, indexes: { ...makeEmptyIndexRead(), done } }
     }

@@ -1,10 +1,12 @@
 /** Runs the ingest: reads the SEC's ticker list, visits companies, and loads their rows (decision 0105). */
-import { Cause, Clock, Data, Duration, Effect, Exit, Fiber, Predicate } from "effect"
+import { Cause, Clock, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { tmpdir } from "node:os"
+import { decodeRows } from "../../db/DecodeRows.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
-import { openBulkArchives } from "./BulkArchives.ts"
+import { checkArchivesExist, openBulkArchives } from "./BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
 import {
   type CompanyVisit,
@@ -15,7 +17,7 @@ import {
 } from "./CompanyIngest.ts"
 import { retryLostConnection } from "./DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "./DocumentDownloader.ts"
-import { type IngestOptions, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
+import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
 import { describeIngestError, findIncompleteness, type IngestReport, makeEmptyIngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
@@ -166,7 +168,8 @@ const ingestCompanies = Effect.fnUntraced(
     const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
     const visits = Effect.gen(function* () {
       yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches, report)
-      if (target === "load") yield* downloadWaitingForms(formIssuers, downloader, batches)
+      if (target !== "load" || !datasets.includes("ownership")) return
+      yield* downloadWaitingForms(formIssuers, downloader, batches)
     })
     yield* Effect.raceFirst(visits, batches.saveOldResults)
     // A resumed run does not visit again what it visited before it was interrupted, although an index may name newer
@@ -200,6 +203,34 @@ const recordEnd = Effect.fnUntraced(
   },
 )
 
+const decodeLock = decodeRows(Schema.Struct({ acquired: Schema.Boolean }))
+
+/** A service that restarts after a kill waits until PostgreSQL has noticed the end of the old process. */
+const lockRetrySchedule = Schedule.spaced("1 second").pipe(Schedule.upTo({ times: 20 }))
+
+/**
+ * Ensures that only one process ingests all companies: two would request the same documents. PostgreSQL releases the
+ * lock when the scope or the process ends.
+ */
+const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
+  const sql = yield* SqlClient.SqlClient
+  const key = sql`hashtext('tickerline ingest of all companies')`
+  const connection = yield* sql.reserve
+  const onConnection = Effect.provideService(sql.transactionService, [connection, 0])
+  const lock = Effect.gen(function* () {
+    const [row] = yield* onConnection(decodeLock(sql`select pg_try_advisory_lock(${key}) as acquired`))
+    if (row?.acquired === true) return
+    return yield* new IngestRefused({
+      message: "Another process is ingesting all companies. Wait until it has ended, or stop it.",
+    })
+  })
+  yield* Effect.retry(lock, {
+    schedule: lockRetrySchedule,
+    while: (error) => scheduled && error._tag === "IngestRefused",
+  })
+  yield* Effect.addFinalizer(() => Effect.ignore(onConnection(sql`select pg_advisory_unlock(${key})`)))
+})
+
 /**
  * Runs the ingest, and updates `report` meanwhile. Returns why the run is incomplete, or null if it is complete.
  * A run that loads is recorded before its first request.
@@ -208,10 +239,12 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
   const options = yield* resolveOptions(given)
   const startedAt = yield* Clock.currentTimeMillis
+  if (options.archives !== undefined) yield* checkArchivesExist(options.archives, options.datasets)
   if (options.target !== "load") {
     yield* ingestCompanies(options, 0, report)
     return findIncompleteness(report)
   }
+  if (options.tickers === null) yield* lockMarket(options)
   const runId = options.interrupted === undefined
     ? yield* State.recordIngestRunStart({ ...options, startedAt })
     : yield* State.resumeIngestRun(options.interrupted.run_id)
@@ -226,4 +259,4 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
     Effect.onExit((exit) => recordEnd(runId, exit, report)),
   )
   return findIncompleteness(report)
-})
+}, Effect.scoped)

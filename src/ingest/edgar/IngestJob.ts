@@ -85,9 +85,8 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
 
 /** Runs the ingest in its own process, and records its end if the process could not. */
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, bases: EdgarBaseUrls) {
-  const code = yield* runIngestProcess({ ...ingest, bases })
-  if (code === 0) return
-  const reason = `The process of the ingest ended with exit code ${code}.`
+  const reason = yield* runIngestProcess({ ...ingest, bases })
+  if (reason === null) return
   yield* failRunningScheduledRun(reason)
   const last = yield* readLastScheduledIngestRun
   // An incomplete run has visited all companies, so it is not repeated before the next day.

@@ -40,9 +40,12 @@ export const Companies = Schema.String.check(
   }, { message: "must be symbols, separated by commas" }),
 )
 
-/** Symbols of the companies that the scheduled ingest covers; null for all companies, as for the value `all`. */
+/**
+ * Symbols of the companies that the scheduled ingest covers; null for all companies, as for the value `all`, even in
+ * capitals, although `ALL` is also a symbol.
+ */
 export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
-  Config.map((text) => text === "all" ? null : parseTickers(text)),
+  Config.map((text) => text.trim().toLowerCase() === "all" ? null : parseTickers(text)),
   Config.withDefault(null),
 )
 

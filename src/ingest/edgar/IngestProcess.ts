@@ -15,10 +15,10 @@ export const scheduledRunFlag = "scheduled"
 /** After this time, a process that has not ended yet is killed. */
 const stopTimeout = Duration.seconds(15)
 
-/** Variables that the command may need: of the system, of TLS and its own settings, but no secrets of the service. */
+/** Variables that the command may need: of the system, of TLS and proxies, and its own settings, but no secrets of the service. */
 const passedVariables = new RegExp(
   "^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\\w+|NO_COLOR|DENO_DIR|NODE_EXTRA_CA_CERTS|SSL_\\w+|PG\\w+|" +
-    "TICKERLINE_HOME|LOG_\\w+|DATABASE_POOL_\\w+)$",
+    "NODE_USE_\\w+|HTTPS?_PROXY|https?_proxy|NO_PROXY|no_proxy|TICKERLINE_HOME|LOG_\\w+|DATABASE_POOL_\\w+)$",
 )
 
 /** Starts this program, on the same runtime. A bundle is its own entry point. */
@@ -37,7 +37,10 @@ export interface IngestProcessOptions {
   readonly bases: EdgarBaseUrls
 }
 
-/** Runs the scheduled ingest in a process of its own, and returns its exit code. Ends the process if interrupted. */
+/**
+ * Runs the scheduled ingest in a process of its own. Returns why it failed; null if it ended with status 0. Ends the
+ * process if interrupted.
+ */
 export const runIngestProcess = Effect.fnUntraced(
   function* ({ bases, tickers, userAgent }: IngestProcessOptions) {
     const { config: { url } } = yield* DirectConnectionConfig
@@ -60,7 +63,10 @@ export const runIngestProcess = Effect.fnUntraced(
         forceKillAfter: stopTimeout,
       },
     )
-    return Number(yield* handle.exitCode)
+    return yield* Effect.match(handle.exitCode, {
+      onFailure: ({ message }) => `The process of the ingest was killed: ${message}`,
+      onSuccess: (code) => code === 0 ? null : `The process of the ingest ended with exit code ${code}.`,
+    })
   },
   Effect.scoped,
 )

@@ -272,22 +272,22 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
-/** Reads the time at which the last successful run ended, in seconds since 1970; 0 if no run succeeded. */
+/** Reads the time at which the last successful run of INGEST_EDGAR ended, in seconds since 1970; 0 if none succeeded. */
 export const readLastIngestSuccessTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
     select coalesce(extract(epoch from max(finished_at)), 0)::float8 as seconds from edgar_runs
-    where status = 'succeeded'
+    where scheduled and status = 'succeeded'
   `)
   return row?.seconds ?? 0
 })
 
-/** Reads when the process of the run in progress was last alive, in seconds since 1970; 0 if no run is in progress. */
+/** Reads when the process of INGEST_EDGAR was last alive, in seconds since 1970; 0 if no run is in progress. */
 export const readRunningIngestHeartbeat = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
     select extract(epoch from seen_at)::float8 as seconds from edgar_runs
-    where status = 'running' order by run_id desc limit 1
+    where scheduled and status = 'running' order by run_id desc limit 1
   `)
   return row?.seconds ?? 0
 })

@@ -135,6 +135,22 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
       assert.include(next.out, "The archives were not read, because an earlier run has covered all companies")
     })))
 
+  it.effect("writes files with the rows of all companies, even after a run has loaded them (operations/ingest-edgar)", () =>
+    withDatabase(Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { ingest, stub } = yield* startMarket
+      const folder = yield* writeArchives(stub, Object.values(stubCompanies))
+      assert.strictEqual((yield* ingest(...all, "--archives", folder)).code, 0)
+      const sql = yield* SqlClient.SqlClient
+      const loaded = yield* sql`select from news`
+      const out = yield* fs.makeTempDirectoryScoped()
+      const written = yield* ingest(...all, "--archives", folder, "--out", out)
+      assert.strictEqual(written.code, 0, written.err)
+      const lines = (yield* fs.readFileString(`${out}/news.ndjson`)).trimEnd().split("\n")
+      assert.isAbove(loaded.length, 0)
+      assert.strictEqual(lines.length, loaded.length)
+    })))
+
   it.effect("does not replace newer data by older archives (decision 0128)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
@@ -183,6 +199,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
       const again = /Download it again: https:\/\/www\.sec\.gov\/Archives\/edgar\/daily-index\/.*zip/
       const empty = yield* fs.makeTempDirectoryScoped()
       yield* refuse(empty, /has no submissions\.zip\. Download it from https:\/\/www\.sec\.gov\//)
+      assert.deepStrictEqual(stub.requests, [])
 
       const folder = yield* writeArchives(stub, Object.values(stubCompanies))
       truncateSync(`${folder}/companyfacts.zip`, 10_000)

@@ -1,9 +1,12 @@
 /** The scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, ConfigProvider, Cron, Effect, Layer, Logger, Metric, Option } from "effect"
+import { Clock, ConfigProvider, Cron, Deferred, Effect, Fiber, Layer, Logger, Metric, Option } from "effect"
 import { SqlClient } from "effect/sql"
+import { execFileSync } from "node:child_process"
+import process from "node:process"
 import { ingestJob } from "../../../src/ingest/edgar/IngestJob.ts"
+import { EdgarTickersConfig } from "../../../src/ingest/edgar/IngestOptions.ts"
 import { IngestScheduleConfig } from "../../../src/ingest/edgar/IngestSchedule.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
@@ -19,6 +22,16 @@ const listRuns = (text: string, after: string, count: number) =>
     const times = Cron.sequence(Option.getOrThrow(schedule), new Date(after))
     return Array.from({ length: count }, () => times.next().value?.toISOString().slice(0, 16))
   })
+
+describe("EDGAR_TICKERS", () => {
+  it.effect("covers all companies if it is all, in any case (operations/settings)", () =>
+    Effect.gen(function* () {
+      const read = (text: string) =>
+        Effect.provide(EdgarTickersConfig, ConfigProvider.layer(ConfigProvider.fromUnknown({ EDGAR_TICKERS: text })))
+      for (const text of ["all", "ALL", " All "]) assert.isNull(yield* read(text))
+      assert.deepStrictEqual(yield* read("all,brk.b"), ["ALL", "BRK-B"])
+    }))
+})
 
 describe("INGEST_EDGAR", () => {
   it.effect("sets the same local time in summer and winter (operations/ingest-edgar)", () =>
@@ -138,8 +151,27 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         assert.strictEqual((yield* run).requests, 0, "before its next time")
         yield* setTime(scheduledAt + day + minute)
         assert.isAbove((yield* run).requests, 0)
-        const runs = yield* sql<{ readonly status: string }>`select status from edgar_runs where scheduled`
-        assert.deepStrictEqual(runs.map(({ status }) => status), ["succeeded", "succeeded"])
+        const readRuns = sql<{ readonly status: string; readonly error: string | null }>`
+          select status, error from edgar_runs where scheduled order by run_id
+        `
+        assert.deepStrictEqual((yield* readRuns).map(({ status }) => status), ["succeeded", "succeeded"])
+
+        // A process that is killed cannot record its end.
+        yield* setTime(scheduledAt + 2 * day)
+        const isRequested = yield* Deferred.make<void>()
+        stub.behaviour.intercept = ({ path }) => {
+          if (!path.startsWith("/submissions/")) return undefined
+          Deferred.doneUnsafe(isRequested, Effect.void)
+          return "hang"
+        }
+        const killed = yield* Effect.forkChild(run)
+        yield* Deferred.await(isRequested)
+        const children = execFileSync("pgrep", ["-P", String(process.pid), "-f", "ingest edgar --scheduled"])
+        for (const pid of children.toString().trim().split("\n")) process.kill(Number(pid), "SIGKILL")
+        assert.strictEqual((yield* Fiber.join(killed)).exit._tag, "Failure")
+        const last = (yield* readRuns).at(-1)
+        assert.strictEqual(last?.status, "failed")
+        assert.match(last?.error ?? "", /^The process of the ingest was killed/)
       }).pipe(Effect.provideService(Clock.Clock, clock))
     }))
 })

@@ -1,7 +1,7 @@
 /** Documents that a run could not read: they stay in a queue until a later run has read them (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
-import { Clock, Duration, Effect, Layer, Logger } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { EdgarClient } from "../../../src/ingest/edgar/EdgarClient.ts"
@@ -306,6 +306,43 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { exit } = yield* run({ tickers: ["SNOW"] })
       assert.deepStrictEqual(exit._tag === "Success" ? exit.value : "", "1 of 1 documents were set aside")
       assert.deepStrictEqual(yield* readStatuses, ["incomplete"])
+    })))
+
+  it.effect("refuses to run twice at once over all companies, but not over chosen ones (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { run, stub } = yield* startMarket
+      const isRequested = yield* Deferred.make<void>()
+      stub.behaviour.intercept = ({ path }) => {
+        if (path !== submissionsPath) return undefined
+        Deferred.doneUnsafe(isRequested, Effect.void)
+        return "hang"
+      }
+      const first = yield* Effect.forkChild(run())
+      yield* Deferred.await(isRequested)
+      const second = yield* run()
+      assert.include(String(second.exit), "Another process is ingesting all companies.")
+      assert.deepStrictEqual(second.paths, [])
+      assert.isTrue(Exit.isSuccess((yield* run({ tickers: ["ZIVO"] })).exit))
+      yield* Fiber.interrupt(first)
+      stub.behaviour.intercept = () => undefined
+      assert.isTrue(Exit.isSuccess((yield* run()).exit))
+    })))
+
+  it.effect("downloads deferred forms only if ownership is filled (decision 0128)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { run, stub } = yield* startMarket
+      const isRequested = yield* Deferred.make<void>()
+      stub.behaviour.intercept = ({ path }) => {
+        if (path !== form4) return undefined
+        Deferred.doneUnsafe(isRequested, Effect.void)
+        return "hang"
+      }
+      const interrupted = yield* Effect.forkChild(run())
+      yield* Deferred.await(isRequested)
+      yield* Fiber.interrupt(interrupted)
+      stub.behaviour.intercept = () => undefined
+      assert.notInclude((yield* run({ datasets: ["news"] })).paths, form4)
+      assert.include((yield* run()).paths, form4)
     })))
 
   it.effect("fails again if the SEC is still down, although no document was read before (decision 0105)", () =>
