@@ -30,8 +30,8 @@ export const ingestCheckCommand = Command.make(
     return yield* new KnownValuesDiffer({
       message:
         `${wrong} of ${values.length} values ${wrong === 1 ? "is" : "are"} different or missing. The SEC's pages ` +
-        "show what is right. The values are of AAPL and IMNN since 2025-07-01. To load them, run: tickerline ingest edgar " +
-        "--tickers AAPL,IMNN --since 2025-07-01",
+        "show what is right. The values are of AAPL and IMNN since 2025-07-01. To load them, run: " +
+        "tickerline ingest edgar --tickers AAPL,IMNN --since 2025-07-01",
     })
   }),
 ).pipe(

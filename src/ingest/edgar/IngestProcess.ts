@@ -15,7 +15,10 @@ export const scheduledRunFlag = "scheduled"
 /** After this time, a process that has not ended yet is killed. */
 const stopTimeout = Duration.seconds(15)
 
-/** Variables that the command may need: of the system, of TLS and proxies, and its own settings, but no secrets of the service. */
+/**
+ * Variables that the command may need: of the system, of TLS and proxies, and its own settings. No secrets of the
+ * service are among them.
+ */
 const passedVariables = new RegExp(
   "^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\\w+|NO_COLOR|DENO_DIR|NODE_EXTRA_CA_CERTS|SSL_\\w+|PG\\w+|" +
     "NODE_USE_\\w+|HTTPS?_PROXY|https?_proxy|NO_PROXY|no_proxy|TICKERLINE_HOME|LOG_\\w+|DATABASE_POOL_\\w+)$",

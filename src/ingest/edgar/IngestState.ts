@@ -272,7 +272,7 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
-/** Reads the time at which the last successful run of INGEST_EDGAR ended, in seconds since 1970; 0 if none succeeded. */
+/** Reads when the last successful run of INGEST_EDGAR ended, in seconds since 1970; 0 if none succeeded. */
 export const readLastIngestSuccessTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`

@@ -414,7 +414,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       `
       assert.strictEqual(yield* check, "ok ingest: last succeeded 0 hours ago")
       // If the ingest is scheduled, a run by hand does not hide that the scheduled runs do not succeed.
-      const { out } = yield* runCommandInProcess(["doctor"], { ...environment, INGEST_EDGAR: "0 22 * * *" })
+      const { out } = yield* runCommandInProcess(["doctor"], { ...environment, INGEST_EDGAR: "daily 22:15 UTC" })
       assert.match(out, /ok ingest: last succeeded 60 hours ago; a run is in progress/)
     })))
 })
