@@ -143,6 +143,8 @@ const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
 
 const prices = ["open", "high", "low", "close"] as const
 
+export const isPriceColumn = (name: string) => prices.some((column) => column === name)
+
 const parseDecimal = (text: string) => decimalPattern.test(text) ? text : undefined
 
 const ownFormat = {

@@ -11,7 +11,7 @@ import {
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { UnreadableLoadFile } from "../../load/FileReader.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
-import type { BarRows } from "./BarFormats.ts"
+import { type BarRows, isPriceColumn } from "./BarFormats.ts"
 
 export const isParquetFile = (path: string) => path.endsWith(".parquet")
 
@@ -40,10 +40,16 @@ const formatDecimal = (unscaled: bigint, scale: number) => {
 
 type FormatCell = (value: unknown) => string
 
+/** Adds a decimal point to an integer, which marks a price in dollars: Databento's prices without it are billionths. */
+const formatDollars = (text: string) => /^\d+$/.test(text) ? `${text}.0` : text
+
 /** Returns a function that formats the physical values of a column, or the reason why the column cannot be read. */
 const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
-  const { converted_type: converted, logical_type: logical, scale = 0, type } = element
-  if (logical?.type === "DECIMAL" || converted === "DECIMAL") return (value) => formatDecimal(toBigInt(value), scale)
+  const { converted_type: converted, logical_type: logical, name, scale = 0, type } = element
+  const formatNumber = isPriceColumn(name) ? formatDollars : String
+  if (logical?.type === "DECIMAL" || converted === "DECIMAL") {
+    return (value) => formatNumber(formatDecimal(toBigInt(value), scale))
+  }
   if (logical?.type === "TIMESTAMP") {
     const factor = nanosecondsPerUnit[logical.unit]
     return logical.isAdjustedToUTC
@@ -59,7 +65,7 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
     return "has 32-bit floating-point numbers, which hold only seven digits; write it as decimal or double"
   }
   if (type === "INT96") return "has times in the obsolete type INT96; write it as timestamp"
-  return String
+  return type === "DOUBLE" ? (value) => formatNumber(String(value)) : String
 }
 
 /** Removes the annotations that hyparquet would convert. It converts decimals to floating-point numbers. */

@@ -3,7 +3,8 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { parquetWriteBuffer } from "hyparquet-writer"
+import type { SchemaElement } from "hyparquet"
+import { type ColumnSource, parquetWriteBuffer, schemaFromColumnData } from "hyparquet-writer"
 import { gzipSync, zstdCompressSync } from "node:zlib"
 import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
 import { type PriceDataset, priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
@@ -34,6 +35,14 @@ const toMassiveLine = (bar: OracleBar) =>
   ].join(",")
 
 const toMassiveFile = (bars: ReadonlyArray<OracleBar>) => `${[massiveHeader, ...bars.map(toMassiveLine)].join("\n")}\n`
+
+/** Writes a Parquet file. `types` are the types of columns without `type`. */
+const toParquet = (columnData: ReadonlyArray<ColumnSource>, types: ReadonlyArray<SchemaElement>) => {
+  const schemaOverrides = Object.fromEntries(types.map((element) => [element.name, element]))
+  const schema = schemaFromColumnData({ columnData: [...columnData], schemaOverrides })
+  const columns = columnData.map(({ data, name }) => ({ data, name }))
+  return new Uint8Array(parquetWriteBuffer({ columnData: columns, schema }))
+}
 
 const writeFile = Effect.fnUntraced(function* (name: string, content: string | Uint8Array) {
   const fs = yield* FileSystem.FileSystem
@@ -395,6 +404,34 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           ],
           ["11.1235", "2026-06-02 09:29:00", "11.0000", "2026-06-01 16:00:00"],
         )
+      }))
+
+    it.effect("of Databento as Parquet have billionths only in integer columns (D31, files)", () =>
+      Effect.gen(function* () {
+        const prices = Object.entries({ open: 10, high: 12, low: 10, close: 11 })
+        const others: ReadonlyArray<ColumnSource> = [
+          { name: "ts_event", data: [BigInt(Date.parse("2026-06-01")) * 1_000_000n], type: "INT64" },
+          { name: "rtype", data: [35], type: "INT32" },
+          { name: "publisher_id", data: [2], type: "INT32" },
+          { name: "volume", data: [300n], type: "INT64" },
+          { name: "symbol", data: ["AAA"], type: "STRING" },
+        ]
+        const forms: ReadonlyArray<readonly [type: Omit<SchemaElement, "name">, dollar: number | bigint]> = [
+          [{ type: "DOUBLE" }, 1],
+          [{ type: "INT64", converted_type: "DECIMAL", precision: 18, scale: 0 }, 1],
+          [{ type: "INT64" }, 1_000_000_000n],
+        ]
+        for (const [type, dollar] of forms) {
+          yield* emptyTables
+          const columns = prices.map(([name, price]) => ({
+            name,
+            data: [typeof dollar === "bigint" ? BigInt(price) * dollar : price * dollar],
+          }))
+          const types = prices.map(([name]) => ({ name, ...type }))
+          yield* ingest(toParquet([...others, ...columns], types), "bars.parquet")
+          const closes = (yield* readTable("daily_prices")).map(({ close }) => close)
+          assert.deepStrictEqual(closes, ["11.0000"], JSON.stringify(type))
+        }
       }))
 
     it.effect("may be Parquet, with exact decimals (D31, files)", () =>
