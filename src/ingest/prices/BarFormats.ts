@@ -235,9 +235,19 @@ export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFo
   ])
 }
 
+const isUsed = ({ columns, optionalColumns }: BarFormat, name: string) =>
+  columns.includes(name) || optionalColumns.includes(name)
+
 /** Columns of the file that are not used. */
 export const listIgnoredColumns = (format: BarFormat, names: ReadonlyArray<string>) =>
-  names.filter((name) => !format.columns.includes(name) && !format.optionalColumns.includes(name))
+  names.filter((name) => !isUsed(format, name))
+
+/** Columns of the file that its format uses; none if the format is unknown. */
+export const listUsedColumns = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  Result.match(findBarFormat(names), {
+    onSuccess: (format) => names.filter((name) => isUsed(format, name)),
+    onFailure: () => [],
+  })
 
 /** Writes a symbol as `ingest edgar` does: share classes have a hyphen, as in BRK-B. */
 const toSymbol = (text: string) => text.trim().replaceAll(".", "-")

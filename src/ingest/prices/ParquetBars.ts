@@ -6,12 +6,13 @@ import {
   type Compressors,
   parquetMetadataAsync,
   parquetRead,
+  parquetSchema,
   type SchemaElement,
 } from "hyparquet"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { UnreadableLoadFile } from "../../load/FileReader.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
-import { type BarRows, isPriceColumn } from "./BarFormats.ts"
+import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
 export const isParquetFile = (path: string) => path.endsWith(".parquet")
 
@@ -46,6 +47,7 @@ const formatDollars = (text: string) => /^\d+$/.test(text) ? `${text}.0` : text
 /** Returns a function that formats the physical values of a column, or the reason why the column cannot be read. */
 const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   const { converted_type: converted, logical_type: logical, name, scale = 0, type } = element
+  if (type === undefined) return "has nested values; write it as text or numbers"
   const formatNumber = isPriceColumn(name) ? formatDollars : String
   if (logical?.type === "DECIMAL" || converted === "DECIMAL") {
     return (value) => formatNumber(formatDecimal(toBigInt(value), scale))
@@ -99,7 +101,10 @@ const readColumns = Effect.fnUntraced(
   },
 )
 
-/** Reads the rows of a Parquet file. The first batch has the names of the columns. Null becomes an empty cell. */
+/**
+ * Reads the rows of a Parquet file. The first batch has the names of the columns. Null becomes an empty cell, and so do
+ * the values of columns that the format does not use.
+ */
 export const readParquetRows = (path: string): Stream.Stream<BarRows, UnreadableLoadFile, FileSystem.FileSystem> =>
   Stream.unwrap(Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
@@ -109,16 +114,19 @@ export const readParquetRows = (path: string): Stream.Stream<BarRows, Unreadable
     }
     const file = yield* attempt(path, () => asyncBufferFromFile(path))
     const metadata = yield* attempt(path, () => parquetMetadataAsync(file))
-    const elements = metadata.schema.slice(1)
+    const elements = parquetSchema(metadata).children.map(({ element }) => element)
     const names = elements.map(({ name }) => name)
-    const formatters = elements.map(makeCellFormatter)
+    const used = listUsedColumns(names)
+    // Unused columns are not read, so their types do not matter.
+    const formatters = elements.map((element) => used.includes(element.name) ? makeCellFormatter(element) : String)
     const problem = formatters.findIndex((formatter) => typeof formatter === "string")
     if (problem >= 0) {
       return Stream.fail(unreadable(path, `cannot be read: the column ${names[problem]} ${formatters[problem]}`))
     }
     const formats = formatters.filter((formatter) => typeof formatter !== "string")
     Object.assign(progress, { done: 0, total: Number(metadata.num_rows) })
-    const options = { file, metadata: { ...metadata, schema: metadata.schema.map(toPhysical) }, compressors }
+    const schema = metadata.schema.map(toPhysical)
+    const options = { file, metadata: { ...metadata, schema }, compressors, columns: [...used] }
 
     const groups = Array.mapAccum(metadata.row_groups, 0, (start, { num_rows }) => {
       const end = start + Number(num_rows)

@@ -434,6 +434,34 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
       }))
 
+    it.effect("may have unused Parquet columns of any type, which are only named (D31, files)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const columns: ReadonlyArray<ColumnSource> = [
+          { name: "ticker", data: ["AAA"], type: "STRING" },
+          { name: "date", data: ["2026-06-01"], type: "STRING" },
+          ...["open", "high", "low", "close"].map((name): ColumnSource => ({ name, data: [10], type: "DOUBLE" })),
+          { name: "volume", data: [300n], type: "INT64" },
+        ]
+        const zoneless: SchemaElement = {
+          name: "local",
+          type: "INT64",
+          logical_type: { type: "TIMESTAMP", isAdjustedToUTC: false, unit: "MICROS" },
+        }
+        const unused: ReadonlyArray<ColumnSource> = [
+          { name: "score", data: [0.5], type: "FLOAT" },
+          { name: "local", data: [0n] },
+          { name: "nested", data: [{ a: 1 }], type: "VARIANT" },
+          { name: "other", data: [{ b: 1 }], type: "VARIANT" },
+        ]
+        const { skipped } = yield* ingest(toParquet([...unused, ...columns], [zoneless]), "bars.parquet")
+        assert.deepStrictEqual(skipped.ignoredColumns, ["score", "local", "nested", "other"])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["10.0000"])
+        const vwap = (column: ColumnSource) => Effect.flip(ingest(toParquet([...columns, column], []), "bars.parquet"))
+        assert.match((yield* vwap({ name: "vwap", data: [10], type: "FLOAT" })).message, /vwap has 32-bit floating/)
+        assert.match((yield* vwap({ name: "vwap", data: [10], type: "VARIANT" })).message, /vwap has nested values/)
+      }))
+
     it.effect("may be Parquet, with exact decimals (D31, files)", () =>
       Effect.gen(function* () {
         yield* emptyTables
