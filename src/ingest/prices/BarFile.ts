@@ -3,6 +3,7 @@ import { Effect, Result, Schema, Stream } from "effect"
 import { type CellProblem, readTextFile, UnreadableLoadFile } from "../../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../../load/RowValidation.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
+import { todayInNewYork } from "../../rules/Dates.ts"
 import {
   type Bar,
   type BarRow,
@@ -65,6 +66,8 @@ const readCsvRows = (path: string) => {
   )
 }
 
+const millisPerDay = 86_400_000
+
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
 const readRows = (path: string) => {
@@ -83,7 +86,10 @@ const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
  * bad; the bars after the first bad row are not returned.
  */
 export const readBars = (path: string, skipped: SkippedBars) =>
-  Stream.unwrap(Effect.map(OperationProgress, (progress) => {
+  Stream.unwrap(Effect.gen(function* () {
+    const progress = yield* OperationProgress
+    // A bar after today is an error in the data, but this machine's clock may be behind.
+    const tomorrow = new Date(Date.parse(yield* todayInNewYork) + millisPerDay).toISOString().slice(0, 10)
     const errors: Array<LoadCellError> = []
     let parse: ReturnType<typeof makeBarParser> | undefined
     let width = 0
@@ -95,7 +101,7 @@ export const readBars = (path: string, skipped: SkippedBars) =>
         return refuse(path, format.failure.map((problem) => ({ line, ...problem })))
       }
       skipped.ignoredColumns = listIgnoredColumns(format.success, names)
-      parse = makeBarParser(format.success, names)
+      parse = makeBarParser(format.success, names, tomorrow)
       width = names.length
       return undefined
     }

@@ -46,6 +46,7 @@ interface BarFormat {
   /** Columns by which the format is recognized. */
   readonly signature: ReadonlyArray<string>
   readonly symbolColumn: string
+  readonly timeColumn: string
   readonly columns: ReadonlyArray<string>
   readonly optionalColumns: ReadonlyArray<string>
   readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
@@ -159,6 +160,7 @@ const formats: ReadonlyArray<BarFormat> = [
     name: "Massive (Polygon) aggregates",
     signature: ["ticker", "window_start"],
     symbolColumn: "ticker",
+    timeColumn: "window_start",
     columns: ["ticker", "window_start", ...prices, "volume"],
     optionalColumns: ["transactions"],
     parseStart: (cell) =>
@@ -174,6 +176,7 @@ const formats: ReadonlyArray<BarFormat> = [
     name: "Databento OHLCV",
     signature: ["ts_event", "rtype"],
     symbolColumn: "symbol",
+    timeColumn: "ts_event",
     columns: ["ts_event", "rtype", "publisher_id", ...prices, "volume", "symbol"],
     optionalColumns: ["instrument_id"],
     parseStart: (cell) => {
@@ -199,6 +202,7 @@ const formats: ReadonlyArray<BarFormat> = [
   {
     name: "minute bars",
     signature: ["ticker", "time"],
+    timeColumn: "time",
     columns: ["ticker", "time", ...prices, "volume"],
     ...ownFormat,
     parseStart: (cell) => Result.map(parseMinuteStart("time", cell("time")), toNewYork),
@@ -206,6 +210,7 @@ const formats: ReadonlyArray<BarFormat> = [
   {
     name: "day bars",
     signature: ["ticker", "date"],
+    timeColumn: "date",
     columns: ["ticker", "date", ...prices, "volume"],
     ...ownFormat,
     parseStart: (cell) =>
@@ -295,10 +300,13 @@ const parseTrades = (column: string, text: string) =>
     ? Result.succeed(text === "" ? null : text)
     : fail(column, "must be a whole number", text)
 
-/** Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. */
-export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>) => {
+/**
+ * Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. Bars
+ * after `tomorrow`, a day in New York, are refused.
+ */
+export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, tomorrow: string) => {
   const positions = new Map(names.map((name, index) => [name, index]))
-  const { constantColumn, symbolColumn, tradesColumn = "" } = format
+  const { constantColumn, symbolColumn, timeColumn, tradesColumn = "" } = format
   let constant: string | undefined
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
@@ -312,6 +320,10 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>) =
     }
     return Result.gen(function* () {
       const start = yield* format.parseStart(cell)
+      if (start.day > tomorrow) {
+        const reason = `must not be after tomorrow, ${tomorrow}, but is on ${start.day}`
+        return yield* Result.fail({ column: timeColumn, reason })
+      }
       const ohlc = yield* parseOhlc(format, cell)
       const volume = yield* parseVolume(cell, start.minute === null, ohlc.high)
       const vwap = yield* parseVwap(cell("vwap"), ohlc)

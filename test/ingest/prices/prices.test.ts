@@ -282,9 +282,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* emptyTables
         const symbols = Array.from({ length: 500 }, (_, index) => `S${index}`)
         const bars = symbols.flatMap((ticker) => [
-          flat(ticker, "2026-11-27", 570, 10),
-          flat(ticker, "2026-11-27", 779, 11),
-          ...(ticker === "S7" ? [flat(ticker, "2026-11-27", 800, 12), flat(ticker, "2026-11-27", 1019, 13)] : []),
+          flat(ticker, "2025-11-28", 570, 10),
+          flat(ticker, "2025-11-28", 779, 11),
+          ...(ticker === "S7" ? [flat(ticker, "2025-11-28", 800, 12), flat(ticker, "2025-11-28", 1019, 13)] : []),
         ])
         yield* ingest(toMassiveFile(bars))
         const [row, ...others] = yield* readTable("afterhours_stats")
@@ -493,6 +493,23 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const written = new URL("pyarrow.parquet", import.meta.url).pathname
         yield* ingestPriceFile(written, { check: false, datasets: priceDatasets })
         assert.deepStrictEqual(yield* countAll, expected)
+      }))
+
+    it.effect("with days after tomorrow in New York are refused (D31, errors)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const today = new Intl.DateTimeFormat("sv", { timeZone: "America/New_York" }).format()
+        const inDays = (days: number) => new Date(Date.parse(today) + days * 86_400_000).toISOString().slice(0, 10)
+        const dayBar = (date: string) => `ticker,date,open,high,low,close,volume\nAAA,${date},1,1,1,1,100\n`
+        yield* ingest(dayBar(inDays(1)), "bars.csv", { check: true })
+        assert.match(
+          (yield* Effect.flip(ingest(dayBar(inDays(3))))).message,
+          /line 2: date must not be after tomorrow, .*, but is on /,
+        )
+        assert.match(
+          (yield* Effect.flip(ingest(toMassiveFile([flat("AAA", "2062-06-01", 570, 10)])))).message,
+          /line 2: window_start must not be after tomorrow, .*, but is on 2062-06-01/,
+        )
       }))
 
     it.effect("with bad rows are refused as a whole, with line, column and reason (D31, errors)", () =>
