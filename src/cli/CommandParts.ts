@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { CliError, Flag } from "effect/cli"
 import { redactApiKeys } from "../rules/Errors.ts"
+import { formatNameSuggestion } from "../rules/Suggestions.ts"
 
 /** The name of an account or a key, or the reference of a payment. */
 export const TrimmedName = Schema.String.check(
@@ -29,6 +30,27 @@ export const serviceConnectionFlags = {
 
 /** Splits a list at its commas, and omits empty entries. */
 export const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
+
+/**
+ * Makes a parser for a list of datasets that a source fills. It runs before the command connects to the database.
+ * `source` is the plural subject of its errors, such as `Prices`.
+ */
+export const makeDatasetListParser =
+  <Dataset extends string>(source: string, datasets: ReadonlyArray<Dataset>) =>
+  (text: string): Effect.Effect<ReadonlyArray<Dataset>, CliError.ValidationError> => {
+    const names = splitList(text)
+    const known = datasets.join(", ")
+    if (names.length === 0) {
+      const message = `Name at least one dataset. ${source} fill: ${known}.`
+      return Effect.fail(new CliError.ValidationError({ message }))
+    }
+    return Effect.forEach(names, (name) => {
+      const table = name.replaceAll("-", "_")
+      const found = datasets.find((dataset) => dataset === table)
+      const message = `${source} do not fill ${name}.${formatNameSuggestion(table, datasets)} They fill: ${known}.`
+      return found !== undefined ? Effect.succeed(found) : Effect.fail(new CliError.ValidationError({ message }))
+    })
+  }
 
 /** Makes an error about an invalid command line. It prints the usage of the command, such as `ingest edgar`. */
 export const makeUsageError = (command: string, message: string) =>

@@ -1,6 +1,6 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
 import { Console, Data, Duration, Effect, Layer, Option } from "effect"
-import { CliError, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { runIngest } from "../ingest/edgar/EdgarIngest.ts"
@@ -16,13 +16,12 @@ import { scheduledRunFlag, untilServiceEnds } from "../ingest/edgar/IngestProces
 import { type IngestReport, makeEmptyIngestReport } from "../ingest/edgar/IngestReport.ts"
 import { listWork } from "../ingest/edgar/IngestWork.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
-import { formatNameSuggestion } from "../rules/Suggestions.ts"
 import {
   makeBooleanFlag,
   makeCommandExample,
+  makeDatasetListParser,
   makeSilentCommandExample,
   makeUsageError,
-  splitList,
 } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
@@ -31,21 +30,6 @@ import { makeFolderError } from "./FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { escapeTerminalLine, formatCountWithNoun } from "./terminal/TerminalText.ts"
-
-/** Parses dataset names. Validates them here, so that an unknown one is reported before the command connects. */
-const parseDatasets = (text: string) =>
-  Effect.forEach(splitList(text), (name) => {
-    const found = ingestedDatasets.find((dataset) => dataset === name.replaceAll("-", "_"))
-    return found !== undefined ? Effect.succeed(found) : Effect.fail(
-      new CliError.ValidationError({
-        message:
-          `The SEC's documents do not fill ${name}.${
-            formatNameSuggestion(name.replaceAll("-", "_"), ingestedDatasets)
-          } ` +
-          `They fill: ${ingestedDatasets.join(", ")}.`,
-      }),
-    )
-  })
 
 const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
   ingestedDatasets.flatMap((table) => {
@@ -146,7 +130,7 @@ const flags = {
   ),
   only: Flag.String("only").pipe(
     Flag.withDescription("Datasets to fill, separated by commas (default: all that the SEC fills)"),
-    Flag.mapEffect(parseDatasets),
+    Flag.mapEffect(makeDatasetListParser("The SEC's documents", ingestedDatasets)),
     Flag.optional,
   ),
   out: Flag.Path("out").pipe(

@@ -1,28 +1,15 @@
 /** The command `ingest prices`: fills datasets from files with price bars. */
 import { Console, Duration, Effect, Path, Schema } from "effect"
-import { Argument, CliError, Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ingestPriceFile, type PriceFileResult } from "../ingest/prices/PriceIngest.ts"
 import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
-import { formatNameSuggestion } from "../rules/Suggestions.ts"
-import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeDatasetListParser } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
-
-/** Parses dataset names here, so that an unknown one is reported before the command connects to the database. */
-const parseDatasets = (text: string) =>
-  Effect.forEach(text.split(",").map((name) => name.trim().replaceAll("-", "_")), (name) => {
-    const found = priceDatasets.find((dataset) => dataset === name)
-    return found !== undefined ? Effect.succeed(found) : Effect.fail(
-      new CliError.ValidationError({
-        message: `Prices do not fill ${name}.${formatNameSuggestion(name, priceDatasets)} ` +
-          `They fill: ${priceDatasets.join(", ")}.`,
-      }),
-    )
-  })
 
 const maxExamples = 5
 
@@ -103,7 +90,7 @@ export const pricesCommand = Command.make(
     ),
     datasets: Flag.String("only").pipe(
       Flag.withDescription("Datasets to fill, separated by commas (default: all that prices fill)"),
-      Flag.mapEffect(parseDatasets),
+      Flag.mapEffect(makeDatasetListParser("Prices", priceDatasets)),
       Flag.withDefault(priceDatasets),
     ),
     check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
