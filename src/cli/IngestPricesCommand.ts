@@ -113,7 +113,8 @@ export const pricesCommand = Command.make(
       ),
       Effect.provide(migratedDatabaseClientLayer),
     )
-    const time = Duration.format(Duration.seconds(Math.round(Duration.toSeconds(duration))))
+    const seconds = Math.round(Duration.toSeconds(duration))
+    const time = seconds === 0 ? "less than a second" : Duration.format(Duration.seconds(seconds))
     yield* Console.log(
       [
         ...formatTotals(totals),
@@ -122,7 +123,8 @@ export const pricesCommand = Command.make(
       ].join("\n"),
     )
     if (refused > 0) {
-      return yield* new PriceFilesRefused({ message: `${refused} of ${files.length} files were refused; see above.` })
+      const message = `Refused ${refused} of ${formatCountWithNoun(files.length, "file")}; see above.`
+      return yield* new PriceFilesRefused({ message })
     }
   }),
 ).pipe(

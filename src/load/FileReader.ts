@@ -248,7 +248,7 @@ const decompressors = [
 ]
 
 const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) => {
-  const found = decompressors.find(({ extension }) => path.endsWith(extension))
+  const found = decompressors.find(({ extension }) => path.toLowerCase().endsWith(extension))
   return found !== undefined
     ? NodeStream.pipeThroughDuplex(bytes, {
       evaluate: found.create,

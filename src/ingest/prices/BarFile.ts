@@ -14,7 +14,7 @@ import {
   listIgnoredColumns,
   makeBarParser,
 } from "./BarFormats.ts"
-import { isParquetFile, readParquetRows } from "./ParquetBars.ts"
+import { readParquetRows } from "./ParquetBars.ts"
 
 export interface NumberedBar extends Bar {
   readonly line: number
@@ -71,8 +71,8 @@ const millisPerDay = 86_400_000
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
 const readRows = (path: string) => {
-  if (isParquetFile(path)) return readParquetRows(path)
-  if (/\.csv(\.gz|\.zst)?$/.test(path)) return readCsvRows(path)
+  if (/\.parquet$/i.test(path)) return readParquetRows(path)
+  if (/\.csv(\.gz|\.zst)?$/i.test(path)) return readCsvRows(path)
   return Stream.fail(new UnreadableLoadFile({ message: `${path} has no supported extension. ${extensions}` }))
 }
 

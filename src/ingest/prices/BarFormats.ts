@@ -220,16 +220,19 @@ const formats: ReadonlyArray<BarFormat> = [
   },
 ]
 
-const describeFormats = () => formats.map(({ columns, name }) => `  ${name}: ${columns.join(",")}`).join("\n")
+const describeFormats = () =>
+  formats.map(({ columns, name, optionalColumns }) =>
+    `  ${name}: ${columns.join(",")} (optional: ${optionalColumns.join(",")})`
+  ).join("\n")
 
 /** Chooses the format by the names of the columns. */
 export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFormat, ReadonlyArray<CellProblem>> => {
   const format = formats.find(({ signature }) => signature.every((column) => names.includes(column)))
   if (format === undefined) {
     return Result.fail([{
-      column: "",
-      reason: `has the columns ${names.join(",").slice(0, 200)}, but must have those of one of these formats:\n` +
-        describeFormats(),
+      column: "the header",
+      reason: `has the columns ${names.join(",").slice(0, 200)}, but must have those of one of these formats, in ` +
+        `lower case:\n${describeFormats()}`,
     }])
   }
   const missing = format.columns.filter((column) => !names.includes(column))

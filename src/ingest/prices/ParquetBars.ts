@@ -14,8 +14,6 @@ import { UnreadableLoadFile } from "../../load/FileReader.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
-export const isParquetFile = (path: string) => path.endsWith(".parquet")
-
 /** hyparquet itself decompresses only Snappy. */
 const compressors: Compressors = {
   GZIP: (bytes) => gunzipSync(bytes),

@@ -495,6 +495,27 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* countAll, expected)
       }))
 
+    it.effect("may have extensions in upper case (D31, files)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(gzipSync(toMassiveFile(twoDays)), "BARS.CSV.GZ")
+        const expected = yield* countAll
+        yield* emptyTables
+        const fs = yield* FileSystem.FileSystem
+        yield* ingest(yield* fs.readFile(new URL("pyarrow.parquet", import.meta.url).pathname), "BARS.PARQUET")
+        assert.deepStrictEqual(yield* countAll, expected)
+      }))
+
+    it.effect("with other columns are told the formats, with optional columns and in lower case (D31, errors)", () =>
+      Effect.gen(function* () {
+        const { message } = yield* Effect.flip(
+          ingest("Ticker,Date,Open,High,Low,Close,Volume\nAAA,2026-06-01,1,1,1,1,1\n"),
+        )
+        assert.include(message, "line 1: the header has the columns Ticker,Date,")
+        assert.include(message, "must have those of one of these formats, in lower case:")
+        assert.include(message, "\n  day bars: ticker,date,open,high,low,close,volume (optional: vwap,trades)")
+      }))
+
     it.effect("with days after tomorrow in New York are refused (D31, errors)", () =>
       Effect.gen(function* () {
         yield* emptyTables
@@ -660,6 +681,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       assert.include(ended.err, "line 2: the row has 2 cells; the header has 8")
       assert.include(ended.out, "gap_stats: 1 added, 0 updated, 0 unchanged, 0 removed\n")
       assert.match(ended.out, /1 file, 6 bars, in \d+s|1 file, 6 bars/)
+      const refused = yield* runCommandInProcess(["ingest", "prices", bad], environment)
+      assert.match(refused.out, /0 files, 0 bars, in (less than a second|.*\ds)\n/)
+      assert.include(refused.err, "Refused 1 of 1 file; see above.")
       const wrong = yield* runCommandInProcess(["ingest", "prices", good, "--only", "gap-stat"], environment)
       assert.include(wrong.err, "Prices do not fill gap-stat. Did you mean gap_stats?")
       const comma = yield* runCommandInProcess(["ingest", "prices", good, "--only", "daily-prices,"], environment)
