@@ -2,7 +2,7 @@
 import { Console, Duration, Effect, Path, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { ingestPriceFile, type PriceFileResult } from "../ingest/prices/PriceIngest.ts"
+import { ingestPriceFile, type PriceFileResult, type PriceIngestOptions } from "../ingest/prices/PriceIngest.ts"
 import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeDatasetListParser } from "./CommandParts.ts"
@@ -57,11 +57,11 @@ class PriceFilesRefused extends Schema.TaggedError<PriceFilesRefused>()("PriceFi
 
 /** Ingests the files one by one. If a file is refused, the others are still ingested. */
 const ingestFiles = Effect.fnUntraced(
-  function* (files: ReadonlyArray<string>, datasets: ReadonlyArray<PriceDataset>, check: boolean, done: Array<string>) {
+  function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
     let [bars, refused] = [0, 0]
     for (const file of files) {
-      const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, { datasets, check }))).pipe(
+      const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, options))).pipe(
         Effect.catchTag(
           ["BarFileRefused", "PartialDayRefused", "UnreadableLoadFile"],
           ({ message }) => Effect.as(Console.error(message), undefined),
@@ -94,14 +94,15 @@ export const pricesCommand = Command.make(
       Flag.withDefault(priceDatasets),
     ),
     check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
+    allowEmpty: makeBooleanFlag("allow-empty", "Accept files without bars to ingest"),
     yes: mixingFlag,
   },
-  Effect.fnUntraced(function* ({ check, datasets, files, yes }) {
+  Effect.fnUntraced(function* ({ allowEmpty, check, datasets, files, yes }) {
     const path = yield* Path.Path
     // Vendors name files by day. In this order, no previous close is missing.
     const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
     const done: Array<string> = []
-    const run = Effect.timed(ingestFiles(sorted, datasets, check, done))
+    const run = Effect.timed(ingestFiles(sorted, { allowEmpty, check, datasets }, done))
     const [duration, { bars, refused, totals }] = yield* Effect.andThen(confirmRealRows(yes || check), run).pipe(
       Effect.onInterrupt(() =>
         Console.error(

@@ -20,7 +20,7 @@ export interface NumberedBar extends Bar {
   readonly line: number
 }
 
-/** The file has bad rows, so none of its bars was ingested. */
+/** The file has bad rows or no bars to ingest, so none of its bars was ingested. */
 export class BarFileRefused extends Schema.TaggedError<BarFileRefused>()("BarFileRefused", {
   message: Schema.String,
 }) {}

@@ -149,7 +149,7 @@ const valueColumns = [
 
 const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`).join(", ")
 
-/** Sums the bars of the file. */
+/** Sums the bars of the file. Returns whether there are any with a volume. */
 export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe("analyze bars")
@@ -158,6 +158,7 @@ export const sumBars = Effect.gen(function* () {
   yield* sql.unsafe(createNewPeriods)
   yield* sql.unsafe("create index on new_periods (ticker, date, period)")
   yield* sql.unsafe("analyze new_periods")
+  return (yield* sql`select from new_periods limit 1`).length > 0
 })
 
 /** A day of a file and what was known of it before. Minutes are those after midnight in New York. */

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { BeforeLoadCommit, loadComputedRows } from "../../load/Load.ts"
 import { acquireTableLoadLock, type ReplacedRowCounts } from "../../load/LoadingTable.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
-import { readBars, type SkippedBars } from "./BarFile.ts"
+import { BarFileRefused, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
   createBarTable,
@@ -27,6 +27,8 @@ export interface PriceIngestOptions {
   readonly datasets: ReadonlyArray<PriceDataset>
   /** Validates and computes everything, and changes nothing. */
   readonly check: boolean
+  /** Accepts a file without bars to ingest. */
+  readonly allowEmpty: boolean
 }
 
 export interface PriceFileResult {
@@ -56,7 +58,17 @@ const refusePartialDay = (file: string, day: ShortenedDay) =>
       "have parts of it and ingest the result. If the shorter day is correct, see docs/operations/ingest-prices.md.",
   })
 
-const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, datasets }: PriceIngestOptions) {
+const refuseEmptyFile = (file: string, { outside, symbols }: SkippedBars) =>
+  new BarFileRefused({
+    message:
+      `${file} was refused, because it has no bars to ingest. Bars outside of the sessions from 04:00 to 20:00 ` +
+      `in New York: ${outside}; bars of symbols that the tables cannot contain: ` +
+      `${[...symbols.values()].reduce((total, count) => total + count, 0)}. Bars with volume 0 are ignored. If that ` +
+      "is intended, add --allow-empty.",
+  })
+
+const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: PriceIngestOptions) {
+  const { allowEmpty, check, datasets } = options
   const progress = yield* OperationProgress
   const startStep = (step: string) =>
     Effect.sync(() => Object.assign(progress, { label: `${file}: ${step}`, done: 0, total: undefined, count: 0 }))
@@ -76,7 +88,8 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, 
     ),
   )
   yield* startStep("summing")
-  yield* sumBars
+  const hasPeriods = yield* sumBars
+  if (!hasPeriods && !allowEmpty) return yield* refuseEmptyFile(file, skipped)
   const [partial] = yield* findShortenedDays
   if (partial !== undefined) return yield* refusePartialDay(file, partial)
   yield* mergePeriods
@@ -95,7 +108,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, { check, 
   return result
 })
 
-/** Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad. */
+/** Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or no bar is usable. */
 export const ingestPriceFile = Effect.fnUntraced(function* (file: string, options: PriceIngestOptions) {
   const sql = yield* SqlClient.SqlClient
   return yield* ingestInTransaction(file, options).pipe(

@@ -6,8 +6,8 @@ import { SqlClient } from "effect/sql"
 import type { SchemaElement } from "hyparquet"
 import { type ColumnSource, parquetWriteBuffer, schemaFromColumnData } from "hyparquet-writer"
 import { gzipSync, zstdCompressSync } from "node:zlib"
-import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
-import { type PriceDataset, priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
+import { ingestPriceFile, type PriceIngestOptions } from "../../../src/ingest/prices/PriceIngest.ts"
+import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
@@ -51,14 +51,15 @@ const writeFile = Effect.fnUntraced(function* (name: string, content: string | U
   return file
 })
 
+const defaultOptions: PriceIngestOptions = { allowEmpty: false, check: false, datasets: priceDatasets }
+
 const ingest = Effect.fnUntraced(
   function* (
     content: string | Uint8Array,
     name = "bars.csv",
-    options: { readonly check?: boolean; readonly datasets?: ReadonlyArray<PriceDataset> } = {},
+    options: Partial<PriceIngestOptions> = {},
   ) {
-    const { check = false, datasets = priceDatasets } = options
-    return yield* ingestPriceFile(yield* writeFile(name, content), { check, datasets })
+    return yield* ingestPriceFile(yield* writeFile(name, content), { ...defaultOptions, ...options })
   },
 )
 
@@ -199,6 +200,9 @@ const twoDays = [
   flat("AAA", "2026-06-02", 959, 12),
   flat("AAA", "2026-06-02", 961, 12.6),
 ]
+
+/** `twoDays` as pyarrow 26 writes them, with decimals, timestamps, a dictionary and Zstandard. */
+const pyarrowFile = new URL("pyarrow.parquet", import.meta.url).pathname
 
 layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest prices", (it) => {
   describe("computed rows", () => {
@@ -488,11 +492,28 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         })
         yield* ingest(new Uint8Array(parquet), "bars.parquet")
         assert.deepStrictEqual(yield* countAll, expected)
-        // pyarrow 26 wrote this file, with decimals, timestamps, a dictionary and Zstandard.
         yield* emptyTables
-        const written = new URL("pyarrow.parquet", import.meta.url).pathname
-        yield* ingestPriceFile(written, { check: false, datasets: priceDatasets })
+        yield* ingestPriceFile(pyarrowFile, defaultOptions)
         assert.deepStrictEqual(yield* countAll, expected)
+      }))
+
+    it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, errors)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const night = { ...flat("AAA", "2026-06-01", 1300, 10) }
+        const files = [
+          [],
+          [night, { ...night, minute: 180 }, flat("BACpL", "2026-06-01", 570, 10)],
+          [flat("AAA", "2026-06-01", 570, 10, 0)],
+        ].map(toMassiveFile)
+        for (const file of files) {
+          assert.match((yield* Effect.flip(ingest(file))).message, /no bars to ingest.* add --allow-empty\.$/)
+          const { merged } = yield* ingest(file, "bars.csv", { allowEmpty: true })
+          assert.deepStrictEqual(merged.get("daily_prices"), { added: 0, updated: 0, unchanged: 0, removed: 0 })
+        }
+        const { message } = yield* Effect.flip(ingest(files[1] ?? ""))
+        assert.include(message, "outside of the sessions from 04:00 to 20:00 in New York: 2; ")
+        assert.include(message, "of symbols that the tables cannot contain: 1.")
       }))
 
     it.effect("may have extensions in upper case (D31, files)", () =>
@@ -502,7 +523,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const expected = yield* countAll
         yield* emptyTables
         const fs = yield* FileSystem.FileSystem
-        yield* ingest(yield* fs.readFile(new URL("pyarrow.parquet", import.meta.url).pathname), "BARS.PARQUET")
+        yield* ingest(yield* fs.readFile(pyarrowFile), "BARS.PARQUET")
         assert.deepStrictEqual(yield* countAll, expected)
       }))
 
@@ -684,6 +705,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       const refused = yield* runCommandInProcess(["ingest", "prices", bad], environment)
       assert.match(refused.out, /0 files, 0 bars, in (less than a second|.*\ds)\n/)
       assert.include(refused.err, "Refused 1 of 1 file; see above.")
+      const empty = yield* writeFile("2026-06-03.csv", massiveHeader)
+      const allowed = yield* runCommandInProcess(["ingest", "prices", empty, "--allow-empty"], environment)
+      assert.strictEqual(allowed.code, 0)
       const wrong = yield* runCommandInProcess(["ingest", "prices", good, "--only", "gap-stat"], environment)
       assert.include(wrong.err, "Prices do not fill gap-stat. Did you mean gap_stats?")
       const comma = yield* runCommandInProcess(["ingest", "prices", good, "--only", "daily-prices,"], environment)
