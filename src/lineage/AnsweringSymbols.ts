@@ -30,9 +30,9 @@ export interface FoundAnsweringSymbols {
   readonly isCurrent: () => boolean
 }
 
-/** Formats the header `X-Primary-Tickers`. */
+/** Formats the header `X-Primary-Tickers`. An old and a new holding company may have the same symbols. */
 export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
-  found.map(({ alias, ticker }) => `${alias}=${ticker}`).join(", ")
+  Array.dedupe(found.map(({ alias, ticker }) => `${alias}=${ticker}`)).join(", ")
 
 export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
   readonly find: (

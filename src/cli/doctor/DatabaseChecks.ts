@@ -507,6 +507,7 @@ const maxWorkAgeHours = 7 * 24
 const IngestRuns = Schema.Struct({
   success_hours: Schema.NullOr(Schema.Finite),
   status: Schema.String,
+  scheduled: Schema.Boolean,
   error: Schema.NullOr(Schema.String),
   /** Whether the process of the newest run has recorded that it is alive within the last two minutes. */
   is_alive: Schema.Boolean,
@@ -530,7 +531,8 @@ const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
         else true
       end
     )
-    select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours, newest.status, newest.error,
+    select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours, newest.status, newest.scheduled,
+      newest.error,
       newest.seen_at > now() - interval '2 minutes' as is_alive,
       floor(extract(epoch from now() - newest.seen_at) / 60)::float8 as seen_minutes,
       (select error from runs where status = 'failed' and (succeeded.at is null or finished_at > succeeded.at)
@@ -560,7 +562,7 @@ export const checkIngest = Effect.gen(function* () {
       ? makeWarningFinding("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
       : makePassedFinding("ingest", "the SEC's documents were never ingested")
   }
-  const { error, is_alive, last_failure, seen_minutes, status, success_hours } = runs
+  const { error, is_alive, last_failure, scheduled, seen_minutes, status, success_hours } = runs
   const work = yield* readWorkSize
   const isDead = status === "running" && !is_alive
   const states: ReadonlyMap<string, string> = new Map([
@@ -583,7 +585,9 @@ export const checkIngest = Effect.gen(function* () {
     return makeWarningFinding(
       "ingest",
       found,
-      "Continue it: `tickerline ingest edgar --resume`. A run of INGEST_EDGAR continues by itself.",
+      scheduled
+        ? "A process with INGEST_EDGAR continues it within half an hour. Find out whether one runs."
+        : "Continue it: `tickerline ingest edgar --resume`.",
     )
   }
   if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {

@@ -155,16 +155,21 @@ const addThreeYears = (day: string) =>
 
 const isReplacement = ({ form }: EdgarFiling) => form === "S-3" || form === "F-3"
 
+/** Returns when a statement became effective, or the first filing that shows it; undefined if it is not effective. */
+const findEffect = ({ effectiveDate, evidence, status }: EdgarRegistration) =>
+  effectiveDate ?? (status === "effective" ? evidence?.filingDate : undefined)
+
 /** Finds the last day on which a statement that replaces this one keeps it in use after `anniversary`. */
 const findExtension = (anniversary: string, start: string, others: ReadonlyArray<EdgarRegistration>) => {
-  const pending = others.find(({ effectiveDate, evidence, statement, status }) =>
-    isReplacement(statement) && statement.filingDate > start && statement.filingDate <= anniversary &&
-    (effectiveDate ?? "9999") > anniversary &&
-    !(status === "withdrawn" && (evidence?.filingDate ?? "") <= anniversary)
+  const pending = others.find((other) =>
+    isReplacement(other.statement) && other.statement.filingDate > start &&
+    other.statement.filingDate <= anniversary && (findEffect(other) ?? "9999") > anniversary &&
+    !(other.status === "withdrawn" && (other.evidence?.filingDate ?? "") <= anniversary)
   )
   if (pending === undefined) return undefined
   const latest = subtractDays(anniversary, -maxExtensionDays)
-  return pending.effectiveDate !== null && pending.effectiveDate < latest ? pending.effectiveDate : latest
+  const effect = findEffect(pending) ?? latest
+  return effect < latest ? effect : latest
 }
 
 /**
@@ -178,7 +183,7 @@ const findEnd = (
   all: ReadonlyArray<EdgarRegistration>,
   today: string,
 ): RegistrationEnd => {
-  const { effectiveDate, evidence, statement, status } = registration
+  const { effectiveDate, statement, status } = registration
   if (status !== "effective" || !/^[SF]-3/.test(statement.form)) return hasNoEnd
   if (prospectuses.length > 0 && !prospectuses.some(isOfCompany)) {
     return {
@@ -186,7 +191,7 @@ const findEnd = (
       reason: "No prospectus shows a sale by the company, and resales do not end after three years.",
     }
   }
-  const effective = effectiveDate ?? evidence?.filingDate ?? statement.filingDate
+  const effective = findEffect(registration) ?? statement.filingDate
   const start = effective < firstDayOfRule ? firstDayOfRule : effective
   const anniversary = addThreeYears(start)
   const extension = findExtension(anniversary, start, all.filter((one) => one !== registration))

@@ -301,6 +301,9 @@ describe("A registration", () => {
     assert.deepStrictEqual(on("2026-08-10", ...late), ["false", "2026-08-09", "expired on 2026-08-09"])
     const early = [...shelf, renewal, statement("EFFECT", "2026-02-05", "333-2")]
     assert.deepStrictEqual(on("2026-02-11", ...early), ["false", "2026-02-10", "expired on 2026-02-10"])
+    // A prospectus shows that the new statement was in use by then, although there is no notice.
+    const used = [...shelf, renewal, statement("424B5", "2026-02-06", "333-2")]
+    assert.deepStrictEqual(on("2026-02-11", ...used), ["false", "2026-02-10", "expired on 2026-02-10"])
   })
 
   it("does not end after three years if it is for resales, or not a shelf (Rule 415(a)(5))", () => {
