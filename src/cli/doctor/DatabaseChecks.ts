@@ -531,8 +531,8 @@ const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
         else true
       end
     )
-    select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours, newest.status, newest.scheduled,
-      newest.error,
+    select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours,
+      newest.status, newest.scheduled, newest.error,
       newest.seen_at > now() - interval '2 minutes' as is_alive,
       floor(extract(epoch from now() - newest.seen_at) / 60)::float8 as seen_minutes,
       (select error from runs where status = 'failed' and (succeeded.at is null or finished_at > succeeded.at)
