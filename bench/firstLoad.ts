@@ -1,5 +1,5 @@
 /**
- * `npm run archives` loads the archives that `edgar_archives.py` has made in `FOLDER`, while a client sends requests
+ * `npm run first-load` loads the archives that `edgar_archives.py` has made in `FOLDER`, while a client sends requests
  * at a constant rate. It prints the latency during the load, and with the same data after it.
  */
 import { spawn } from "node:child_process"
