@@ -81,7 +81,7 @@ describe("The documents", () => {
   it("name only existing npm scripts (documents)", () => {
     const scripts = new Set([...Object.keys(packageJson.scripts), ...Object.keys(bench.scripts)])
     const named = documents.flatMap(({ file, text }) =>
-      Array.from(text.matchAll(/npm run (?:--silent |-s )?([a-z][\w:]*)/g), ([, name = ""]) => ({ file, name }))
+      Array.from(text.matchAll(/npm run (?:--silent |-s )?([a-z][\w:-]*)/g), ([, name = ""]) => ({ file, name }))
     )
     assert.isAbove(named.length, 20)
     assert.deepStrictEqual(named.filter(({ name }) => !scripts.has(name)), [])
