@@ -1,7 +1,18 @@
 /** Starts the service in this process, on a free port and with its own database. */
 import { assert } from "@effect/vitest"
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { Array as Arr, Clock, ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
+import {
+  Array as Arr,
+  Clock,
+  ConfigProvider,
+  Context,
+  Duration,
+  Effect,
+  FileSystem,
+  Layer,
+  Logger,
+  Redacted,
+} from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
@@ -15,6 +26,7 @@ import { type Tier, tiers } from "../../src/rules/EndpointAnnotations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { keepAliveTimeout } from "../../src/http/ConnectionLimits.ts"
 import { makePoolableClientLayer } from "./PoolerMode.ts"
 
 const migratedUrl = () => new URL(inject("databaseUrl"))
@@ -108,10 +120,13 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
+// With Node's default of five seconds, a stalled client may send a request while the server closes the connection.
+const makeServer = () => createServer({ keepAliveTimeout: Duration.toMillis(keepAliveTimeout) })
+
 /** A server on a free port, and a client that, unlike `fetch`, requests no compression, which would double the time. */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
-  Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0 })),
+  Layer.provideMerge(NodeHttpServer.layer(makeServer, { port: 0 })),
 )
 
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
