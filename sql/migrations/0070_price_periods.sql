@@ -28,11 +28,9 @@ create table price_periods (
   primary key (ticker, date, period)
 );
 
--- Finds the days whose closes are known.
-create index on price_periods (date) where period = 'day' or last_minute >= 959;
-
--- Finds the first and the last minute of a day.
-create index on price_periods (date);
+-- Find the days whose closes are known: those with day bars, or whose last minute bar is at the close.
+create index on price_periods (date) where period = 'day';
+create index on price_periods (date, last_minute);
 
 -- Combines the ratios of several splits.
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);

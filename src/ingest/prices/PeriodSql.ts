@@ -13,14 +13,22 @@ const [open, earlyClose, close] = [570, 780, 960]
 /** The last minute before the close. */
 const lastRegularMinute = close - 1
 
-/** Returns an SQL condition of rows of `price_periods` that show that their day is complete. */
-export const isOfCompleteDay = (row: string) => `(${row}.period = 'day' or ${row}.last_minute >= ${lastRegularMinute})`
+/** Closing prints may arrive in the minutes after the close. */
+const closingPrintMinutes = 5
+
+/**
+ * Returns an SQL condition: the day has day bars, or its last minute bar is at the close or later. A day whose last bar
+ * is at 13:00 closed early, and the file has no bars after hours.
+ */
+export const isCompleteDay = (day: string) =>
+  `(exists (select from price_periods as late where late.date = ${day} and late.period = 'day') or (
+    select max(late.last_minute) >= ${lastRegularMinute}
+      or max(late.last_minute) between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}
+    from price_periods as late where late.date = ${day}
+  ))`
 
 /** Symbols that a file must contain for an early close to be recognized. */
 const minEarlyCloseSymbols = 500
-
-/** Closing prints may arrive in the minutes after the close. */
-const closingPrintMinutes = 5
 
 /** Least length of a halt, in minutes. The symbol must have traded in each of the five minutes before. */
 const minHaltMinutes = 5
@@ -190,26 +198,29 @@ export const findShortenedDays = Effect.gen(function* () {
   `
 })
 
-const completeDays = `select date from price_periods as known where ${isOfCompleteDay("known")}
-  and date in (select date from new_periods)`
+const completeDays = `select date from (select distinct date from new_periods) as given
+  where ${isCompleteDay("given.date")}`
 
 /**
  * Merges the sums into `price_periods`. The minute bars of a symbol's day replace all earlier ones of that day. Creates
- * the table `changed` with the sessions that differ, and `touched` with these and the other sessions of the file.
+ * the table `removed` with the parts of days that are no longer there, `changed` with the sessions that differ, and
+ * `touched` with these and the other sessions of the file.
  */
 export const mergePeriods = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(`create temp table complete_before on commit drop as ${completeDays} group by date`)
-  yield* sql.unsafe(`create temp table changed on commit drop as
-    with removed as (
+  yield* sql.unsafe(`create temp table complete_before on commit drop as ${completeDays}`)
+  yield* sql.unsafe(`create temp table removed on commit drop as
+    with deleted as (
       delete from price_periods as known
       using (select distinct ticker, date from new_periods where period <> 'day') as given
       where known.ticker = given.ticker and known.date = given.date and known.period <> 'day' and not exists (
         select from new_periods as same
         where same.ticker = known.ticker and same.date = known.date and same.period = known.period
-      ) returning known.ticker, known.date
-    ),
-    merged as (
+      ) returning known.ticker, known.date, known.period, known.close
+    )
+    select * from deleted`)
+  yield* sql.unsafe(`create temp table changed on commit drop as
+    with merged as (
       insert into price_periods as known (ticker, date, period, ${valueColumns.join(", ")})
       select ticker, date, period, ${valueColumns.join(", ")} from new_periods
       on conflict (ticker, date, period) do update

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ComputedRows } from "../../load/Load.ts"
-import { dependentDays, isOfCompleteDay } from "./PeriodSql.ts"
+import { dependentDays, isCompleteDay } from "./PeriodSql.ts"
 
 /** Datasets that prices fill, in the order in which they are computed: later ones read earlier ones. */
 export const priceDatasets = [
@@ -55,12 +55,11 @@ const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
   `round(${price} * ${splitFactor(ticker, from, to)}, 4)`
 
 /** SQL condition of the rows of `price_periods as known` that have the close of a day, if the day is complete. */
-const hasClose = `(period = 'day' or period = 'regular' and exists (
-  select from price_periods as late where late.date = known.date and ${isOfCompleteDay("late")}
-))`
+const hasClose = `(period = 'day' or period = 'regular' and ${isCompleteDay("known.date")})`
 
-/** SQL aggregate of a session's volume. The bar of the day counts only without minute bars. */
-const sessionVolume = `coalesce(sum(volume) filter (where period <> 'day'), max(volume))`
+/** SQL aggregate of a session's volume. The bar of the day counts only without minute bars of regular hours. */
+const sessionVolume = `case when bool_or(period = 'day') and not bool_or(period = 'regular')
+    then max(volume) filter (where period = 'day') else sum(volume) filter (where period <> 'day') end`
 
 /** Returns a subquery with the last close of the symbol up to a day: `date` and `close`. `daily_prices` wins. */
 const lastClose = (ticker: string, day: string) =>
@@ -185,7 +184,7 @@ const isSessionWith = (condition: string) =>
   )`
 
 const hasMinutes = "last_minute is not null"
-const hasUsualVolume = `volumes.sessions >= ${minUsualSessions} and total >= volumes.sessions`
+const hasUsualVolume = `volumes.sessions >= ${minUsualSessions} and total >= volumes.sessions * volumes.factor`
 
 const spikeColumns = (part: string) => ({
   spike_start_time: toTime(`${part}.spike_minute`),
@@ -194,9 +193,9 @@ const spikeColumns = (part: string) => ({
   est_halt_minutes: `${part}.halt_minutes`,
 })
 
-/** Volume relative to the mean of the sessions before, if there are enough of them. */
+/** Volume relative to the mean of the sessions before, if there are enough of them and it is at least one share. */
 const usualRatio = (volume: string, sessionCount: string, total: string) =>
-  `case when ${sessionCount} >= ${minUsualSessions} and ${total} >= ${sessionCount}
+  `case when ${sessionCount} >= ${minUsualSessions} and ${total} >= ${sessionCount} * volumes.factor
     then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
 const dailyPrices: ComputedRows = {
@@ -207,7 +206,12 @@ const dailyPrices: ComputedRows = {
     from touched join price_periods as known using (ticker, date)
     where ${hasClose} order by ticker, date, period
   ) as closes`,
-  replaced: undefined,
+  // A close of a day whose corrected bars have none. A close of another source stays.
+  replaced: `exists (
+    select from removed
+    where removed.ticker = existing.ticker and removed.date = existing.date and removed.period = 'regular'
+      and removed.close = existing.close
+  )`,
 }
 
 /** Adds the sessions to `changed` whose close differs from that in `daily_prices`. */
@@ -410,7 +414,7 @@ const screener: ComputedRows = {
       from price_periods as past
       where past.ticker = listed.ticker and date > newest.date - 365 and period in ('regular', 'day')
         and newest.date - 365 >= (
-          select min(date) from price_periods as first where ${isOfCompleteDay("first")}
+          select min(date) from price_periods as first where ${isCompleteDay("first.date")}
         )
     ) as extremes
     cross join lateral (

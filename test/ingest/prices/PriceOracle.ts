@@ -150,8 +150,15 @@ const makeSessions = (bars: ReadonlyArray<OracleBar>): ReadonlyArray<Session> =>
 /** Computes all tables. The bars have one symbol and minute at most once. */
 export const computeTables = (bars: ReadonlyArray<OracleBar>, splits: ReadonlyArray<OracleSplit>): OracleTables => {
   const sessions = makeSessions(bars)
+  const lastMinutes = Map.groupBy(
+    sessions.flatMap((session) => partsOf(session).map(({ lastMinute }) => ({ date: session.date, lastMinute }))),
+    ({ date }) => date,
+  )
   const completeDays = new Set(
-    sessions.filter((session) => partsOf(session).some(({ lastMinute }) => lastMinute >= 959)).map(({ date }) => date),
+    Array.from(lastMinutes).flatMap(([date, parts]) => {
+      const last = Math.max(...parts.map(({ lastMinute }) => lastMinute))
+      return last >= 959 || (last >= 779 && last <= 784) ? [date] : []
+    }),
   )
   const splitsBetween = (ticker: string, after: string, until: string) =>
     splits.filter((split) => split.ticker === ticker && split.date > after && split.date <= until)

@@ -302,6 +302,24 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "12.0000")
       }))
 
+    it.effect("close early if the last bar of all symbols is at 13:00 (resources: daily-prices)", () =>
+      Effect.gen(function* () {
+        for (
+          const { closes, minute } of [{ closes: 1, minute: 779 }, { closes: 1, minute: 784 }, {
+            closes: 0,
+            minute: 785,
+          }]
+        ) {
+          yield* emptyTables
+          yield* ingest(toMassiveFile([
+            flat("AAA", "2025-11-28", 570, 10),
+            flat("AAA", "2025-11-28", 778, 11),
+            flat("BBB", "2025-11-28", minute, 5),
+          ]))
+          assert.strictEqual((yield* readTable("daily_prices")).filter(({ ticker }) => ticker === "AAA").length, closes)
+        }
+      }))
+
     it.effect("give the screener the newest price and the gains since (resources: screener)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -688,6 +706,71 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
         yield* ingest(toMassiveFile([...illiquid.slice(1, 2), ...complete]))
         assert.deepStrictEqual(yield* readCloses, [["AAA", "10.0000"], ["CCC", "7.1000"], ["DDD", "5.0000"]])
+      }))
+  })
+
+  describe("closes", () => {
+    const days = ["2026-06-01", "2026-06-02", "2026-06-03"]
+    const everyDay = days.flatMap((date) => [flat("AAA", date, 570, 10), flat("AAA", date, 959, 10)])
+
+    it.effect("are removed if the corrected bars of the day have none (§2.6, closing price)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const wrong = days.map((date, index) => flat("BBB", date, 959, index === 1 ? 5 : 50))
+        yield* ingest(toMassiveFile([...everyDay, ...wrong]))
+        const readCloses = Effect.map(
+          readTable("daily_prices"),
+          (rows) => rows.filter(({ ticker }) => ticker === "BBB").map(({ close }) => close),
+        )
+        assert.deepStrictEqual(yield* readCloses, ["50.0000", "5.0000", "50.0000"])
+        assert.strictEqual((yield* readTable("gap_stats")).length, 2)
+        yield* ingest(toMassiveFile([...everyDay.slice(2, 4), flat("BBB", "2026-06-02", 570 - 1, 50)]))
+        assert.deepStrictEqual(yield* readCloses, ["50.0000", "50.0000"])
+        assert.deepStrictEqual(yield* readTable("gap_stats"), [])
+      }))
+
+    it.effect("of another source stay if the corrected bars of the day have none (D38, known values)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(toMassiveFile([...everyDay, flat("BBB", "2026-06-02", 959, 5)]))
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`update daily_prices set close = 6 where ticker = 'BBB'`
+        yield* ingest(toMassiveFile([...everyDay.slice(2, 4), flat("BBB", "2026-06-02", 569, 50)]))
+        assert.include((yield* readTable("daily_prices")).map(({ close }) => close), "6.0000")
+      }))
+  })
+
+  describe("volumes", () => {
+    const usualDays = dates("2026-05-04", 12)
+    const spikeDay = "2026-05-20"
+    const usual = usualDays.flatMap((date) => [flat("AAA", date, 570, 10), flat("AAA", date, 959, 10)])
+
+    it.effect("are those of the day bar if the minute bars lack regular hours (§2.4, volume)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        yield* ingest(toMassiveFile([...usual, flat("AAA", spikeDay, 500, 12)]))
+        yield* ingest(`ticker,date,open,high,low,close,volume\nAAA,${spikeDay},12,13,12,13,900000\n`)
+        assert.deepStrictEqual((yield* readTable("intraday_runners")).map(({ volume }) => volume), ["900000"])
+      }))
+
+    it.effect("are compared in shares of the day, also after a large split (§2.4, volume ratio)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        // One old share became 1,000,000 new ones long before, so a volume of today is less than one old share.
+        yield* Service.insertRows("split_status", {
+          id: "old-split",
+          ticker: "AAA",
+          action_type: "split_effective",
+          split_from: "1",
+          split_to: "1000000",
+          effective_date: "2020-01-02",
+          executed: true,
+          filed_at: "2020-01-02",
+          form_type: "8-K",
+          last_updated: "2020-01-02 10:00:00",
+        })
+        yield* ingest(toMassiveFile([...usual, { ...flat("AAA", spikeDay, 959, 11), volume: 100_000n }]))
+        assert.strictEqual((yield* readTable("intraday_runners")).length, 1)
       }))
   })
 
