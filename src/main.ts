@@ -8,7 +8,7 @@ import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
 import { runCommandLine } from "./cli/CommandLine.ts"
 import { toExitCode } from "./cli/ErrorReport.ts"
-import { describeOutputError } from "./cli/FileErrors.ts"
+import { describeOutputError } from "./load/FileErrors.ts"
 
 let isServing = false
 const onServe = Effect.sync(() => {

@@ -10,6 +10,8 @@ create table edgar_work (
   cik             text check (cik ~ '^[0-9]{10}$'),
   -- Contains no text of the document.
   reason          text not null,
+  -- Whether the SEC did not send the document, or sent something unreadable.
+  kind            text not null check (kind in ('absent', 'rejected')),
   attempts        int not null check (attempts >= 0),
   -- Null if only `--retry-rejected` or a newer parser puts the document back.
   next_try_at     timestamptz(3),
@@ -23,15 +25,15 @@ create table edgar_work (
 create index edgar_work_cik_idx on edgar_work (cik);
 
 -- Earlier rejections were final. As their version is 0, the next run requests the documents again.
-insert into edgar_work (url, cik, reason, attempts, first_failed_at, last_failed_at, parser_version)
+insert into edgar_work (url, cik, reason, kind, attempts, first_failed_at, last_failed_at, parser_version)
 select url, lpad(coalesce(substring(url from 'CIK(\d{10})'), substring(url from '/data/(\d{1,10})/')), 10, '0'),
-  reason, 1, first_rejected_at, last_rejected_at, 0
+  reason, 'rejected', 1, first_rejected_at, last_rejected_at, 0
 from edgar_rejections;
 
 -- The document's name is not known, but the accession number in the path identifies the filing.
-insert into edgar_work (url, cik, reason, attempts, next_try_at, first_failed_at, last_failed_at, parser_version)
+insert into edgar_work (url, cik, reason, kind, attempts, next_try_at, first_failed_at, last_failed_at, parser_version)
 select format('https://www.sec.gov/Archives/edgar/data/%s/%s/', ltrim(cik, '0'), replace(accession, '-', '')), cik,
-  'could not be downloaded', 1, now(), now(), now(), 0
+  'could not be downloaded', 'absent', 1, now(), now(), now(), 0
 from edgar_progress cross join lateral unnest(failed_accessions) as accession
 on conflict do nothing;
 

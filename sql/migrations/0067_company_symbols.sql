@@ -47,7 +47,8 @@ create table edgar_placement (
 insert into edgar_placement (placed_on) values ((now() at time zone 'America/Chicago')::date);
 
 -- Returns a company's symbols by period. Walks from its primary symbol over the eligible ticker changes (D19): first
--- forward to the current symbol, then back. A change without a CIK is followed forward only to a listed symbol.
+-- forward to the current symbol, then back. A change without a CIK is followed forward only to a listed symbol. If no
+-- confirmed change leads to a symbol that another company gave up, the earlier rows keep the symbol before it.
 create function edgar_symbol_periods(company edgar_companies, today date)
 returns table (ticker text, starts date, ends date)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
@@ -59,6 +60,8 @@ declare
   symbol text;
   since  date;
   bound  date   := 'infinity';
+  -- The day since which the symbol does not belong to another company.
+  freed  date;
   others text[] := company.former_tickers || company.primary_ticker;
 begin
   select coalesce(max(effective_date), '-infinity') into since from public.ticker_changes
@@ -88,6 +91,14 @@ begin
       symbol := label;
     elsif others <> '{}' then
       symbol := others[cardinality(others)];
+      select max(effective_date) into freed from public.ticker_changes
+      where old_ticker = label and status = 'confirmed' and effective_date <= today and effective_date < bound
+        and cik <> company.cik;
+      if freed is not null then
+        return query select label, freed, bound;
+        bound := freed;
+        label := symbol;
+      end if;
     else
       return query select label, date '-infinity', bound;
       return;
@@ -255,9 +266,8 @@ begin
     select symbols.alias, company.cik, case
       when symbols.alias = any (tickers || string_to_array(replace(array_to_string(tickers, ' '), '-', '.'), ' '))
         then current_ticker
-      when symbols.alias = any (former_tickers || primary_ticker) and not periods @> jsonb_build_array(
-        jsonb_build_object('ticker', symbols.alias)
-      ) and not exists (
+      -- A symbol that the list has dropped: no company has rows of its own under it.
+      when not periods @> jsonb_build_array(jsonb_build_object('ticker', symbols.alias)) and not exists (
         select from public.company_symbols as rival join public.edgar_companies as other using (cik)
         where rival.alias = symbols.alias and other.cik <> company.cik and rival.alias = any (other.tickers)
       ) then current_ticker
@@ -332,14 +342,22 @@ create trigger place_rows_after_truncate after truncate on ticker_changes
 -- list has a company again, the next run makes these rows again.
 create function edgar_remove_delisted(companies text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  dataset text;
+  removed text[];
 begin
-  delete from public.screener using public.company_symbols as known
-  where known.cik = any (companies) and screener.ticker = known.alias
-    and array_to_string(screener.source, ' ') like '%/submissions/CIK' || known.cik || '.json%';
-  delete from public.float_outstanding using public.company_symbols as known
-  where known.cik = any (companies) and float_outstanding.ticker = known.alias
-    and array_to_string(float_outstanding.source, ' ') like '%/submissions/CIK' || known.cik || '.json%';
-  delete from public.edgar_progress where cik = any (companies) and dataset in ('screener', 'float_outstanding');
+  foreach dataset in array array['screener', 'float_outstanding'] loop
+    execute format($sql$select array_agg(stored.ticker) from public.%I as stored join public.company_symbols as known
+      on known.alias = stored.ticker where known.cik = any ($1)
+        and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
+    into removed using companies;
+    -- Even a deletion of no row would change the version of the dataset, and thus expire cached responses.
+    if removed is not null then
+      execute format('delete from public.%I where ticker = any ($1)', dataset) using removed;
+    end if;
+  end loop;
+  delete from public.edgar_progress as progress
+  where progress.cik = any (companies) and progress.dataset in ('screener', 'float_outstanding');
 end $$;
 
 do $$

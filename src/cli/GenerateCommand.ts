@@ -3,7 +3,7 @@ import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"
 import { makeCommandExample } from "./CommandParts.ts"
-import { makeFolderError } from "./FileErrors.ts"
+import { makeFolderError } from "../load/FileErrors.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))

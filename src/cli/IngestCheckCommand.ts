@@ -31,7 +31,7 @@ export const ingestCheckCommand = Command.make(
       message:
         `${wrong} of ${values.length} values ${wrong === 1 ? "is" : "are"} different or missing. The SEC's pages ` +
         "show what is right. The values are of AAPL and IMNN since 2025-07-01. To load them, run: " +
-        "tickerline ingest edgar --tickers AAPL,IMNN --since 2025-07-01",
+        'tickerline ingest edgar --tickers AAPL,IMNN --since 2025-07-01 --user-agent "Acme Inc ops@acme.example"',
     })
   }),
 ).pipe(

@@ -26,10 +26,10 @@ import {
 import { revokingDemoKey } from "./DemoKey.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
-import { makeFolderError } from "./FileErrors.ts"
+import { makeFolderError } from "../load/FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { escapeTerminalLine, formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { escapeTerminalLine, formatCountWithNoun, formatElapsedTime } from "./terminal/TerminalText.ts"
 
 const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
   ingestedDatasets.flatMap((table) => {
@@ -58,12 +58,11 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
 const formatSummary = (report: IngestReport, target: IngestOptions["target"], seconds: number) => {
   const companies = formatCountWithNoun(report.visited, "company", "companies")
   const documents = `${formatCountWithNoun(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
-  const time = Duration.format(Duration.seconds(Math.round(seconds)))
   const unlisted = report.unlisted.length
   return [
     ...report.notes,
     ...formatTables(report, target),
-    `${companies}, ${documents}, ${report.rejections} set aside, in ${time}`,
+    `${companies}, ${documents}, ${report.rejections} set aside, in ${formatElapsedTime(seconds)}`,
     ...(unlisted === 0 ? [] : [`${formatCountWithNoun(unlisted, "symbol")} not found`]),
     ...(target === "dry-run" ? ["Nothing was loaded."] : []),
   ].join("\n")
@@ -74,7 +73,7 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
   if (target === "dry-run") return "Interrupted. Nothing was loaded."
   if (target !== "load") return `Interrupted. The files have the rows of ${count}.`
   const loaded = companies === undefined ? "Nothing was loaded." : `Loaded: ${count}.`
-  const command = `ingest edgar --resume${archives === undefined ? "" : ` --archives ${archives}`}`
+  const command = `tickerline ingest edgar --resume${archives === undefined ? "" : ` --archives ${archives}`}`
   return `Interrupted. ${loaded} To continue, run ${command}.`
 }
 

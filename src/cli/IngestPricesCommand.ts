@@ -9,7 +9,7 @@ import { makeBooleanFlag, makeCommandExample, makeDatasetListParser } from "./Co
 import { revokingDemoKey } from "./DemoKey.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun, formatElapsedTime } from "./terminal/TerminalText.ts"
 
 const maxExamples = 5
 
@@ -114,8 +114,7 @@ export const pricesCommand = Command.make(
       ),
       Effect.provide(migratedDatabaseClientLayer),
     )
-    const seconds = Math.round(Duration.toSeconds(duration))
-    const time = seconds === 0 ? "less than a second" : Duration.format(Duration.seconds(seconds))
+    const time = formatElapsedTime(Duration.toSeconds(duration))
     yield* Console.log(
       [
         ...formatTotals(totals),

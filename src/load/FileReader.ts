@@ -3,7 +3,7 @@ import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
-import { describeReadError } from "../cli/FileErrors.ts"
+import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../rows/CsvCells.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 

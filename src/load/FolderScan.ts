@@ -1,6 +1,6 @@
 /** Finds the files in a folder that are named after a dataset's table. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
-import { describeReadError } from "../cli/FileErrors.ts"
+import { describeReadError } from "./FileErrors.ts"
 import { findDataset, loadableDatasets } from "./Datasets.ts"
 
 export class InvalidLoadFolder

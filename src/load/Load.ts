@@ -28,6 +28,7 @@ import {
   makeRowInserter,
   type MergedRowCounts,
   mergeStagedRows,
+  readIndexedColumns,
   readLoadableColumns,
   readUnloadableColumns,
   type ReplacedRowCounts,
@@ -192,6 +193,7 @@ const fillTable = Effect.fnUntraced(
     const { checkHeader, getIgnored, getOmitted, getUnseenHiddenColumns, validateRow } = makeRowValidator(dataset, {
       mayOmitColumns: task.append && task.keepOmitted === true,
       ignoredColumns: yield* readUnloadableColumns(`public.${dataset.table}`),
+      indexedColumns: yield* readIndexedColumns(`public.${dataset.table}`),
     })
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }

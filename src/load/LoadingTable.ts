@@ -44,6 +44,16 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
   return rows.map(({ name }) => name)
 })
 
+/** Reads the names of a table's columns that an index contains as they are, and not only in an expression. */
+export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly name: string }>`
+    select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey)
+    where indrelid = ${table}::regclass order by 1
+  `
+  return rows.map(({ name }) => name)
+})
+
 /** Returns the name of the advisory lock that a load of the table holds, so that a second load waits. */
 export const formatLoadLockName = (table: string) => `load ${table}`
 
@@ -261,15 +271,19 @@ export const makeRowInserter = Effect.fnUntraced(
           OID.text,
         )
       )
+      const findInvalid = Effect.map(
+        findViolations(table, given, parameters, limit),
+        (violations) => violations.map((violation) => ({ ...violation, line: batch[violation.line - 1]?.line ?? 0 })),
+      )
       const [counts] = yield* explainViolations(
         sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(insert, parameters),
-        Effect.map(
-          findViolations(table, given, parameters, limit),
-          (violations) => violations.map((violation) => ({ ...violation, line: batch[violation.line - 1]?.line ?? 0 })),
-        ),
+        findInvalid,
       )
       const { added, keys, updated } = counts ?? { added: 0, keys: 0, updated: 0 }
       if (keys === batch.length) return { added, superseded: updated, dropped: keys - added - updated }
+      // The table has not seen the rows that later ones replace.
+      const violations = yield* findInvalid
+      if (violations.length > 0) return yield* new ViolatedRules({ violations })
       const [distinct] = yield* sql.unsafe<{ readonly count: number }>(countDistinct, parameters)
       const corrected = (distinct?.count ?? keys) - keys
       return { added, superseded: updated + corrected, dropped: batch.length - added - updated - corrected }
@@ -290,16 +304,16 @@ export interface ReplacedRowCounts extends MergedRowCounts {
 }
 
 /**
- * SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. Empty text that
- * another program stored equals null, because responses contain null (D16).
+ * SQL for the value by which a column of the key is compared. Empty text that another program stored equals null,
+ * because responses contain null (D16).
  */
+const toComparedKey = (row: string, { is_nullable, name, type }: LoadableColumn) =>
+  is_nullable && type === "text" ? `nullif(${row}."${name}", '')` : `${row}."${name}"`
+
+/** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
 const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) =>
-  columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name, type }) =>
-    is_nullable
-      ? `${
-        type === "text" ? `nullif(existing."${name}", '')` : `existing."${name}"`
-      } is not distinct from given."${name}"`
-      : `existing."${name}" = given."${name}"`
+  columns.filter(({ name }) => key.includes(name)).map((column) =>
+    `${toComparedKey("existing", column)} ${column.is_nullable ? "is not distinct from" : "="} given."${column.name}"`
   ).join(" and ")
 
 /** Returns the line numbers of the first `limit` rows in `source` whose keys are not in `target`. */
@@ -365,8 +379,11 @@ const makeRemovalConditions = Effect.fnUntraced(
   function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
     const isRepeated = (yield* hasUniqueKey(target, dataset)) ? "false" : `existing.ctid in (
       select place from (
-        select ctid as place, row_number() over (partition by ${quoteColumns(dataset.key)} order by ctid) as copy
-        from ${target}
+        select ctid as place, row_number() over (partition by ${
+      columns.filter(({ name }) => dataset.key.includes(name)).map((column) => toComparedKey("existing", column))
+        .join(", ")
+    } order by ctid) as copy
+        from ${target} as existing
       ) as rows where copy > 1
     )`
     const isMissing = `not exists (select from ${source} as given where ${matchKey(columns, dataset)})`

@@ -1,5 +1,5 @@
 /** Validates parsed rows against the dataset's schema, and reports errors by line and column (D31, load). */
-import { Option, Result, Schema } from "effect"
+import { Array as Arr, Option, Result, Schema } from "effect"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import type { LoadableDataset } from "./Datasets.ts"
@@ -55,6 +55,9 @@ const formatWrongType = (cell: RowCells[string], isList: boolean) => {
   return isList ? "must not contain empty text" : "must be text, not an array"
 }
 
+const isSameProblem = (one: CellProblem, other: CellProblem) =>
+  one.column === other.column && one.reason === other.reason
+
 type RowFields = LoadableDataset["row"]["fields"]
 
 /** Returns a function that decodes rows. A nullable column that a row lacks is null. */
@@ -89,7 +92,12 @@ export interface RowValidatorOptions {
   readonly mayOmitColumns?: boolean
   /** Further columns that a file may have, such as generated ones. Their cells are not loaded. */
   readonly ignoredColumns?: ReadonlyArray<string>
+  /** Columns in indexes of the table, which PostgreSQL limits to short text. */
+  readonly indexedColumns?: ReadonlyArray<string>
 }
+
+/** Maximum bytes of text in an indexed column. PostgreSQL limits all columns of an entry together to 2,704. */
+const maxIndexedBytes = 1_000
 
 /** Columns that responses of the API never contain, or only on request. A file of the service therefore omits them. */
 const findHiddenColumns = ({ model, row }: LoadableDataset) =>
@@ -108,7 +116,7 @@ const findComputedColumns = ({ computedColumns = [], model, row }: LoadableDatas
  */
 export const makeRowValidator = (
   dataset: LoadableDataset,
-  { ignoredColumns = [], mayOmitColumns = false }: RowValidatorOptions = {},
+  { ignoredColumns = [], indexedColumns = [], mayOmitColumns = false }: RowValidatorOptions = {},
 ) => {
   const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset
   const columns = Object.keys(row.fields)
@@ -194,6 +202,17 @@ export const makeRowValidator = (
     return { column: name, reason: `${rule}${formatRefusedValue(cell)}` }
   }
 
+  const isTooLong = (text: string | null) => text !== null && Buffer.byteLength(text) > maxIndexedBytes
+
+  /** Returns a problem for each text that is too long for an index. */
+  const findLongTexts = (cells: RowCells): ReadonlyArray<CellProblem> =>
+    indexedColumns.filter((name) => [cells[name] ?? null].flat().some(isTooLong)).map((column) => ({
+      column,
+      reason: `must have at most ${maxIndexedBytes} bytes, because the column is indexed${
+        formatRefusedValue(cells[column])
+      }`,
+    }))
+
   const validateRow = (
     { cells: allCells, line, problem }: ParsedFileRow,
   ): Result.Result<ValidRow, ReadonlyArray<LoadCellError>> => {
@@ -202,8 +221,14 @@ export const makeRowValidator = (
     const different = findDifferentColumns(cells)
     if (different.length > 0) return Result.fail(different.map((problem) => ({ line, ...problem })))
     return decode(cells).pipe(
-      Result.mapError(({ issue }) => formatReasons(issue).map((reason) => ({ line, ...toCellProblem(cells)(reason) }))),
+      Result.mapError(({ issue }) =>
+        // Each element of a list may have the same problem.
+        Arr.dedupeWith(formatReasons(issue).map(toCellProblem(cells)), isSameProblem)
+          .map((problem) => ({ line, ...problem }))
+      ),
       Result.flatMap((valid) => {
+        const tooLong = findLongTexts(valid)
+        if (tooLong.length > 0) return Result.fail(tooLong.map((problem) => ({ line, ...problem })))
         const invalid = validateCombination?.(valid)
         if (invalid === undefined) return Result.succeed({ line, cells: valid })
         const { column, reason } = invalid

@@ -15,7 +15,7 @@ import {
   serviceConnectionFlags,
   splitList,
 } from "../CommandParts.ts"
-import { describeWriteError } from "../FileErrors.ts"
+import { describeWriteError } from "../../load/FileErrors.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatRowVertically, printTextTable } from "../terminal/TextTable.ts"

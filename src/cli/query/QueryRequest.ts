@@ -4,11 +4,12 @@
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../client/ClientErrors.ts"
+import { describeCertificateError } from "../../client/ConnectionErrors.ts"
 import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
-import { describeReadError } from "../FileErrors.ts"
+import { describeReadError } from "../../load/FileErrors.ts"
 import {
   extractResponseRows,
   makeQueryErrorFromResponse,
@@ -124,13 +125,17 @@ export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest
     ),
   )
 
-export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { reason }: NoAnswer) =>
-  new QueryCommandError({
+export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, reason }: NoAnswer) => {
+  const certificateError = describeCertificateError(cause)
+  return new QueryCommandError({
     message: reason === "timeout"
       ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
+      : certificateError !== undefined
+      ? `There is no connection to ${baseUrl}: ${certificateError}.`
       : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +
         "BASE_URL. To find out why it does not start, run: tickerline doctor",
   })
+}
 
 /** Returns a function that fetches the page for a query string. */
 const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandRequest) {

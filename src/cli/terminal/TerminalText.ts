@@ -1,5 +1,10 @@
 /** Measures, shortens and escapes text for a terminal. */
+import { Duration } from "effect"
 import stringWidth from "string-width"
+
+/** Formats how long something took: `1m 5s`, or `less than a second`. */
+export const formatElapsedTime = (seconds: number) =>
+  seconds < 0.5 ? "less than a second" : Duration.format(Duration.seconds(Math.round(seconds)))
 
 /** Formats a count with its noun: `1 row`, `2 rows`. */
 export const formatCountWithNoun = (count: number, singular: string, plural = `${singular}s`) =>

@@ -158,7 +158,6 @@ const chooseCompanies = Effect.fnUntraced(
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)
     const due = yield* Work.readCompaniesWithDueWork
     const known = yield* State.readIngestedCompanies(datasets, options.since)
-    indexes.setAside.push(...yield* findWorkOfUnlistedCompanies(issuers, due))
     const [queuedFirst, others] = [
       issuers.filter(({ cik }) => due.has(cik)),
       issuers.filter(({ cik }) => !due.has(cik) && (!known.has(cik) || indexes.filings.has(cik))),
@@ -178,7 +177,8 @@ const maxUnlistedForms = 5_000
 
 /** Sets aside again what the queue has of companies that the SEC no longer lists, because they cannot be visited. */
 const findWorkOfUnlistedCompanies = Effect.fnUntraced(
-  function* (issuers: ReadonlyArray<Issuer>, due: ReadonlySet<string>) {
+  function* (issuers: ReadonlyArray<Issuer>) {
+    const due = yield* Work.readCompaniesWithDueWork
     const unlisted = due.difference(new Set(issuers.map(({ cik }) => cik)))
     const work = yield* Effect.forEach(unlisted, (cik) => Work.readCompanyWork(cik, false))
     return work.flat().filter(({ isDue }) => isDue)
@@ -195,10 +195,8 @@ export const prepareVisits = Effect.fnUntraced(
     const assignment = yield* assignSymbols(list, listDay)
     const { issuers } = assignment
     if (target === "load") yield* Work.requeueWorkOfOlderParsers
-    if (target === "load" && options.retryRejected === true) {
-      const named = issuers.filter((issuer) => issuer.tickers.some((ticker) => tickers?.includes(ticker)))
-      yield* Work.requeueAllWork(tickers === null ? null : named.map(({ cik }) => cik))
-    }
+    const retries = target === "load" && options.retryRejected === true
+    if (retries && tickers === null) yield* Work.requeueAllWork(null)
     const { companies: chosen, indexes, isFirstLoad } = yield* chooseCompanies(
       issuers,
       options,
@@ -206,6 +204,7 @@ export const prepareVisits = Effect.fnUntraced(
       downloader,
       report,
     )
+    if (retries && tickers !== null) yield* Work.requeueAllWork(chosen.map(({ cik }) => cik))
     const waiting = target === "load" && datasets.includes("ownership")
       ? yield* countWaitingForms
       : new Map<string, number>()
@@ -236,11 +235,12 @@ export const prepareVisits = Effect.fnUntraced(
       indexes,
       isFirstLoad,
       served: listWork,
+      setAside: [...rejections.map((rejection) => setDocumentAside("absent", rejection)), ...indexes.setAside],
       /** Deferred forms of companies that the SEC no longer lists. They move to the queue. */
       unlistedForms,
-      setAside: [
-        ...rejections.map((rejection) => setDocumentAside("absent", rejection)),
-        ...indexes.setAside,
+      /** The queue's documents of these companies. They are set aside again, without being requested. */
+      unlistedWork: [
+        ...(tickers === null && !isFirstLoad ? yield* findWorkOfUnlistedCompanies(issuers) : []),
         ...unlistedForms.map(({ accession, cik, primaryDocument }) =>
           makeUnlistedRejection(buildFilingXmlUrl(cik, accession, primaryDocument))
         ),

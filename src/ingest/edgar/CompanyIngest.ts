@@ -2,6 +2,7 @@
 import { Effect, Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
+import { readAcceptanceTimeFromIndexPage } from "./AcceptanceTime.ts"
 import { decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
 import type { DailyIndexFiling } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
@@ -100,7 +101,9 @@ const findAccession = ({ url }: WorkKey) => {
   return fragment ?? parts.join("-")
 }
 
-const isForm = ({ url }: WorkKey) => url.includes("/edgar/data/")
+const isIndexPage = ({ url }: WorkKey) => url.endsWith("-index.htm")
+
+const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isIndexPage(entry)
 
 /** The results of earlier runs for the company. */
 interface KnownState {
@@ -177,9 +180,15 @@ const noteMissingFilings = (
   }
 }
 
+const decodeAcceptanceTime = (html: string, url: string) =>
+  Result.fromNullishOr(
+    readAcceptanceTimeFromIndexPage(html),
+    () => new DocumentRejected({ url, reason: "has no time of acceptance" }),
+  )
+
 /** Reads the company's lists of filings, and decides which tables get new rows from them. */
 const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
-  const { datasets, downloader, isDryRun, issuer: { cik }, progress, since, visit, work } = context
+  const { datasets, isDryRun, issuer: { cik }, progress, since, visit, work } = context
   const submissions = yield* readDocument(context, (bases) => buildSubmissionsUrl(cik, bases), decodeSubmissions)
   if (submissions === undefined) return undefined
   const isFirst = (name: IngestedDataset) => datasets.has(name) && !isIngestedSince(progress.get(name), since)
@@ -219,19 +228,16 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
     visit.setAside.push(...lacking.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
   }
   const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
-  const requestIndexPage = Effect.fnUntraced(function* ({ accession }: EdgarFiling) {
-    if (isDryRun) return null
-    const page = yield* downloader.download((bases) => buildFilingIndexUrl(cik, accession, bases), {
-      isRepeated: false,
-    })
-    // Without the page, the times stay unknown, and the next visit requests it again.
-    if (Result.isSuccess(page)) visit.documents += 1
-    return Result.getOrNull(page)
-  })
+  // If the time zone is known meanwhile, the index page is not needed any more.
+  visit.served.push(...work.filter(isIndexPage))
+  const requestAcceptanceTime = ({ accession }: EdgarFiling) =>
+    isDryRun
+      ? Effect.undefined
+      : readDocument(context, (bases) => buildFilingIndexUrl(cik, accession, bases), decodeAcceptanceTime)
   return {
     submissions: {
       ...submissions,
-      filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestIndexPage),
+      filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestAcceptanceTime),
     },
     makes,
     /** Whether all pages were read that the dataset needs. If not, the next visit makes its rows. */

@@ -3,6 +3,7 @@ import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedul
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
+import { describeCertificateError } from "../../client/ConnectionErrors.ts"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
@@ -149,7 +150,7 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
 const toTransientFailure = (error: { readonly _tag: string }) =>
   new TransientFailure({
     reason: HttpClientError.isHttpClientError(error)
-      ? "no connection, or it was closed"
+      ? describeCertificateError(error) ?? "no connection, or it was closed"
       : `no answer within ${Duration.format(responseTimeout)}`,
   })
 

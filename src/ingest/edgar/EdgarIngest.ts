@@ -1,11 +1,12 @@
 /** Runs the ingest: reads the SEC's ticker list, visits companies, and loads their rows (decision 0105). */
-import { Cause, Clock, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema } from "effect"
+import { Cause, Clock, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
 import { SqlClient } from "effect/sql"
 import { tmpdir } from "node:os"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
+import { formatFileErrorReason } from "../../load/FileErrors.ts"
 import { checkArchivesExist, openBulkArchives } from "./BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
 import {
@@ -135,16 +136,14 @@ const ingestCompanies = Effect.fnUntraced(
       Object.assign(report, makeEmptyIngestReport())
       return prepareVisits(options, runId, listDownloader, report)
     })
-    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms } =
-      yield* retryLostConnection(
-        prepare,
-      )
+    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms, unlistedWork } =
+      yield* retryLostConnection(prepare)
     const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
     if (options.archives !== undefined && !isFirstLoad) report.notes.push(archivesNotNeeded)
     const downloader = yield* makeDocumentDownloader(archives)
     report.companies = companies.length
 
-    yield* batches.add(new Map(), setAside, { served, doneForms: unlistedForms })
+    yield* batches.add(new Map(), setAside, { served, doneForms: unlistedForms, unrequested: unlistedWork })
     if (target === "load" && datasets.includes("registrations")) {
       yield* retryLostConnection(expireRegistrations(yield* todayInNewYork))
     }
@@ -208,11 +207,8 @@ const decodeLock = decodeRows(Schema.Struct({ acquired: Schema.Boolean }))
 /** A service that restarts after a kill waits until PostgreSQL has noticed the end of the old process. */
 const lockRetrySchedule = Schedule.spaced("1 second").pipe(Schedule.upTo({ times: 20 }))
 
-/**
- * Ensures that only one process ingests all companies: two would request the same documents. PostgreSQL releases the
- * lock when the scope or the process ends.
- */
-const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
+/** Acquires a lock on a connection of its own. PostgreSQL releases it if the scope or the process ends. */
+const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
   const sql = yield* SqlClient.SqlClient
   const key = sql`hashtext('tickerline ingest of all companies')`
   const connection = yield* sql.reserve
@@ -226,9 +222,23 @@ const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOption
   })
   yield* Effect.retry(lock, {
     schedule: lockRetrySchedule,
-    while: (error) => scheduled && error._tag === "IngestRefused",
+    while: (error) => waits && error._tag === "IngestRefused",
   })
   yield* Effect.addFinalizer(() => Effect.ignore(onConnection(sql`select pg_advisory_unlock(${key})`)))
+  return { check: onConnection(sql`select 1`) }
+})
+
+/**
+ * Ensures that only one process ingests all companies: two would request the same documents. Returns an effect that
+ * never ends. It acquires the lock again if its connection is lost, and fails if another process has acquired it since.
+ */
+const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
+  const lock = yield* ScopedRef.fromAcquire(acquireMarketLock(scheduled))
+  const isHeld = Effect.flatMap(ScopedRef.get(lock), ({ check }) => Effect.isSuccess(check))
+  const acquireAgain = retryLostConnection(ScopedRef.set(lock, acquireMarketLock(true)))
+  return Effect.forever(
+    Effect.delay(Effect.flatMap(isHeld, (held) => held ? Effect.void : acquireAgain), heartbeatInterval),
+  )
 })
 
 /**
@@ -244,16 +254,17 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
     yield* ingestCompanies(options, 0, report)
     return findIncompleteness(report)
   }
-  if (options.tickers === null) yield* lockMarket(options)
+  const keepLock = options.tickers === null ? yield* lockMarket(options) : Effect.never
   const runId = options.interrupted === undefined
     ? yield* State.recordIngestRunStart({ ...options, startedAt })
     : yield* State.resumeIngestRun(options.interrupted.run_id)
   const heartbeat = repeatInBackground(Effect.ignore(State.recordIngestRunHeartbeat(runId)), heartbeatInterval)
   yield* Effect.andThen(heartbeat, ingestCompanies(options, runId, report)).pipe(
-    Effect.catchTag("PlatformError", ({ message }) =>
+    Effect.raceFirst(keepLock),
+    Effect.catchTag("PlatformError", (error) =>
       new TemporaryFileError({
-        message: `The folder for temporary files, ${tmpdir()}, cannot be used: ${message}. Free some space there, or ` +
-          "set TMPDIR to another folder.",
+        message: `The folder for temporary files, ${tmpdir()}, cannot be used: ${formatFileErrorReason(error)}. ` +
+          "Make it writable and free some space there, or set TMPDIR to another folder.",
       })),
     Effect.scoped,
     Effect.onExit((exit) => recordEnd(runId, exit, report)),

@@ -62,6 +62,11 @@ export const resolveOptions = Effect.fnUntraced(function* (options: IngestOption
     })
   }
   const { datasets, since, tickers } = interrupted
+  if (tickers !== null && options.archives !== undefined) {
+    return yield* new IngestRefused({
+      message: `The interrupted run covers ${tickers.join(",")}, but --archives is for all companies. Omit --archives.`,
+    })
+  }
   if (!isSame) {
     return yield* new IngestRefused({
       message: `The interrupted run covers ${tickers === null ? "all companies" : tickers.join(",")}. ` +

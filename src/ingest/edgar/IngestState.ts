@@ -111,14 +111,19 @@ export const addIngestRunCounts = Effect.fnUntraced(function* (runId: number, co
   `
 })
 
-/** Returns the newest run with this value of `scheduled`, unless it visited all of its companies. */
+/**
+ * Returns the newest run with this value of `scheduled` that did not visit all of its companies, unless a later run
+ * over the same companies has begun.
+ */
 export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRuns(sql`
-    select run_id::float8, tickers, datasets, since::text from (
-      select * from edgar_runs where scheduled = ${scheduled} order by run_id desc limit 1
-    ) as newest
-    where status not in ('succeeded', 'incomplete')
+    select run_id::float8, tickers, datasets, since::text from edgar_runs as run
+    where scheduled = ${scheduled} and status not in ('succeeded', 'incomplete') and not exists (
+      select from edgar_runs as later where later.scheduled = run.scheduled and later.run_id > run.run_id
+        and later.tickers is not distinct from run.tickers
+    )
+    order by run_id desc limit 1
   `)
   return run
 })

@@ -64,6 +64,7 @@ const KeyFields = { url: Schema.String, dataset: Schema.String }
 const StoredWork = Schema.Struct({
   ...KeyFields,
   reason: Schema.String,
+  kind: Schema.Literals(["absent", "rejected"]),
   attempts: Schema.Finite,
   next_try_at: Schema.NullOr(Schema.Finite),
   first_failed_at: Schema.Finite,
@@ -77,39 +78,52 @@ const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 
 /**
- * Adds documents to the queue. A document that fails for another reason after it was final starts
- * again, for example because the facts lack a newer report.
+ * Returns the attempts of a document that has failed now. It starts again if it fails in the other way, or for another
+ * reason after it was final, such as facts that lack a newer report. A failure before the next attempt is due does not
+ * count, or the runs of one hour would use up all attempts.
  */
+const countAttempt = (
+  { kind, rejection: { reason } }: SetAside,
+  known: typeof StoredWork.Type | undefined,
+  now: number,
+): Attempts & { readonly nextTryAt: number | null } => {
+  const first = { attempts: 1, firstFailedAt: now }
+  if (known === undefined || known.kind !== kind) return { ...first, nextTryAt: planNextTry(kind, first, now) }
+  const { attempts, first_failed_at: firstFailedAt, next_try_at: nextTryAt } = known
+  if (nextTryAt === null && known.reason !== reason) return { ...first, nextTryAt: planNextTry(kind, first, now) }
+  if (nextTryAt !== null && nextTryAt > now) return { attempts, firstFailedAt, nextTryAt }
+  const next = { attempts: attempts + 1, firstFailedAt }
+  return { ...next, nextTryAt: planNextTry(kind, next, now) }
+}
+
+/** Adds documents to the queue. */
 const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   const urls = setAside.map(({ rejection: { url } }) => url)
   const stored = yield* decodeStored(sql`
-    select url, dataset, reason, attempts::float8, extract(epoch from next_try_at)::float8 * 1000 as next_try_at,
+    select url, dataset, reason, kind, attempts::float8, extract(epoch from next_try_at)::float8 * 1000 as next_try_at,
       extract(epoch from first_failed_at)::float8 * 1000 as first_failed_at
     from edgar_work where url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
   `)
   const storedByKey = new Map(stored.map((work) => [formatKey(work), work]))
-  const rows = setAside.map(({ dataset, kind, rejection: { reason, url } }) => {
-    const known = storedByKey.get(formatKey({ url, dataset }))
-    const isNew = known === undefined || (known.next_try_at === null && known.reason !== reason)
-    const attempts = isNew
-      ? { attempts: 1, firstFailedAt: now }
-      : { attempts: known.attempts + 1, firstFailedAt: known.first_failed_at }
-    return { url, dataset, cik: findCik(url), reason, ...attempts, nextTryAt: planNextTry(kind, attempts, now) }
+  const rows = setAside.map((failed) => {
+    const { dataset, kind, rejection: { reason, url } } = failed
+    const attempt = countAttempt(failed, storedByKey.get(formatKey({ url, dataset })), now)
+    return { url, dataset, cik: findCik(url), reason, kind, ...attempt }
   })
   // One statement can change a row only once.
   const unique = Array.from(new Map(rows.map((row) => [formatKey(row), row])).values())
   yield* sql`
     insert into edgar_work (
-      url, dataset, cik, reason, attempts, next_try_at, first_failed_at, last_failed_at, parser_version
+      url, dataset, cik, reason, kind, attempts, next_try_at, first_failed_at, last_failed_at, parser_version
     )
-    select url, dataset, cik, reason, attempts, to_timestamp("nextTryAt" / 1000), to_timestamp("firstFailedAt" / 1000),
+    select url, dataset, cik, reason, kind, attempts, to_timestamp("nextTryAt" / 1000), to_timestamp("firstFailedAt" / 1000),
       to_timestamp(${now / 1000}::float8), ${parserVersion}::int
     from jsonb_to_recordset(${JSON.stringify(unique)}::text::jsonb) as work (
-      url text, dataset text, cik text, reason text, attempts int, "nextTryAt" float8, "firstFailedAt" float8
+      url text, dataset text, cik text, reason text, kind text, attempts int, "nextTryAt" float8, "firstFailedAt" float8
     )
-    on conflict (url, dataset) do update set cik = excluded.cik, reason = excluded.reason,
+    on conflict (url, dataset) do update set cik = excluded.cik, reason = excluded.reason, kind = excluded.kind,
       attempts = excluded.attempts, next_try_at = excluded.next_try_at, first_failed_at = excluded.first_failed_at,
       last_failed_at = excluded.last_failed_at, parser_version = excluded.parser_version
   `

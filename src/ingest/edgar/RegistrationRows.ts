@@ -199,13 +199,15 @@ const findEnd = (
   // The increase of an offering (MEF) ends with the statement that it increases, which the list does not name.
   const isExact = effectiveDate !== null && !statement.form.endsWith("MEF")
   const rule = "three years after it became effective (Rule 415(a)(5))"
+  // `expireRegistrations` reads the last day from here if there is no exact one.
+  const latest = isExact ? "" : `, by ${endDate}`
   return {
     endDate,
     expirationDate: isExact ? endDate : null,
     isExpired: endDate < today,
     reason: extension === undefined
-      ? `Ends ${rule}.`
-      : `Ends more than ${rule}, because a new statement was pending then.`,
+      ? `Ends ${rule}${latest}.`
+      : `Ends more than ${rule}, because a new statement was pending then${latest}.`,
   }
 }
 
@@ -278,14 +280,16 @@ export const makeRegistrationRows = (
  */
 export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
   const sql = yield* SqlClient.SqlClient
-  const expired = sql`expiration_date < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
-    and headline ~ ': effective since [0-9-]+$'`
+  const endDate = sql`coalesce(expiration_date, substring(details from ', by ([0-9]{4}-[0-9]{2}-[0-9]{2})[.]$')::date)`
+  const expired = sql`${endDate} < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
+    and headline ~ ': effective( since [0-9-]+)?$'`
   // Even an update of no row would change the version of the dataset, and thus expire cached responses.
   if ((yield* sql`select from registrations where ${expired} limit 1`).length === 0) return
   yield* sql`
     update registrations set effective_status = false,
-      headline = regexp_replace(headline, ': effective since [0-9-]+$', ': expired on ' || expiration_date),
-      last_updated = greatest(last_updated, expiration_date + 1)
+      headline = regexp_replace(headline, ': effective( since [0-9-]+)?$',
+        coalesce(': expired on ' || expiration_date, ': expired before ' || ${endDate})),
+      last_updated = greatest(last_updated, ${endDate} + 1)
     where ${expired}
   `
 })

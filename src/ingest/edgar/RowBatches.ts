@@ -149,15 +149,18 @@ export const makeBatchWriter = Effect.fnUntraced(
     )
 
     return {
-      /** Adds what belongs to no company. */
+      /** Adds what belongs to no visit. `unrequested` changes the queue, but does not count as set aside by the run. */
       add: (
         rows: RowsByTable,
         rejected: ReadonlyArray<Work.SetAside>,
-        { doneForms, served }: Pick<CompanyVisit, "doneForms" | "served"> = { doneForms: [], served: [] },
+        { doneForms = [], served = [], unrequested = [] }: Partial<Pick<CompanyVisit, "doneForms" | "served">> & {
+          readonly unrequested?: ReadonlyArray<Work.SetAside>
+        } = {},
       ) =>
         lock.withPermit(Effect.suspend(() => {
           batch.served.push(...served)
           batch.doneForms.push(...doneForms)
+          batch.setAside.push(...unrequested)
           return append(rows, rejected)
         })),
       /** Adds a visit. `isCompany` is false if it was about one form of the company. */

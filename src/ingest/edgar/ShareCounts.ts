@@ -41,8 +41,8 @@ export interface AssessedCounts {
 /**
  * Assesses counts from the oldest to the newest. A count that differs from the last reliable one by a factor of more
  * than ten is reliable if the balance sheet of its filing agrees, or if another filing repeats it: the next report or
- * an amendment. A factor of about a thousand suggests an error of unit; then this takes more reports than before,
- * and at least three if the count became smaller.
+ * an amendment. A factor of about a thousand suggests an error of unit; then this takes more reports than before and,
+ * if the count became smaller, at least three, whatever their balance sheets say.
  */
 export const assessCounts = (
   counts: ReadonlyArray<CompanyFact>,
@@ -85,11 +85,12 @@ export const assessCounts = (
     const filings = new Set(
       candidates.flatMap(({ facts }) => facts.filter(({ val }) => isSimilar(val, newest.val)).map(({ accn }) => accn)),
     )
-    // Errors of unit make a count too small, so a smaller count needs more evidence.
+    // Errors of unit make a count too small, often in the whole report, so a smaller count needs more evidence.
+    const mayBeInThousands = suggestUnitError && newest.val < reliable.val
     const isRepeated = suggestUnitError
-      ? candidates.length > reliableDates && (newest.val > reliable.val || candidates.length >= 3)
+      ? candidates.length > reliableDates && (!mayBeInThousands || candidates.length >= 3)
       : filings.size >= 2
-    if (isRepeated || (balance !== undefined && isSimilar(newest.val, balance.val))) {
+    if (isRepeated || (balance !== undefined && !mayBeInThousands && isSimilar(newest.val, balance.val))) {
       reliable = newest
       reliableDates = candidates.length
       candidates = []
@@ -113,8 +114,8 @@ const isOutdated = ({ filed }: CompanyFact, { filings }: CompanySubmissions) =>
   filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
 
 /**
- * Returns the reliable count with the newest date: that of the cover page or, if the facts have none or only outdated
- * ones, that of the balance sheet. `none` means that the facts are silent, `doubtful` that they may have changed.
+ * Returns the reliable count with the newest date: that of the cover page or, if a newer report has no count there, a
+ * similar one of the balance sheet. `none` means that the facts are silent, `doubtful` that they may have changed.
  */
 export const findCurrentCount = (
   { balanceSheetCounts, counts }: CompanyFacts,
@@ -123,8 +124,12 @@ export const findCurrentCount = (
   const onCover = assessCounts(counts, balanceSheetCounts)
   const newest = counts.at(-1)
   if (onCover.isDoubtful && newest !== undefined && !isOutdated(newest, submissions)) return "doubtful"
-  const candidates = [onCover.reliable, assessCounts(balanceSheetCounts, []).reliable]
-  return candidates.find((count) => count !== undefined && !isOutdated(count, submissions)) ?? "none"
+  const [cover, balance] = [onCover.reliable, assessCounts(balanceSheetCounts, []).reliable].map((count) =>
+    count === undefined || isOutdated(count, submissions) ? undefined : count
+  )
+  const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
+    isSimilar(balance.val, cover.val)
+  return (isBalanceNewer ? balance : cover ?? balance) ?? "none"
 }
 
 /** The current number of shares outstanding, with the columns that state its source. All are null if it is unknown. */

@@ -7,7 +7,6 @@ import {
   determineAcceptanceTimeZone,
   findFilingWithTime,
   type KnownAcceptanceTimes,
-  readAcceptanceTimeFromIndexPage,
 } from "./AcceptanceTime.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
@@ -37,22 +36,21 @@ const saveKnownTime = Effect.fnUntraced(function* (cik: string, accession: strin
 
 /**
  * Assigns acceptance times to all filings of a company. If neither a known time nor the hours show the time zone,
- * requests the index page of one filing, once per company. `requestIndexPage` returns null if there is none.
+ * requests that of one filing, once per company.
  */
 export const resolveAcceptanceTimes = Effect.fnUntraced(
   function* <E, R>(
     cik: string,
     filings: ReadonlyArray<EdgarFiling>,
-    requestIndexPage: (filing: EdgarFiling) => Effect.Effect<string | null, E, R>,
+    requestAcceptanceTime: (filing: EdgarFiling) => Effect.Effect<DateTime.Utc | undefined, E, R>,
   ) {
     const known = yield* readKnownTimes(cik)
     const isDecided = determineAcceptanceTimeZone(filings, known) !== null
     const wasRequested = filings.some(({ accession }) => known.has(accession))
     const filing = findFilingWithTime(filings)
     if (isDecided || wasRequested || filing === undefined) return assignAcceptanceTimes(filings, known)
-    const page = yield* requestIndexPage(filing)
-    const time = page === null ? null : readAcceptanceTimeFromIndexPage(page)
-    if (time === null) return assignAcceptanceTimes(filings, known)
+    const time = yield* requestAcceptanceTime(filing)
+    if (time === undefined) return assignAcceptanceTimes(filings, known)
     yield* saveKnownTime(cik, filing.accession, time)
     return assignAcceptanceTimes(filings, new Map([[filing.accession, time]]))
   },

@@ -373,7 +373,9 @@ const screener: ComputedRows = {
   columns: {
     ticker: "listed.ticker",
     price: "newest.close",
-    market_cap: "coalesce(round(newest.close * listed.outstanding, 2), listed.market_cap)",
+    // A product that the column cannot hold follows from an impossible number of shares.
+    market_cap: `coalesce(case when newest.close * listed.outstanding < 1e18
+      then round(newest.close * listed.outstanding, 2) end, listed.market_cap)`,
     high_365: "coalesce(extremes.high, listed.high_365)",
     low_365: "coalesce(extremes.low, listed.low_365)",
     average_volume: "coalesce(usual.mean, listed.average_volume)",

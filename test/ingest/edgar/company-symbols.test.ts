@@ -240,6 +240,33 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
     60_000,
   )
 
+  it.effect("never carry a symbol on a day on which it still was that of another company (D38)", () =>
+    withService(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const listPeriods = (former_tickers: ReadonlyArray<string>) => {
+        const company = { cik: people.cik, tickers: ["META"], primary_ticker: "META", former_tickers }
+        return Effect.map(
+          sql<{ readonly periods: unknown }>`
+            select edgar_list_periods(company, '2026-06-01') as periods
+            from jsonb_populate_record(null::edgar_companies, ${JSON.stringify(company)}::text::jsonb) as company
+          `,
+          ([row]) => row?.periods,
+        )
+      }
+      const freed = { ...change("META", "METV", "2022-01-31", "confirmed"), cik: "0001976322" }
+      yield* insertRows("ticker_changes", freed)
+      assert.deepStrictEqual(yield* listPeriods(["FB"]), [
+        { ticker: "FB", until: "2022-01-31" },
+        { ticker: "META", from: "2022-01-31" },
+      ])
+      assert.deepStrictEqual(yield* listPeriods([]), [{ ticker: "META" }], "no other symbol is known")
+      yield* insertRows("ticker_changes", change("FB", "META", "2022-06-09", "confirmed"))
+      assert.deepStrictEqual(yield* listPeriods(["FB"]), [
+        { ticker: "FB", until: "2022-06-09" },
+        { ticker: "META", from: "2022-06-09" },
+      ])
+    })))
+
   it.effect(
     "follow it back and forth, in advance and when it is removed (D38, D19)",
     () =>

@@ -141,6 +141,15 @@ describe("A share count", () => {
     assert.strictEqual(rowsOfText(text).float_outstanding[0]?.["outstanding"], "905000000")
   })
 
+  it("is that of the balance sheet if a newer report has no count on its cover (D38)", () => {
+    const cover = { end: "2025-04-15", val: 61_000_000, form: "10-Q" }
+    const currentWith = (balance: MadeFact) =>
+      rowsOfText(makeText([cover], [], [balance])).float_outstanding[0]?.["outstanding"]
+    assert.strictEqual(currentWith({ end: "2025-06-25", val: 75_000_000 }), "75000000")
+    assert.strictEqual(currentWith({ end: "2025-03-31", val: 75_000_000 }), "61000000")
+    assert.strictEqual(currentWith({ end: "2025-06-25", val: 900_000 }), "61000000", "perhaps one class only")
+  })
+
   it("is unknown if the last count was filed years before the newest report (pitfall 6)", () => {
     const text = makeText([{ end: "2010-10-15", val: 900_000_000 }])
     assert.isNull(rowsOfText(text).float_outstanding[0]?.["outstanding"])
@@ -234,6 +243,12 @@ describe("A share count", () => {
     const plain = "Shares outstanding from the cover page."
     const reason = `${doubt} 50500000 on 2025-02-15 ${unit}`
     assert.deepStrictEqual(detailsOf(historical_float_pro), [plain, plain, reason, reason])
+  })
+
+  it("stays the previous one while covers and balance sheets are in thousands (pitfall 7)", () => {
+    const balances = inThousands.map(({ val, ...fact }) => ({ ...fact, val: val - 100 }))
+    const rows = rowsOfText(makeText([...inUnits, ...inThousands], [], [...inUnits, ...balances]))
+    assert.strictEqual(rows.float_outstanding[0]?.["outstanding"], "50500000")
   })
 
   it("ignores two reports in thousands between others (pitfall 7)", () => {

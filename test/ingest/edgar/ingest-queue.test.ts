@@ -1,7 +1,7 @@
 /** Documents that a run could not read: they stay in a queue until a later run has read them (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
-import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { EdgarClient } from "../../../src/ingest/edgar/EdgarClient.ts"
@@ -328,6 +328,55 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.isTrue(Exit.isSuccess((yield* run()).exit))
     })))
 
+  it.effect("ends if another run began after its connection was lost (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { run, stub } = yield* startMarket
+      let isHanging = true
+      const isRequested = yield* Deferred.make<void>()
+      stub.behaviour.intercept = ({ path }) => {
+        if (path !== submissionsPath || !isHanging) return undefined
+        Deferred.doneUnsafe(isRequested, Effect.void)
+        return "hang"
+      }
+      const first = yield* Effect.forkChild(run())
+      yield* Deferred.await(isRequested)
+      const holder = sql`
+        select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+          and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295) and pid <> pg_backend_pid()
+      `
+      assert.lengthOf(yield* holder, 1)
+      // The first run notices the loss within its heartbeat, 1.5 s with this clock, and holds the lock again.
+      yield* Effect.repeat(
+        sql`
+        select from pg_locks where locktype = 'advisory' and granted
+          and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295)
+      `,
+        { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") },
+      )
+      assert.include(String((yield* run()).exit), "Another process is ingesting all companies.")
+      // Now another session is faster.
+      yield* Effect.scoped(Effect.gen(function* () {
+        const other = yield* sql.reserve
+        yield* holder
+        yield* Effect.retry(
+          Effect.filterOrFail(
+            other.executeUnprepared(
+              "select pg_try_advisory_lock(hashtext('tickerline ingest of all companies')) as acquired",
+              [],
+              undefined,
+            ),
+            (rows) => JSON.stringify(rows).includes("true"),
+          ),
+          { schedule: Schedule.spaced("5 millis") },
+        )
+        assert.include(String((yield* Fiber.join(first)).exit), "Another process is ingesting all companies.")
+        yield* other.executeUnprepared("select pg_advisory_unlock_all()", [], undefined)
+      }))
+      assert.deepStrictEqual(yield* readStatuses, ["failed"])
+      isHanging = false
+    })))
+
   it.effect("downloads deferred forms only if ownership is filled (decision 0128)", () =>
     withDatabase(Effect.gen(function* () {
       const { run, stub } = yield* startMarket
@@ -383,6 +432,63 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.strictEqual((yield* run()).exit._tag, "Success")
       assert.deepStrictEqual(yield* readVersions, versions)
     })))
+
+  it.effect("counts only attempts that are due, and absent and unreadable documents apart (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const options = { tickers: ["SNOW"], datasets: ["news"] } as const
+      const unreadable = json({ hello: 1 })
+      const runWith = Effect.fnUntraced(function* (answer: Stub.EdgarStubAnswer) {
+        stub.answers.set(submissionsPath, answer)
+        yield* run(options)
+        return (yield* readWork).map(({ attempts, final }) => ({ attempts, final }))
+      })
+      for (const _ of [1, 2, 3, 4]) {
+        assert.deepStrictEqual(yield* runWith(unreadable), [{ attempts: 1, final: false }])
+      }
+      yield* advance("61 minutes")
+      assert.deepStrictEqual(yield* runWith(unreadable), [{ attempts: 2, final: false }])
+      yield* advance("121 minutes")
+      assert.deepStrictEqual(yield* runWith(Stub.missingSubmissionsAnswer), [{ attempts: 1, final: false }])
+      yield* advance("61 minutes")
+      assert.deepStrictEqual(yield* runWith(Stub.missingSubmissionsAnswer), [{ attempts: 2, final: false }])
+      yield* advance("1 day")
+      assert.deepStrictEqual(yield* runWith(unreadable), [{ attempts: 1, final: false }])
+    })))
+
+  const undecided = [{
+    accession: "0001640147-26-000010",
+    form: "8-K",
+    filingDate: "2026-06-01",
+    stamp: "2026-06-01T14:30:00.000Z",
+    primaryDocument: "a.htm",
+  }]
+  const [indexPath] = undecided.map(({ accession }) =>
+    Stub.getFilingDocumentPath(snowflake, accession, `${accession}-index.htm`)
+  )
+
+  it.effect.each(
+    [["absent", Stub.unavailableFileAnswer], ["unreadable", Stub.makeXmlAnswer("<html>Other</html>")]] as const,
+  )(
+    "requests the page again that shows a company's time zone, if it was %s (decision 0102)",
+    ([, fault]) =>
+      withDatabase(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { addIndex, advance, run, stub } = yield* startMarket
+        stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, undecided))
+        stub.answers.set(indexPath ?? "", fault)
+        yield* run()
+        yield* addIndex(1, [])
+        assert.strictEqual((yield* readWork)[0]?.url, `https://www.sec.gov${indexPath}`)
+        const page = `<div class="infoHead">Accepted</div><div class="info">2026-06-01 10:30:00</div>`
+        stub.answers.set(indexPath ?? "", { status: 200, type: "text/html", body: page })
+        yield* advance("61 minutes")
+        yield* run()
+        const [row] = yield* sql<{ readonly time: string }>`select filed_at_time::text as time from news`
+        assert.strictEqual(row?.time, "2026-06-01 10:30:00")
+        yield* assertQueueIsEmpty
+      })),
+  )
 
   it.effect("requests facts again that could not be downloaded (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
