@@ -71,6 +71,16 @@ export const buildFilingXmlUrl = (
   bases: EdgarBaseUrls = edgarBaseUrls,
 ) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)
 
+/** Returns the URL of the XBRL instance that the SEC extracts from a filing's main document, `a.htm`: `a_htm.xml`. */
+export const buildInstanceUrl = (
+  cik: string,
+  accession: string,
+  primaryDocument: string,
+  bases: EdgarBaseUrls = edgarBaseUrls,
+) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"), bases)
+
+export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
+
 /** Returns the CIK in the URL of a company's document; null for the ticker list and the daily indexes. */
 export const findCik = (url: string) => {
   const [, cik] = /CIK(\d{10})/.exec(url) ?? /\/edgar\/data\/(\d{1,10})\//.exec(url) ?? []
