@@ -380,7 +380,9 @@ const addCovers = Effect.fnUntraced(
     const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
     const newest = filings.find(isXbrlReport)
     const queued = new Map(
-      work.filter(({ dataset, url }) => dataset === "" && isInstanceUrl(url)).map((entry) => [findAccession(entry), entry]),
+      work.filter(({ dataset, url }) => dataset === "" && isInstanceUrl(url)).map((
+        entry,
+      ) => [findAccession(entry), entry]),
     )
     const covers = yield* Effect.forEach(lacking, (filing) => {
       const { accession, filingDate } = filing

@@ -36,9 +36,7 @@ const formatShares = (shares: number) => shares.toLocaleString("en-US")
 const makeFact = (cik: string, { accession, filingDate, form, primaryDocument }: EdgarFiling, cover: CoverCounts) => {
   const url = `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
   const classes = cover.classes.flatMap(({ member, shares, symbol }) =>
-    member === null
-      ? []
-      : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
+    member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
   )
   const fact: CompanyFact = {
     end: cover.date,
