@@ -379,11 +379,8 @@ const addCovers = Effect.fnUntraced(
     const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
     const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
     const newest = filings.find(isXbrlReport)
-    const queued = new Map(
-      work.filter(({ dataset, url }) => dataset === "" && isInstanceUrl(url)).map((
-        entry,
-      ) => [findAccession(entry), entry]),
-    )
+    const entries = work.filter(({ dataset, url }) => dataset === "" && isInstanceUrl(url))
+    const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
     const covers = yield* Effect.forEach(lacking, (filing) => {
       const { accession, filingDate } = filing
       const note = (cover: CoverCounts | null, isWaiting: boolean): ReadonlyArray<FilingInstance> => [

@@ -174,7 +174,9 @@ const ingestCompanies = Effect.fnUntraced(
       if (visitOptions.instances === "list") {
         const waiting = yield* retryLostConnection(readCompaniesWithWaitingInstances)
         const issuers = Array.from(formIssuers.values()).filter(({ cik }) => waiting.has(cik))
-        yield* visitCompanies(issuers, { ...visitOptions, instances: "waiting" }, downloader, batches)
+        if (issuers.length > 0) {
+          yield* visitCompanies(issuers, { ...visitOptions, instances: "waiting" }, downloader, batches)
+        }
       }
       if (target !== "load" || !datasets.includes("ownership")) return
       yield* downloadWaitingForms(formIssuers, downloader, batches)

@@ -123,7 +123,11 @@ describe("The cover of an instance", () => {
     ["a DTD", plain.replace("<xbrl", `<!DOCTYPE xbrl [<!ENTITY a "1">]><xbrl`), /has a document type definition/],
     ["an undefined entity", plain.replace(">300<", ">&a;<"), /is not well-formed XML/],
     ["deep elements", plain.replace("</xbrl>", "<a>".repeat(100_000)), /has more than 50 levels/],
-    ["many counts", makeInstance({ cik, counts: Array.from({ length: 1_001 }, () => ({ shares: 1 })) }), /has more than 1000 facts/],
+    [
+      "many counts",
+      makeInstance({ cik, counts: Array.from({ length: 1_001 }, () => ({ shares: 1 })) }),
+      /has more than 1000 facts/,
+    ],
     ["contexts with the same id", plain.replace(`id="n-1"`, `id="n-0"`), /has two contexts with the same id/],
     ["too many characters", " ".repeat(instanceLimits.characters + 1), /has more than 50000000 characters/],
   ]
@@ -134,7 +138,9 @@ describe("The cover of an instance", () => {
   })
 
   it("is read although the instance has 30 MB", () => {
-    const note = `<us-gaap:Note contextRef="c-1">${"&lt;p&gt;Text of the notes&lt;/p&gt; ".repeat(500)}</us-gaap:Note>\n`
+    const note = `<us-gaap:Note contextRef="c-1">${
+      "&lt;p&gt;Text of the notes&lt;/p&gt; ".repeat(500)
+    }</us-gaap:Note>\n`
     const text = makeInstance({ cik, counts: two, more: note.repeat(Math.ceil(3e7 / note.length)) })
     assert.isAbove(text.length, 3e7)
     assert.strictEqual(Result.getOrThrow(decode(text))?.classes.length, 2)
