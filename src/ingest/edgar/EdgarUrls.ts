@@ -20,7 +20,10 @@ export const buildSubmissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgar
 export const buildSubmissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/submissions/${name}`
 
-/** Returns the URL of a company's XBRL facts, which omit facts with dimensions, such as counts per class. The CIK has ten digits. */
+/**
+ * Returns the URL of a company's XBRL facts, which omit facts with dimensions, such as counts per class. The CIK has
+ * ten digits.
+ */
 export const buildCompanyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 

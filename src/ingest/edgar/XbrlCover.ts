@@ -23,7 +23,7 @@ const ClassCount = Schema.Struct({
 export const CoverCounts = Schema.Struct({ date: Schema.String, classes: Schema.Array(ClassCount) })
 export type CoverCounts = typeof CoverCounts.Type
 
-/** Maximum sizes. Instances have up to about 20 million characters, so a tree would be too large. Longer texts are cut. */
+/** Maximum sizes. Instances have about 20 million characters at most. Texts with more characters are cut. */
 export const instanceLimits = { characters: 50_000_000, facts: 1_000, factCharacters: 1_000 }
 
 const instanceNamespace = "http://www.xbrl.org/2003/instance"
