@@ -16,6 +16,13 @@ const FactElement = Schema.Struct({
 export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   /** Path of the fact in the document, without the accession number: `dei/EntityPublicFloat/USD`. */
   readonly path: string
+  /** Set if the count is not in the facts, but in the XBRL instance of the filing. */
+  readonly instance?: {
+    /** The classes with their symbols and counts. Empty if the instance has one count of all shares. */
+    readonly classes: string
+    /** Links to the elements of the instance. */
+    readonly source: ReadonlyArray<string>
+  }
 }
 
 const Facts = Schema.optionalKey(Schema.Array(FactElement))
@@ -35,7 +42,7 @@ const CompanyFactsDocument = Schema.Struct({
 /** The usable facts of a company, sorted by date, oldest first. */
 export interface CompanyFacts {
   readonly cik: string
-  /** Shares outstanding, from the cover pages of filings. Empty if a company has several classes of shares. */
+  /** Shares outstanding, from the cover pages of filings. The facts lack those of companies with several classes. */
   readonly counts: ReadonlyArray<CompanyFact>
   /** Shares outstanding of all classes, from the balance sheet of each annual or quarterly report. */
   readonly balanceSheetCounts: ReadonlyArray<CompanyFact>
@@ -53,7 +60,8 @@ export const byFactDate = Order.combineAll<CompanyFact>([
   Order.mapInput(Order.String, ({ accn }) => accn),
 ])
 
-const isUsable = ({ end, filed, val }: typeof FactElement.Type) =>
+/** Whether the value is from 1 to the largest safe integer, and not dated after its filing. */
+export const isUsable = ({ end, filed, val }: Pick<CompanyFact, "end" | "filed" | "val">) =>
   val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
 
 /**

@@ -1,9 +1,9 @@
 /** Visits one company: requests its new documents and those of the queue, and turns them into rows. */
-import { Effect, Result } from "effect"
+import { Effect, Result, Semaphore } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { readAcceptanceTimeFromIndexPage } from "./AcceptanceTime.ts"
-import { decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
+import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
 import type { DailyIndexFiling } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
@@ -11,10 +11,12 @@ import {
   buildCompanyFactsUrl,
   buildFilingIndexUrl,
   buildFilingXmlUrl,
+  buildInstanceUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
   type EdgarBaseUrls,
   edgarBaseUrls,
+  isInstanceUrl,
 } from "./EdgarUrls.ts"
 import { makeCurrentCount, makeFloatRows } from "./FloatRows.ts"
 import {
@@ -24,20 +26,31 @@ import {
   type IngestedDataset,
 } from "./IngestedDatasets.ts"
 import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts"
+import { addInstanceCounts, type FilingInstance, mayHaveInstance, readKnownCovers } from "./InstanceCounts.ts"
 import { type CompanyWork, readCompanyWork, type SetAside, type WorkKey } from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
 import { makeNewsRows } from "./NewsRows.ts"
 import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
-import { findPendingFilings, isIngestedSince, makeIngestDatasetProgress } from "./PendingFilings.ts"
+import {
+  findPendingFilings,
+  isIngestedSince,
+  lateFilingDays,
+  makeIngestDatasetProgress,
+  subtractDays,
+} from "./PendingFilings.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
 import { readStoredCounts } from "./StoredCounts.ts"
 import { findFilingsWithNewTimes, resolveAcceptanceTimes } from "./StampZones.ts"
 import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
 import type { OwnershipFiling, WaitingForm } from "./WaitingForms.ts"
+import { type CoverCounts, decodeCoverCounts } from "./XbrlCover.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
+
+/** Bounds the memory for XBRL instances of all companies, because each may have 50 million characters. */
+const instancePermits = Semaphore.makeUnsafe(4)
 
 const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 
@@ -65,6 +78,11 @@ export interface CompanyVisitOptions {
   readonly ignoresDelays: boolean
   /** Whether new ownership forms are only listed, in `waitingForms`, and downloaded later. */
   readonly defersForms: boolean
+  /**
+   * `request`: XBRL instances are requested. `list`: they are only listed, and requested later.
+   * `waiting`: the visit is for instances that were listed.
+   */
+  readonly instances: "request" | "list" | "waiting"
 }
 
 /** The rows of one company, its new progress and the changes of the queue. */
@@ -78,6 +96,8 @@ export interface CompanyVisit {
   readonly waitingForms: Array<WaitingForm>
   /** Waiting forms that were downloaded or set aside. */
   readonly doneForms: Array<WaitingForm>
+  /** What is known about XBRL instances. */
+  readonly instances: Array<FilingInstance>
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
   documents: number
 }
@@ -89,6 +109,7 @@ export const makeEmptyCompanyVisit = (): CompanyVisit => ({
   served: [],
   waitingForms: [],
   doneForms: [],
+  instances: [],
   documents: 0,
 })
 
@@ -103,7 +124,11 @@ const findAccession = ({ url }: WorkKey) => {
 
 const isIndexPage = ({ url }: WorkKey) => url.endsWith("-index.htm")
 
-const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isIndexPage(entry)
+const isForm = (entry: WorkKey) =>
+  entry.url.includes("/edgar/data/") && !isInstanceUrl(entry.url) && !isIndexPage(entry)
+
+/** Whether the whole instance is due, rather than a row that was made from it. */
+const isDueInstance = ({ dataset, isDue, url }: CompanyWork) => isDue && dataset === "" && isInstanceUrl(url)
 
 /** The results of earlier runs for the company. */
 interface KnownState {
@@ -195,13 +220,13 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
     datasets.has(name) && (isDatasetDue(context, name) ||
       findPendingFilings(submissions.filings, progress.get(name), since).some(isRelevant))
-  const areFactsDue = datasetsWithCounts.some((name) => datasets.has(name)) &&
-    isDocumentDue(context, buildCompanyFactsUrl(cik))
+  const areCountsDue = datasetsWithCounts.some((name) => datasets.has(name)) &&
+    (isDocumentDue(context, buildCompanyFactsUrl(cik)) || work.some(isDueInstance) || context.instances === "waiting")
   const makes = {
     registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
-    screener: isFirst("screener") || areFactsDue ||
+    screener: isFirst("screener") || areCountsDue ||
       hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
-    floats: areFactsDue || floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
+    floats: areCountsDue || floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
   }
   const listed = new Set(submissions.filings.map(({ accession }) => accession))
   const hasOldDueForm = datasets.has("ownership") &&
@@ -323,6 +348,69 @@ export const visitWaitingForm = Effect.fnUntraced(
 )
 
 /**
+ * Requests the XBRL instance of a filing. Returns null if it has no usable counts, and undefined if it was set aside,
+ * or if there is none although the filing is new.
+ */
+const readCover = Effect.fnUntraced(
+  function* ({ downloader, issuer: { cik }, visit, work }: VisitContext, filing: EdgarFiling) {
+    const makeUrl = (bases: EdgarBaseUrls) => buildInstanceUrl(cik, filing.accession, filing.primaryDocument, bases)
+    const url = makeUrl(edgarBaseUrls)
+    const text = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
+    visit.served.push({ url, dataset: "" })
+    if (Result.isFailure(text)) {
+      if (text.failure.isMissing) {
+        return filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays) ? null : undefined
+      }
+      visit.setAside.push(text.failure.setAside)
+      return undefined
+    }
+    const cover = decodeCoverCounts(text.success, url)
+    if (Result.isSuccess(cover)) {
+      visit.documents += 1
+      return cover.success
+    }
+    visit.setAside.push(setDocumentAside("rejected", cover.failure))
+    return undefined
+  },
+  instancePermits.withPermit,
+)
+
+/**
+ * Adds the counts of instances to the facts, for filings without a count on the cover in the facts: the newest report,
+ * and filings of the requested days. `text` is that of the facts, which a new filing may not have reached yet.
+ */
+const addCovers = Effect.fnUntraced(
+  function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, text: string) {
+    const { instances, issuer: { cik }, since, visit, work } = context
+    const withCover = new Set(facts.counts.map(({ accn }) => accn))
+    const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
+    const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
+    const newest = filings.find(isXbrlReport)
+    const entries = work.filter(({ dataset, url }) => dataset === "" && isInstanceUrl(url))
+    const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
+    const covers = yield* Effect.forEach(lacking, (filing) => {
+      const { accession, filingDate } = filing
+      const note = (cover: CoverCounts | null, isWaiting: boolean): ReadonlyArray<FilingInstance> => [
+        { cik, accession, filingDate, cover, isWaiting },
+      ]
+      const cover = known.get(accession)
+      if (cover !== undefined) {
+        // Rows that were set aside are made again.
+        visit.served.push({ url: buildInstanceUrl(cik, accession, filing.primaryDocument), dataset: "" })
+        return Effect.succeed(note(cover, false))
+      }
+      const entry = queued.get(accession)
+      const isRequested = entry?.isDue ?? (filingDate >= since || filing === newest)
+      if (!isRequested || !text.includes(accession)) return Effect.succeed([])
+      if (instances === "list" && entry === undefined) return Effect.succeed(note(null, true))
+      return Effect.map(readCover(context, filing), (read) => read === undefined ? [] : note(read, false))
+    })
+    visit.instances.push(...covers.flat())
+    return addInstanceCounts(facts, lacking, covers.flat())
+  },
+)
+
+/**
  * Downloads the company's facts. Keeps them in the queue until they have the newest report. Returns "none" if there are
  * no facts, as for funds and new companies, and undefined if they were set aside.
  */
@@ -344,7 +432,7 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
   if (Result.isFailure(result)) return "none"
   visit.documents += 1
   const facts = decodeCompanyFacts(text, url)
-  if (Result.isSuccess(facts)) return facts.success
+  if (Result.isSuccess(facts)) return yield* addCovers(context, facts.success, filings, text)
   visit.setAside.push(setDocumentAside("rejected", facts.failure))
   return undefined
 })
@@ -353,6 +441,8 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, submissions: CompanySubmissions) {
   const { datasets, issuer, progress, visit } = context
   const read = yield* readFacts(context, submissions.filings)
+  // What this visit did not request is no longer needed, for example because the facts have the count now.
+  if (read !== undefined) visit.served.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
   const stored = yield* readStoredCounts(issuer)
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {

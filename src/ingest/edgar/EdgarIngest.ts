@@ -22,6 +22,7 @@ import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions
 import { describeIngestError, findIncompleteness, type IngestReport, makeEmptyIngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
+import { readCompaniesWithWaitingInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "./Issuer.ts"
 import { expireRegistrations } from "./RegistrationRows.ts"
 import { makeBatchWriter } from "./RowBatches.ts"
@@ -73,10 +74,11 @@ const visitCompanies = Effect.fnUntraced(
     visitOptions: CompanyVisitOptions,
     downloader: DocumentDownloader,
     batches: BatchWriter,
-    report: IngestReport,
   ) {
     const progress = yield* OperationProgress
-    Object.assign(progress, { label: "companies", total: companies.length, done: 0, count: 0, unit: "documents" })
+    const isFirstVisit = visitOptions.instances !== "waiting"
+    const label = isFirstVisit ? "companies" : "companies with several classes of shares"
+    Object.assign(progress, { label, total: companies.length, done: 0, count: 0, unit: "documents" })
     yield* Effect.forEach(companies, (issuer) =>
       retryLostConnection(Effect.suspend(() => {
         const visit = makeEmptyCompanyVisit()
@@ -85,10 +87,10 @@ const visitCompanies = Effect.fnUntraced(
           visit,
         )
       })).pipe(
-        Effect.flatMap((visit) => batches.addVisit(issuer, visit, true)),
+        Effect.flatMap((visit) => batches.addVisit(issuer, visit, isFirstVisit)),
         Effect.tap(() =>
           Effect.sync(() => {
-            progress.done = report.visited
+            progress.done += 1
           })
         ),
       ), { concurrency: visitConcurrency, discard: true })
@@ -163,10 +165,18 @@ const ingestCompanies = Effect.fnUntraced(
       isFresh: Predicate.isObject(target),
       ignoresDelays: tickers !== null,
       defersForms: target === "load" && tickers === null,
+      instances: target === "load" && isFirstLoad ? "list" : "request",
     }
     const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
     const visits = Effect.gen(function* () {
-      yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches, report)
+      yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches)
+      if (visitOptions.instances === "list") {
+        const waiting = yield* retryLostConnection(readCompaniesWithWaitingInstances)
+        const issuers = Array.from(formIssuers.values()).filter(({ cik }) => waiting.has(cik))
+        if (issuers.length > 0) {
+          yield* visitCompanies(issuers, { ...visitOptions, instances: "waiting" }, downloader, batches)
+        }
+      }
       if (target !== "load" || !datasets.includes("ownership")) return
       yield* downloadWaitingForms(formIssuers, downloader, batches)
     })

@@ -20,7 +20,10 @@ export const buildSubmissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgar
 export const buildSubmissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/submissions/${name}`
 
-/** Returns the URL of a company's XBRL facts, which omit facts with dimensions. The CIK has ten digits. */
+/**
+ * Returns the URL of a company's XBRL facts, which omit facts with dimensions, such as counts per class. The CIK has
+ * ten digits.
+ */
 export const buildCompanyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
@@ -70,6 +73,16 @@ export const buildFilingXmlUrl = (
   primaryDocument: string,
   bases: EdgarBaseUrls = edgarBaseUrls,
 ) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)
+
+/** Returns the URL of the XBRL instance that the SEC extracts from a filing's main document, `a.htm`: `a_htm.xml`. */
+export const buildInstanceUrl = (
+  cik: string,
+  accession: string,
+  primaryDocument: string,
+  bases: EdgarBaseUrls = edgarBaseUrls,
+) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"), bases)
+
+export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
 
 /** Returns the CIK in the URL of a company's document; null for the ticker list and the daily indexes. */
 export const findCik = (url: string) => {

@@ -43,9 +43,11 @@ const findDoubts = (
 const formatDoubts = (doubts: ReadonlyArray<string>) => doubts.length === 0 ? "" : ` Unconfirmed: ${doubts.join("; ")}.`
 
 /** Names the origin of a count, which the path of its fact shows. */
-const describeOrigin = ({ path }: CompanyFact) =>
+const describeOrigin = ({ instance, path }: CompanyFact) =>
   path.startsWith("dei/")
-    ? "Shares outstanding from the cover page."
+    ? instance === undefined || instance.classes === ""
+      ? "Shares outstanding from the cover page."
+      : `Shares outstanding of all classes from the cover page: ${instance.classes}.`
     : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
 
 const describeCount = (
@@ -63,7 +65,8 @@ const describeCount = (
 const describeFloat = (float: CompanyFact, { floats }: CompanyFacts) =>
   `Public float on ${float.end}: ${float.val} USD.${formatDoubts(findDoubts(float, floats, true))}`
 
-const linkToFact = (cik: string, { accn, path }: CompanyFact) => `${buildCompanyFactsUrl(cik)}#${path}/${accn}`
+const listSources = (cik: string, { accn, instance, path }: CompanyFact): ReadonlyArray<string> =>
+  instance?.source ?? [`${buildCompanyFactsUrl(cik)}#${path}/${accn}`]
 
 /**
  * Returns a row for each share count of each filing: those of its cover page or, if it has none, that of its balance
@@ -102,8 +105,8 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
       ].join(" "),
       last_updated: `${(count ?? ownFloat)?.filed} 00:00:00`,
       source: [
-        ...(count === undefined ? [] : [linkToFact(issuer.cik, count)]),
-        ...(ownFloat === undefined ? [] : [linkToFact(issuer.cik, ownFloat)]),
+        ...(count === undefined ? [] : listSources(issuer.cik, count)),
+        ...(ownFloat === undefined ? [] : listSources(issuer.cik, ownFloat)),
       ],
     })
     return latest === undefined
@@ -129,7 +132,7 @@ export const makeCurrentCount = (
     reported_date: count.end,
     filed_at: count.filed,
     document_url: buildFilingIndexUrl(cik, count.accn),
-    source: [linkToFact(cik, count)],
+    source: listSources(cik, count),
   }
 }
 

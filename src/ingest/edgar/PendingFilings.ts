@@ -8,7 +8,7 @@ interface FilingDate {
 }
 
 /** A filing may appear in the SEC's list up to this many days after its filing date. */
-const lateFilingDays = 7
+export const lateFilingDays = 7
 
 export const subtractDays = (day: string, days: number) =>
   new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)

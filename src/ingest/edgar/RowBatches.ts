@@ -11,6 +11,7 @@ import type { IngestOptions } from "./IngestOptions.ts"
 import { addMerged, addRows, addSetAside, type IngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
+import { type FilingInstance, saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "./Issuer.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
@@ -34,6 +35,7 @@ interface Batch {
   readonly setAside: Array<Work.SetAside>
   readonly waitingForms: Array<WaitingForm>
   readonly doneForms: Array<WaitingForm>
+  readonly instances: Array<FilingInstance>
 }
 
 const makeBatch = (): Batch => ({
@@ -45,6 +47,7 @@ const makeBatch = (): Batch => ({
   setAside: [],
   waitingForms: [],
   doneForms: [],
+  instances: [],
 })
 
 type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
@@ -66,6 +69,7 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     yield* Work.updateWork(batch.served, batch.setAside)
     yield* addWaitingForms(batch.waitingForms)
     yield* deleteWaitingForms(batch.doneForms)
+    yield* saveInstances(batch.instances)
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
       rows: countRows(files),
@@ -171,6 +175,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           batch.served.push(...visit.served)
           batch.waitingForms.push(...visit.waitingForms)
           batch.doneForms.push(...visit.doneForms)
+          batch.instances.push(...visit.instances)
           batch.documents += visit.documents
           batch.issuers.set(issuer.cik, issuer)
           if (isCompany) batch.companies.push(issuer)

@@ -15,6 +15,7 @@ import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
+import { makeInstance } from "./Instances.ts"
 
 // @module-tag waiting
 
@@ -502,6 +503,47 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       yield* run()
       assert.strictEqual(yield* count("historical_float_pro"), 1)
       yield* assertQueueIsEmpty
+    })))
+
+  it.effect("requests the XBRL of a report again that could not be downloaded (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const accession = "0001640147-26-000005"
+      const filing = { accession, form: "10-Q", filingDate: "2026-06-12", isXbrl: true, primaryDocument: "q.htm" }
+      const path = Stub.getFilingDocumentPath(snowflake, accession, "q_htm.xml")
+      const balance = { accn: accession, form: "10-Q", filed: "2026-06-12", end: "2026-04-30", val: 1_000_000 }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [filing, ...Stub.snowflakeFilings]))
+      stub.answers.set(
+        factsPath,
+        json({
+          cik: Number(snowflake.cik),
+          facts: { "us-gaap": { CommonStockSharesOutstanding: { units: { shares: [balance] } } } },
+        }),
+      )
+      stub.answers.set(path, Stub.unavailableFileAnswer)
+      const readCount = Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const rows = yield* sql<{ readonly count: string }>`
+          select outstanding_shares::text as count from historical_float_pro
+        `
+        return rows.map(({ count }) => count)
+      })
+      assert.include((yield* run()).paths, path, "a first load")
+      assert.deepStrictEqual(yield* readCount, ["1000000"])
+      const [work] = yield* readWork
+      assert.deepInclude(work, { url: `https://www.sec.gov${path}`, attempts: 1, cik: snowflake.cik, final: false })
+      assert.notInclude((yield* run()).paths, path, "before its time")
+      yield* advance("61 minutes")
+      assert.include((yield* run()).paths, path)
+      assert.deepInclude((yield* readWork)[0], { attempts: 2, final: false })
+      const counts = ["a:A", "a:B"].map((member) => ({ member, shares: 510_000, date: "2026-05-20" }))
+      stub.answers.set(path, Stub.makeXmlAnswer(makeInstance({ cik: snowflake.cik, counts })))
+      yield* advance("121 minutes")
+      assert.include((yield* run()).paths, path)
+      assert.deepStrictEqual(yield* readCount, ["1020000"])
+      yield* assertQueueIsEmpty
+      yield* advance("121 minutes")
+      assert.notInclude((yield* run()).paths, path)
     })))
 
   it.effect("requests facts until they have the newest report of the list (decision 0105)", () =>

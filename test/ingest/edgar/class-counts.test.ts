@@ -1,0 +1,486 @@
+/**
+ * Share counts of companies with several classes, from the XBRL instances of their filings, because the SEC's facts
+ * lack them (pitfall 6, decision 0103).
+ */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
+import { todayInNewYork } from "../../../src/rules/Dates.ts"
+import { writeArchives } from "../../support/EdgarArchives.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import * as Service from "../../support/Service.ts"
+import { alphabetClasses, alphabetListings, makeInstance } from "./Instances.ts"
+
+// @module-tag waiting
+
+const { requestJson, valueAt } = Service
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/ClassCountsDatabaseUrl") {
+  static readonly layer = Layer.effect(
+    DatabaseUrl,
+    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
+  )
+}
+
+const databaseLayer = Layer.unwrap(
+  Effect.map(
+    DatabaseUrl,
+    (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+  ),
+)
+
+/** Runs a test with a database of its own. */
+const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(effect, Layer.fresh(Layer.provideMerge(databaseLayer, DatabaseUrl.layer)))
+
+/** Runs a test with a database and a service of its own. */
+const withService = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(
+    effect,
+    Layer.fresh(Layer.provideMerge(Service.serviceLayerOver(databaseLayer), DatabaseUrl.layer)),
+  )
+
+const alphabet: Stub.ListedCompany = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["GOOGL", "GOOG"] }
+const cik = alphabet.cik
+
+interface MadeFact {
+  readonly end: string
+  readonly val: number
+  readonly accn: string
+  readonly filed: string
+  readonly form: string
+}
+
+interface MadeFacts {
+  readonly cover?: ReadonlyArray<MadeFact>
+  readonly balance?: ReadonlyArray<MadeFact>
+  readonly floats?: ReadonlyArray<MadeFact>
+}
+
+const makeFacts = (company: Stub.ListedCompany, { balance = [], cover = [], floats = [] }: MadeFacts) => ({
+  status: 200,
+  type: "application/json",
+  body: JSON.stringify({
+    cik: Number(company.cik),
+    facts: {
+      dei: {
+        EntityCommonStockSharesOutstanding: { units: { shares: cover } },
+        EntityPublicFloat: { units: { USD: floats } },
+      },
+      "us-gaap": { CommonStockSharesOutstanding: { units: { shares: balance } } },
+    },
+  }),
+})
+
+interface Report {
+  readonly filing: Stub.ListedFiling & { readonly primaryDocument: string }
+  /** The count of the balance sheet. */
+  readonly balance: MadeFact
+  readonly path: string
+}
+
+/** Makes a quarterly report with a balance sheet a month before. */
+const makeReport = (number: number, filed: string, end: string, val: number, company = alphabet): Report => {
+  const accession = `${company.cik}-26-${String(number).padStart(6, "0")}`
+  return {
+    filing: { accession, form: "10-Q", filingDate: filed, isXbrl: true, primaryDocument: `q${number}.htm` },
+    balance: { accn: accession, form: "10-Q", filed, end, val },
+    path: Stub.getFilingDocumentPath(company, accession, `q${number}_htm.xml`),
+  }
+}
+
+const may = makeReport(2, "2026-04-30", "2026-03-31", 12_116_000_000)
+const august = makeReport(3, "2026-07-30", "2026-06-30", 12_100_000_000)
+
+/** An instance with the three classes of Alphabet: 12,111,000,000 shares on 2026-04-22. */
+const alphabetInstance = (date = "2026-04-22") =>
+  makeInstance({
+    cik,
+    counts: alphabetClasses.map((count) => ({ ...count, date })),
+    listings: alphabetListings,
+  })
+
+const startMarket = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  const environment = {
+    DATABASE_URL: yield* DatabaseUrl,
+    EDGAR_BASE_URL: stub.url,
+    EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+  }
+  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([alphabet]))
+
+  /** Lists these reports, newest first, with the facts of their balance sheets. */
+  const publish = (reports: ReadonlyArray<Report>, facts: MadeFacts = {}, company = alphabet) => {
+    const balance = reports.map(({ balance }) => balance)
+    stub.answers.set(
+      `/submissions/CIK${company.cik}.json`,
+      Stub.makeSubmissions(company, reports.map(({ filing }) => filing)),
+    )
+    stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, makeFacts(company, { balance, ...facts }))
+  }
+  const addInstance = ({ path }: Report, xml: string) => stub.answers.set(path, Stub.makeXmlAnswer(xml))
+
+  /** Runs the command, and returns the paths of its requests. */
+  const ingest = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+    const before = stub.requests.length
+    const chosen = args.includes("--all") ? [] : ["--tickers", "GOOG"]
+    const { code, err } = yield* runCommandInProcess(["ingest", "edgar", ...chosen, ...args], environment)
+    assert.strictEqual(code, 0, err)
+    return stub.requests.slice(before).map(({ path }) => path)
+  })
+  /** Runs the command again over all filings. */
+  let firstYear = 2026
+  const ingestAll = Effect.suspend(() => {
+    firstYear -= 1
+    return ingest("--since", `${firstYear}-01-01`)
+  })
+  return { stub, publish, addInstance, ingest, ingestAll, environment }
+})
+
+const readInstances = (paths: ReadonlyArray<string>) => paths.filter((path) => path.endsWith("_htm.xml"))
+
+const readCurrent = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
+    select array[outstanding::text, reported_date::text, filed_at::text,
+      (select outstanding::text from screener where ticker = 'GOOGL')] as counts
+    from float_outstanding where ticker = 'GOOGL'
+  `
+  return row?.counts
+})
+
+const readHistory = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
+    select array[filed_at::text, reported_date::text, outstanding_shares::text] as counts from historical_float_pro
+    order by filed_at, reported_date
+  `
+  return rows.map(({ counts }) => counts.join(" "))
+})
+
+const readWork = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly url: string; readonly reason: string; readonly final: boolean }>`
+    select url, reason, next_try_at is null as final from edgar_work order by url
+  `
+})
+
+const balanceOnly = ["12116000000", "2026-03-31", "2026-04-30", "12116000000"]
+const allClasses = ["12111000000", "2026-04-22", "2026-04-30", "12111000000"]
+
+layer(NodeServices.layer, { excludeTestServices: true })("The count of a company with several classes", (it) => {
+  it.effect("is the sum of the cover, with each class in details and source, and answers for each symbol (D38)", () =>
+    withService(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { addInstance, ingest, publish } = yield* startMarket
+      publish([may], { floats: [{ ...may.balance, end: "2025-06-30", val: 1_900_000_000_000 }] })
+      addInstance(may, alphabetInstance())
+      assert.deepStrictEqual(readInstances(yield* ingest()), [may.path])
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      const link = `https://www.sec.gov${may.path}#dei:EntityCommonStockSharesOutstanding`
+      const links = alphabetClasses.map(({ member }) => `${link}[${member}]`)
+      const facts = `https://data.sec.gov/api/xbrl/companyfacts/CIK${cik}.json`
+      const rows = yield* sql`
+        select ticker, filed_at::text, form_type, document_url, reported_date::text, outstanding_shares::text, cik,
+          details, last_updated::text, source
+        from historical_float_pro
+      `
+      assert.deepStrictEqual(rows, [{
+        ticker: "GOOGL",
+        filed_at: "2026-04-30",
+        form_type: "10-Q",
+        document_url:
+          "https://www.sec.gov/Archives/edgar/data/1652044/000165204426000002/0001652044-26-000002-index.htm",
+        reported_date: "2026-04-22",
+        outstanding_shares: "12111000000",
+        cik,
+        details: "Shares outstanding of all classes from the cover page: Class A (GOOGL): 5,830,000,000; " +
+          "Class B: 841,000,000; Capital Class C (GOOG): 5,440,000,000. Public float on 2025-06-30: 1900000000000 USD.",
+        last_updated: "2026-04-30 00:00:00",
+        source: [...links, `${facts}#dei/EntityPublicFloat/USD/0001652044-26-000002`],
+      }])
+      const [{ source } = { source: [] }] = yield* sql<{ readonly source: ReadonlyArray<string> }>`
+        select source from float_outstanding
+      `
+      assert.deepStrictEqual(source, [...links, `https://data.sec.gov/submissions/CIK${cik}.json`])
+      const { ultimate: key } = yield* Service.TestKeys
+      for (const ticker of ["GOOG", "GOOGL"]) {
+        const { body, text } = yield* requestJson(`/v1/float-outstanding?ticker=${ticker}`, { key })
+        assert.strictEqual(valueAt(body, "results", 0, "outstanding"), 12_111_000_000, text)
+      }
+    })))
+
+  it.effect("is requested once per filing, and stays although its sources become silent (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, ingestAll, publish, stub } = yield* startMarket
+      publish([may])
+      addInstance(may, alphabetInstance())
+      yield* ingest()
+      stub.answers.delete(may.path)
+      assert.deepStrictEqual(readInstances(yield* ingestAll), [])
+      publish([may], { balance: [] })
+      assert.deepStrictEqual(readInstances(yield* ingestAll), [])
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
+      // Another report without an instance: the last count of a cover is not replaced by a balance sheet.
+      publish([august, may])
+      assert.deepStrictEqual(readInstances(yield* ingestAll), [august.path])
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(readInstances(yield* ingestAll), [], "an old filing without an instance")
+      assert.deepStrictEqual(yield* readHistory, [
+        "2026-04-30 2026-04-22 12111000000",
+        "2026-07-30 2026-06-30 12100000000",
+      ])
+    })))
+
+  it.effect("is that of the balance sheet while the instance is damaged, and replaces it afterwards (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      publish([may])
+      addInstance(may, alphabetInstance().replace("</xbrl>", "</damaged>"))
+      assert.deepStrictEqual(readInstances(yield* ingest()), [may.path])
+      assert.deepStrictEqual(yield* readCurrent, balanceOnly)
+      assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-03-31 12116000000"])
+      assert.match((yield* readWork)[0]?.reason ?? "", /^is not well-formed XML/)
+      // Runs over other datasets leave the instance in the queue.
+      assert.deepStrictEqual(readInstances(yield* ingest("--only", "news,ownership,registrations")), [])
+      assert.strictEqual((yield* readWork).length, 1)
+      addInstance(may, alphabetInstance())
+      assert.deepStrictEqual(readInstances(yield* ingest()), [may.path])
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
+      assert.deepStrictEqual(yield* readWork, [])
+      assert.deepStrictEqual(readInstances(yield* ingest()), [])
+    })))
+
+  it.effect("is that of the balance sheet if the instance stays damaged, which is requested three times (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      publish([may])
+      addInstance(may, "<other/>")
+      for (const requests of [1, 1, 1, 0]) assert.strictEqual(readInstances(yield* ingest()).length, requests)
+      assert.deepStrictEqual(yield* readWork, [{
+        url: `https://www.sec.gov${may.path}`,
+        reason: "is not an XBRL instance",
+        final: true,
+      }])
+      assert.deepStrictEqual(yield* readCurrent, balanceOnly)
+      addInstance(may, alphabetInstance())
+      assert.deepStrictEqual(readInstances(yield* ingest("--retry-rejected")), [may.path])
+      assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
+    })))
+
+  it.effect("may come from a screener's run, and the rows of floats follow without another request (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish, stub } = yield* startMarket
+      publish([may])
+      addInstance(may, "<other/>")
+      yield* ingest("--only", "historical_float_pro")
+      addInstance(may, alphabetInstance())
+      assert.deepStrictEqual(readInstances(yield* ingest("--only", "screener")), [may.path])
+      assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-03-31 12116000000"])
+      stub.answers.delete(may.path)
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2025-01-01")), [])
+      assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+    })))
+
+  it.effect("is requested for the newest report and those of the requested days, if the facts have them", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      const old = makeReport(1, "2025-02-05", "2024-12-31", 12_200_000_000)
+      const earnings = makeReport(5, "2026-05-04", "2026-03-31", 0)
+      const other = { ...earnings, filing: { ...earnings.filing, form: "8-K" } }
+      addInstance(may, alphabetInstance())
+      addInstance(august, alphabetInstance("2026-07-22"))
+      addInstance(old, alphabetInstance("2025-01-28"))
+      publish([august, other, may, old])
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2026-09-01")), [august.path])
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2026-01-01")), [may.path])
+      assert.deepStrictEqual(yield* readHistory, [
+        "2025-02-05 2024-12-31 12200000000",
+        "2026-04-30 2026-04-22 12111000000",
+        "2026-07-30 2026-07-22 12111000000",
+      ])
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2025-01-01")), [old.path])
+      // The facts follow the list of filings later.
+      const november = makeReport(4, "2026-11-20", "2026-09-30", 12_000_000_000)
+      addInstance(november, alphabetInstance("2026-11-12"))
+      publish([november, august, may, old], { balance: [august, may, old].map(({ balance }) => balance) })
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2025-01-01")), [])
+      publish([november, august, may, old])
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2025-01-01")), [november.path])
+      assert.deepStrictEqual(yield* readCurrent, ["12111000000", "2026-11-12", "2026-11-20", "12111000000"])
+    })))
+
+  it.effect("is not requested if the facts have the count of the cover", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      addInstance(may, alphabetInstance())
+      publish([may], { cover: [{ ...may.balance, end: "2026-04-22", val: 12_110_000_000 }] })
+      assert.deepStrictEqual(readInstances(yield* ingest()), [])
+      assert.deepStrictEqual(yield* readCurrent, ["12110000000", "2026-04-22", "2026-04-30", "12110000000"])
+    })))
+
+  it.effect("is requested again if a new report has no instance yet", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingestAll, publish } = yield* startMarket
+      const yesterday = subtractDays(yield* todayInNewYork, 1)
+      const report = makeReport(6, yesterday, "2026-09-30", 12_000_000_000)
+      publish([report])
+      assert.deepStrictEqual(readInstances(yield* ingestAll), [report.path])
+      assert.deepStrictEqual(yield* readWork, [])
+      addInstance(report, alphabetInstance("2026-11-12"))
+      assert.deepStrictEqual(readInstances(yield* ingestAll), [report.path])
+      assert.deepStrictEqual(yield* readHistory, [`${yesterday} 2026-11-12 12111000000`])
+    })))
+
+  it.effect("passes the checks of other counts (pitfall 7)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const half = (shares: number, date: string) =>
+        makeInstance({ cik, counts: ["a:A", "a:B"].map((member) => ({ member, shares: shares / 2, date })) })
+      const reports = [august, may]
+      // In thousands, as the balance sheet of the same filing shows.
+      addInstance(may, half(12_111_000_000, "2026-04-22"))
+      addInstance(august, half(12_100_000, "2026-07-22"))
+      publish(reports)
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      const [row] = yield* sql<{ readonly details: string }>`
+        select details from historical_float_pro where filed_at = '2026-07-30'
+      `
+      assert.include(row?.details ?? "", "A: 6,050,000; B: 6,050,000. Unconfirmed: it differs from 12100000000")
+    })))
+
+  it.effect("is not taken from hostile instances, which do no harm (pitfall 6)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const [first, ...others] = alphabetClasses
+      if (first === undefined) return assert.fail()
+      const withFirst = (shares: number | string, more = {}) =>
+        makeInstance({ cik, counts: [{ ...first, shares, ...more }, ...others], listings: alphabetListings })
+      const instances = [
+        withFirst(-1),
+        withFirst("1.5"),
+        withFirst("9".repeat(30)),
+        withFirst(first.shares, { cik: "0000000001" }),
+        withFirst(first.shares, { date: "2026-04-21" }),
+        makeInstance({ cik, counts: others, listings: alphabetListings }),
+        makeInstance({ cik, counts: [...alphabetClasses, { ...first, shares: 1 }] }),
+        makeInstance({ cik, counts: alphabetClasses.map((count) => ({ ...count, date: "2026-05-22" })) }),
+        makeInstance({ cik, counts: alphabetClasses.map((count) => ({ ...count, shares: 0 })) }),
+        makeInstance({ cik, counts: [{ shares: 1_000, axes: { "dei:LegalEntityAxis": "goog:YouTubeMember" } }] }),
+      ]
+      const reports = instances.map((_, index) => makeReport(100 - index, "2026-04-30", "2026-03-31", 12_116_000_000))
+      reports.forEach((report, index) => addInstance(report, instances[index] ?? ""))
+      publish(reports)
+      assert.strictEqual(readInstances(yield* ingest()).length, instances.length)
+      assert.deepStrictEqual(yield* readCurrent, balanceOnly)
+      assert.deepStrictEqual(new Set(yield* readHistory), new Set(["2026-04-30 2026-03-31 12116000000"]))
+      const [row] = yield* sql`select count(*)::int as count from historical_float_pro`
+      assert.deepStrictEqual({ ...row }, { count: instances.length })
+      assert.deepStrictEqual(yield* readWork, [])
+    })))
+
+  it.effect("is read from an instance of 30 MB, but not of 60 MB", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      const note = `<us-gaap:Note contextRef="c-1">${"text ".repeat(20_000)}</us-gaap:Note>\n`
+      const makeLarge = (date: string, characters: number) =>
+        alphabetInstance(date).replace("</xbrl>", `${note.repeat(characters / note.length)}</xbrl>`)
+      publish([august, may])
+      addInstance(may, makeLarge("2026-04-22", 30_000_000))
+      addInstance(august, makeLarge("2026-07-22", 60_000_000))
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual((yield* readWork).map(({ reason }) => reason), ["has more than 50000000 characters"])
+    })))
+})
+
+const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
+
+layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) => {
+  const start = Effect.gen(function* () {
+    const market = yield* startMarket
+    const { addInstance, publish, stub } = market
+    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([alphabet, acme]))
+    publish([august, may])
+    addInstance(may, alphabetInstance())
+    addInstance(august, alphabetInstance("2026-07-22"))
+    const form: Stub.ListedFiling = {
+      accession: "0000000042-26-000001",
+      form: "4",
+      filingDate: "2026-06-01",
+      primaryDocument: "xslF345X05/form4.xml",
+    }
+    const formPath = Stub.getFilingDocumentPath(acme, form.accession, "form4.xml")
+    stub.answers.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, [form]))
+    stub.answers.set(
+      formPath,
+      Stub.makeXmlAnswer(
+        Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", acme.cik),
+      ),
+    )
+    return { ...market, formPath }
+  })
+  const all = ["--all", "--since", "2026-01-01"]
+  const newest = ["12111000000", "2026-07-22", "2026-07-30", "12111000000"]
+
+  it.effect("requests the instances after all lists and facts, and before the forms (decision 0128)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { formPath, ingest, stub } = yield* start
+      const folder = yield* writeArchives(stub, [alphabet, acme])
+      const paths = yield* ingest(...all, "--archives", folder)
+      assert.deepStrictEqual(paths.slice(-3), [august.path, may.path, formPath])
+      assert.deepStrictEqual(yield* readCurrent, newest)
+      assert.deepStrictEqual(yield* readHistory, [
+        "2026-04-30 2026-04-22 12111000000",
+        "2026-07-30 2026-07-22 12111000000",
+      ])
+      assert.deepStrictEqual(yield* readWork, [])
+      const sql = yield* SqlClient.SqlClient
+      const readVersions = sql`select * from dataset_versions order by 1`
+      const versions = yield* readVersions
+      assert.deepStrictEqual(readInstances(yield* ingest(...all)), [])
+      assert.deepStrictEqual(yield* readVersions, versions)
+    })))
+
+  it.effect("continues with the instances after an interruption (decision 0128)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { environment, ingest, stub } = yield* start
+      stub.behaviour.intercept = ({ path }) => path === august.path ? "hang" : undefined
+      const run = runCommandInProcess(["ingest", "edgar", ...all], environment)
+      const isWaiting = Effect.flatMap(
+        sql`select from edgar_instances where is_waiting`,
+        (rows) =>
+          rows.length === 2 && stub.requests.some(({ path }) => path === august.path)
+            ? Effect.void
+            : Effect.fail("not yet"),
+      )
+      yield* Effect.raceFirst(run, Effect.retry(isWaiting, { schedule: Schedule.spaced("50 millis") }))
+      assert.deepStrictEqual(yield* readCurrent, ["12100000000", "2026-06-30", "2026-07-30", "12100000000"])
+      stub.behaviour.intercept = () => undefined
+      assert.deepStrictEqual(readInstances(yield* ingest("--all", "--resume")), [august.path, may.path])
+      assert.deepStrictEqual(yield* readCurrent, newest)
+      assert.deepStrictEqual((yield* readHistory).length, 2)
+    })))
+
+  it.effect("that only writes files also has the sums (operations/ingest-edgar)", () =>
+    withDatabase(Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const { ingest } = yield* start
+      const out = yield* fs.makeTempDirectoryScoped()
+      yield* ingest(...all, "--out", out)
+      const lines = (yield* fs.readFileString(`${out}/historical_float_pro.ndjson`)).trimEnd().split("\n")
+      assert.lengthOf(lines, 2)
+      for (const line of lines) assert.include(line, `"outstanding_shares":"12111000000"`)
+    })))
+})

@@ -1,0 +1,215 @@
+/** Share counts on the covers of made XBRL instances, also hostile ones (pitfall 6). */
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { buildInstanceUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/XbrlCover.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
+import { alphabetClasses, alphabetListings, type MadeCount, type MadeInstance, makeInstance } from "./Instances.ts"
+
+const cik = "0001652044"
+const url = buildInstanceUrl(cik, "0001652044-26-000048", "goog-20260331.htm")
+
+const decode = (text: string) => decodeCoverCounts(text, url)
+const read = (made: Partial<MadeInstance>) => Result.getOrThrow(decode(makeInstance({ cik, counts: [], ...made })))
+const sumOf = (made: Partial<MadeInstance>) => read(made)?.classes.reduce((sum, { shares }) => sum + shares, 0)
+
+const [classA, classB] = ["us-gaap:CommonClassAMember", "us-gaap:CommonClassBMember"]
+const two = [{ member: classA, shares: 300 }, { member: classB, shares: 20 }]
+
+describe("The cover of an instance", () => {
+  it("has a count and, if it is stated, a symbol for each class", () => {
+    assert.strictEqual(
+      url,
+      "https://www.sec.gov/Archives/edgar/data/1652044/000165204426000048/goog-20260331_htm.xml",
+    )
+    assert.deepStrictEqual(read({ counts: alphabetClasses, listings: alphabetListings }), {
+      date: "2026-04-22",
+      classes: [
+        { member: "us-gaap:CommonClassAMember", symbol: "GOOGL", shares: 5_830_000_000 },
+        { member: "us-gaap:CommonClassBMember", symbol: null, shares: 841_000_000 },
+        { member: "goog:CapitalClassCMember", symbol: "GOOG", shares: 5_440_000_000 },
+      ],
+    })
+  })
+
+  it("may have prefixes for all namespaces, and a class of which no share is left", () => {
+    const text = makeInstance({ cik, counts: [...two, { member: "acme:ClassHMember", shares: 0 }] })
+      .replaceAll(/(<\/?)(xbrl|context|entity|identifier|segment|period|instant|unit|measure)(?=[\s>])/g, "$1x:$2")
+      .replace("xmlns=", "xmlns:x=")
+    assert.deepStrictEqual(Result.getOrThrow(decode(text))?.classes.map(({ shares }) => shares), [300, 20, 0])
+  })
+
+  it("has one count if one is stated for all shares, and that is used as is", () => {
+    const all = { shares: 500 }
+    assert.deepStrictEqual(read({ counts: [...two, all] }), {
+      date: "2026-04-22",
+      classes: [{ member: null, symbol: null, shares: 500 }],
+    })
+    assert.isNull(read({ counts: [...two, all, { shares: 501 }] }))
+  })
+
+  it("does not include counts of other entities", () => {
+    const subsidiary = { "dei:LegalEntityAxis": "acme:SubsidiaryMember" }
+    assert.strictEqual(sumOf({ counts: [...two, { shares: 1_000, axes: subsidiary }] }), 320)
+    assert.strictEqual(sumOf({ counts: [...two, { member: classA, shares: 1_000, axes: subsidiary }] }), 320)
+    assert.isNull(read({ counts: [{ shares: 1_000, axes: subsidiary }] }))
+    const typed = makeInstance({ cik, counts: [...two, { shares: 1_000, axes: { "acme:Axis": "x" } }] })
+      .replace(
+        /<xbrldi:explicitMember dimension="acme:Axis">x<\/xbrldi:explicitMember>/,
+        `<xbrldi:typedMember dimension="acme:Axis"><identifier>y</identifier></xbrldi:typedMember>`,
+      )
+    assert.deepStrictEqual(Result.getOrThrow(decode(typed))?.classes.length, 2)
+  })
+
+  const incomplete: ReadonlyArray<readonly [string, Partial<MadeInstance>]> = [
+    ["has no count", {}],
+    ["has counts of two dates", { counts: [two[0] ?? {}, { ...two[1], date: "2026-04-21" }].map(complete) }],
+    ["has two counts of a class", { counts: [...two, { member: classB, shares: 21 }] }],
+    ["has a negative count", { counts: [...two, { member: "acme:ClassCMember", shares: -1 }] }],
+    ["has a fraction of a share", { counts: [...two, { member: "acme:ClassCMember", shares: "1.5" }] }],
+    ["has a count with an exponent", { counts: [...two, { member: "acme:ClassCMember", shares: "1e3" }] }],
+    ["has a count that is not a number", { counts: [...two, { member: "acme:ClassCMember", shares: "" }] }],
+    ["has a huge count", { counts: [...two, { member: "acme:ClassCMember", shares: "9".repeat(16) }] }],
+    ["has a count with very many digits", {
+      counts: [...two, { member: "acme:ClassCMember", shares: "9".repeat(1e5) }],
+    }],
+    ["has an element in a count", { counts: [...two, { member: "acme:ClassCMember", shares: "1<unit>2</unit>3" }] }],
+    ["has a count of another company", {
+      counts: [...two, { member: "acme:ClassCMember", shares: 1, cik: "0000000001" }],
+    }],
+    ["is of another company", { cik: "0000000001", counts: two }],
+    ["has an invalid date", { counts: two.map((count) => ({ ...count, date: "2026-02-30" })) }],
+    ["has an invalid member", { counts: [...two, { member: "Class C", shares: 5 }] }],
+    ["lacks the count of a listed class", {
+      counts: two,
+      listings: [{ member: "a:C", title: "Class C Common Stock" }],
+    }],
+  ]
+
+  function complete(count: Partial<MadeCount>): MadeCount {
+    return { shares: 0, ...count }
+  }
+
+  it.each(incomplete)("that %s gives no count, and never the sum of some classes", (_, made) => {
+    assert.isNull(read(made))
+  })
+
+  it("may list securities without a count, on several exchanges", () => {
+    const listings = [
+      {
+        member: classA,
+        title: "Class A Common Stock",
+        symbol: "ACME",
+        axes: { "dei:EntityListingsExchangeAxis": "e:X" },
+      },
+      { member: "acme:PreferredMember", title: "5% Preferred Stock", symbol: "ACME-PA" },
+      {
+        member: "acme:UnitsMember",
+        title: "Units, each consisting of one share of Class A common stock",
+        symbol: "ACMEU",
+      },
+      { member: "acme:WarrantsMember", title: "Warrants to purchase Class A common stock", symbol: "ACMEW" },
+      { member: classB, symbol: "N/A" },
+    ]
+    assert.deepStrictEqual(read({ counts: two, listings })?.classes.map(({ symbol }) => symbol), ["ACME", null])
+  })
+
+  const plain = makeInstance({ cik, counts: two })
+  const hostile: ReadonlyArray<readonly [string, string, RegExp]> = [
+    ["another root element", "<ownershipDocument/>", /is not an XBRL instance/],
+    ["a root element of another namespace", "<xbrl/>", /is not an XBRL instance/],
+    ["no element", "", /is not well-formed XML/],
+    ["a truncated document", plain.slice(0, -20), /is not well-formed XML/],
+    ["a DTD", plain.replace("<xbrl", `<!DOCTYPE xbrl [<!ENTITY a "1">]><xbrl`), /has a document type definition/],
+    ["an undefined entity", plain.replace(">300<", ">&a;<"), /is not well-formed XML/],
+    ["deep elements", plain.replace("</xbrl>", "<a>".repeat(100_000)), /has more than 50 levels/],
+    [
+      "many counts",
+      makeInstance({ cik, counts: Array.from({ length: 1_001 }, () => ({ shares: 1 })) }),
+      /has more than 1000 facts/,
+    ],
+    ["contexts with the same id", plain.replace(`id="n-1"`, `id="n-0"`), /has two contexts with the same id/],
+    ["too many characters", " ".repeat(instanceLimits.characters + 1), /has more than 50000000 characters/],
+  ]
+
+  it.each(hostile)("is refused if it has %s", (_, text, reason) => {
+    const result = decode(text)
+    assert.match(Result.isFailure(result) ? result.failure.message : "", reason)
+  })
+
+  it("is read although the instance has 30 MB", () => {
+    const note = `<us-gaap:Note contextRef="c-1">${
+      "&lt;p&gt;Text of the notes&lt;/p&gt; ".repeat(500)
+    }</us-gaap:Note>\n`
+    const text = makeInstance({ cik, counts: two, more: note.repeat(Math.ceil(3e7 / note.length)) })
+    assert.isAbove(text.length, 3e7)
+    assert.strictEqual(Result.getOrThrow(decode(text))?.classes.length, 2)
+  })
+})
+
+// ----------------------------------------------------------------------------------------------------------------
+// Random instances
+// ----------------------------------------------------------------------------------------------------------------
+
+const small = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
+
+const RandomCounts = Schema.Array(Schema.Struct({
+  member: Schema.NullOr(Schema.Literals(["a:A", "a:B", "a:C"])),
+  shares: small(2),
+  day: small(1),
+  isOther: Schema.Literals([false, false, false, true]),
+})).check(Schema.isMinLength(1), Schema.isMaxLength(6))
+
+/** Reads an instance with regular expressions, and adds up the counts. */
+const sumWithRegularExpressions = (xml: string) => {
+  const contexts = new Map(
+    Array.from(
+      xml.matchAll(/<context id="([^"]*)">([\s\S]*?)<\/context>/g),
+      ([, id = "", content = ""]) => [id, content],
+    ),
+  )
+  const facts = Array.from(
+    xml.matchAll(/<dei:EntityCommonStockSharesOutstanding contextRef="([^"]*)"[^>]*>(\d+)</g),
+    ([, id = "", shares = ""]) => {
+      const context = contexts.get(id) ?? ""
+      return {
+        date: /<instant>(.*)<\/instant>/.exec(context)?.[1] ?? "",
+        isOther: context.includes("LegalEntityAxis"),
+        member: /StatementClassOfStockAxis">([^<]*)</.exec(context)?.[1] ?? "all",
+        shares,
+      }
+    },
+  ).filter(({ isOther }) => !isOther)
+  const last = facts.reduce((newest, { date }) => date > newest ? date : newest, "")
+  const stated = (member: string) =>
+    new Set(facts.filter((fact) => fact.date === last && fact.member === member).map(({ shares }) => shares))
+  const members = stated("all").size > 0 ? ["all"] : Array.from(new Set(facts.map(({ member }) => member)))
+  if (members.length === 0 || members.some((member) => stated(member).size !== 1)) return undefined
+  return members.reduce((sum, member) => sum + Number(Array.from(stated(member))[0]), 0)
+}
+
+describe("Random instances", () => {
+  it.prop("give the sum that another reader finds, or none", [RandomCounts], ([counts]) => {
+    const made = {
+      cik,
+      counts: counts.map(({ day, isOther, member, shares }): MadeCount => ({
+        ...(member !== null && { member }),
+        ...(isOther && { axes: { "dei:LegalEntityAxis": "a:Other" } }),
+        shares,
+        date: `2026-04-2${day}`,
+      })),
+    }
+    assert.strictEqual(sumOf(made), sumWithRegularExpressions(makeInstance(made)))
+  }, { arbitrary: { runs: getInputCount(500) } })
+
+  const place = small(1_000_000)
+
+  it.prop("are decoded or refused, but never fail, if parts are lost", [place, place], ([from, length]) => {
+    const text = makeInstance({ cik, counts: alphabetClasses, listings: alphabetListings })
+    const start = from % text.length
+    const result = decode(text.slice(0, start) + text.slice(start + length % 200))
+    if (Result.isSuccess(result) && result.success !== null) {
+      assert.isAtMost(result.success.classes.length, alphabetClasses.length)
+    }
+  }, { arbitrary: { runs: getInputCount(500) } })
+})
