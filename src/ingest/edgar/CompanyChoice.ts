@@ -6,7 +6,8 @@ import { type DailyIndexFiling, decodeDailyIndex } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient } from "./EdgarClient.ts"
-import { buildDailyIndexUrl, buildFilingXmlUrl, buildTickerListUrl } from "./EdgarUrls.ts"
+import { buildDailyIndexUrl, buildTickerListUrl } from "./EdgarUrls.ts"
+import { buildFormUrl } from "./FormDocuments.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
 import type { IngestReport } from "./IngestReport.ts"
@@ -241,9 +242,7 @@ export const prepareVisits = Effect.fnUntraced(
       setAside: [
         ...rejections.map((rejection) => setDocumentAside("absent", rejection)),
         ...indexes.setAside,
-        ...unlistedForms.map(({ accession, cik, primaryDocument }) =>
-          makeUnlistedRejection(buildFilingXmlUrl(cik, accession, primaryDocument))
-        ),
+        ...unlistedForms.map((form) => makeUnlistedRejection(buildFormUrl(form.cik, form))),
       ],
     }
   },

@@ -8,8 +8,8 @@ import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.
 import { DocumentRejected } from "./DocumentRejected.ts"
 import {
   buildCompanyFactsUrl,
+  buildFilingDocumentUrl,
   buildFilingIndexUrl,
-  buildFilingXmlUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
   type EdgarBaseUrls,
@@ -26,7 +26,8 @@ import { type IngestDatasetProgress, readIngestProgress } from "./IngestState.ts
 import { type CompanyWork, readCompanyWork, type SetAside, type WorkKey } from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
 import { makeNewsRows } from "./NewsRows.ts"
-import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
+import { buildFormUrl, findFormKind } from "./FormDocuments.ts"
+import { makeOwnershipRows } from "./OwnershipRows.ts"
 import { findPendingFilings, isIngestedSince, makeIngestDatasetProgress } from "./PendingFilings.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
@@ -45,10 +46,6 @@ const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts
 
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
-
-/** Whether the filing is a Form 3, 4 or 5 or a Schedule 13 in XML. Older schedules are HTML or text. */
-const hasOwnershipXml = ({ form, primaryDocument }: EdgarFiling) =>
-  (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
 
 export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
@@ -253,13 +250,13 @@ const selectForms = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>,
   const listed = new Map(filings.map((filing) => [filing.accession, filing]))
   for (const [accession, entry] of due) {
     const filing = listed.get(accession)
-    if (filing !== undefined && !hasOwnershipXml(filing)) visit.served.push(entry)
+    if (filing !== undefined && findFormKind(filing) === undefined) visit.served.push(entry)
     if (filing !== undefined || !hasAllPages) continue
     const rejection = new DocumentRejected({ url: entry.url, reason: "is no longer in the company's list of filings" })
     visit.setAside.push(setDocumentAside("absent", rejection))
   }
   const forms = filings.filter((filing) =>
-    hasOwnershipXml(filing) &&
+    findFormKind(filing) !== undefined &&
     (due.has(filing.accession) || (pending.has(filing) && !waiting.has(filing.accession)))
   )
   return { due, forms }
@@ -271,18 +268,21 @@ const readForm = (
   filing: OwnershipFiling,
   entry?: CompanyWork,
 ) => {
-  const makeUrl = (bases: EdgarBaseUrls) =>
-    buildFilingXmlUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
-  const documentUrl = makeUrl(edgarBaseUrls)
+  const { accession, primaryDocument } = filing
+  const makeUrl = (bases: EdgarBaseUrls) => buildFormUrl(issuer.cik, filing, bases)
+  const url = makeUrl(edgarBaseUrls)
+  const urls = findFormKind(filing) === "header"
+    ? { documentUrl: buildFilingDocumentUrl(issuer.cik, accession, primaryDocument), headerUrl: url }
+    : { documentUrl: url }
   return Effect.map(downloader.download(makeUrl, { isRepeated: entry !== undefined }), (result) => {
     // The document may have had another name when it was added to the queue.
-    visit.served.push({ url: documentUrl, dataset: "" }, ...(entry === undefined ? [] : [entry]))
+    visit.served.push({ url, dataset: "" }, ...(entry === undefined ? [] : [entry]))
     if (Result.isFailure(result)) {
       visit.setAside.push(result.failure.setAside)
       return []
     }
     visit.documents += 1
-    const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
+    const made = makeOwnershipRows({ issuer, filing: { ...filing, ...urls }, text: result.success })
     if (Result.isSuccess(made)) return made.success
     visit.setAside.push(setDocumentAside("rejected", made.failure))
     return []
