@@ -207,16 +207,14 @@ export const prepareVisits = Effect.fnUntraced(
       downloader,
       report,
     )
-    const waiting = target === "load" && datasets.includes("ownership")
-      ? yield* countWaitingForms
-      : new Map<string, number>()
+    const waiting = target === "load" ? yield* countWaitingForms(datasets) : new Map<string, number>()
     const alsoWaiting = tickers === null
       ? issuers.filter((issuer) => waiting.has(issuer.cik) && !chosen.includes(issuer))
       : []
     const unlisted = tickers === null
       ? Array.from(new Set(waiting.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
       : []
-    const unlistedForms = unlisted.length === 0 ? [] : yield* readWaitingForms(unlisted, maxUnlistedForms)
+    const unlistedForms = unlisted.length === 0 ? [] : yield* readWaitingForms(unlisted, datasets, maxUnlistedForms)
     const known = yield* addSymbolPeriods(assignment, [...chosen, ...alsoWaiting], target === "load")
     const companies = known.slice(0, chosen.length)
     report.notes.push(...listAnsweringSymbols(companies, tickers ?? []))

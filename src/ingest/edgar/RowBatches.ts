@@ -12,6 +12,7 @@ import { addMerged, addRows, addSetAside, type IngestReport } from "./IngestRepo
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
+import { type RegistrationFees, saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
@@ -34,6 +35,7 @@ interface Batch {
   readonly setAside: Array<Work.SetAside>
   readonly waitingForms: Array<WaitingForm>
   readonly doneForms: Array<WaitingForm>
+  readonly fees: Array<RegistrationFees>
 }
 
 const makeBatch = (): Batch => ({
@@ -45,6 +47,7 @@ const makeBatch = (): Batch => ({
   setAside: [],
   waitingForms: [],
   doneForms: [],
+  fees: [],
 })
 
 type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
@@ -62,6 +65,7 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
         loadDatasetFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
     )
     const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), load)
+    yield* saveRegistrationFees(batch.fees)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside)
     yield* addWaitingForms(batch.waitingForms)
@@ -168,6 +172,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           batch.served.push(...visit.served)
           batch.waitingForms.push(...visit.waitingForms)
           batch.doneForms.push(...visit.doneForms)
+          batch.fees.push(...visit.fees)
           batch.documents += visit.documents
           batch.issuers.set(issuer.cik, issuer)
           if (isCompany) batch.companies.push(issuer)

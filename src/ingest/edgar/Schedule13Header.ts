@@ -27,7 +27,7 @@ export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string>
   const makeElement = (name: string, text: string): OpenElement => ({
     name,
     namespace: "",
-    id: undefined,
+    attributes: {},
     children: [],
     text,
   })
