@@ -72,7 +72,7 @@ for (const { bytes, form, issuerCik, number } of generateFilings()) {
       acceptedAt: null,
       documentUrl: `https://www.sec.gov/Archives/edgar/data/1/${accession.replaceAll("-", "")}/primary_doc.xml`,
     },
-    xml: decoder.decode(bytes),
+    text: decoder.decode(bytes),
   })
   const reported = Math.floor(count.bytes / bytesPerReport)
   count.filings += 1

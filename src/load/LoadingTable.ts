@@ -202,8 +202,9 @@ const findViolations = Effect.fnUntraced(
       readonly rule: number
       readonly cells: ReadonlyArray<string | null>
     }>(
-      `select line, rule, cells from (${rows}) as given, lateral (values ${checks.join(", ")}) as c(rule, broken, cells)
-      where broken order by line, rule limit ${limit}`,
+      `select given.line, violated.rule, violated.cells
+      from (${rows}) as given, lateral (values ${checks.join(", ")}) as violated (rule, broken, cells)
+      where violated.broken order by given.line, violated.rule limit ${limit}`,
       parameters,
     )
     return found.flatMap(({ cells, line, rule }): ReadonlyArray<ViolatedRule> => {

@@ -151,6 +151,11 @@ const findRecording = (path: string): EdgarStubAnswer | undefined => {
   return file === undefined ? undefined : json(readRecording(file))
 }
 
+/** The folder of a filing without a fee exhibit. */
+const folderAnswer = json(readRecording("archives/0001213900-24-004875.index.json"))
+
+const findFolder = (path: string) => /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderAnswer : undefined
+
 /** Starts the server. `answers` replaces recordings by path, and `intercept` may answer any request with a fault. */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<EdgarStubRequest> = []
@@ -160,6 +165,7 @@ export const startEdgarStub = Effect.gen(function* () {
   }
   const choose = (request: EdgarStubRequest) =>
     behaviour.intercept(request) ?? answers.get(request.path) ?? findRecording(request.path) ??
+      findFolder(request.path) ??
       (/^\/(submissions|api)\//.test(request.path) ? missingSubmissionsAnswer : missingDocumentAnswer)
 
   const server = createServer((incoming, response) => {

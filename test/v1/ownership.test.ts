@@ -134,6 +134,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       yield* newest("WN5", ["mmm", {}], ["new", {}])
     }))
 
+  it.effect("selects a newer filing that has names only, but not one of the day of a filing with amounts (§2.7)", () =>
+    Effect.gen(function* () {
+      const form4 = { form_type: "4", owner_name: "Officer", common_shares_amount: "5" }
+      const schedule = { form_type: "SC 13G", owner_name: "Fund", owner_type: "five_percent_owner" }
+      yield* insertRows(
+        "ownership",
+        row("WHEAD", "1", { ...form4, filed_at: "2024-09-09", reported_date: "2024-09-06" }),
+        row("WHEAD", "2", { ...schedule, filed_at: "2024-09-10" }),
+        row("WHDAY", "1", { ...form4, filed_at: "2024-09-10", reported_date: "2024-09-06" }),
+        row("WHDAY", "2", { ...schedule, filed_at: "2024-09-10" }),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WHEAD,WHDAY"), ["WHDAY 1: Officer", "WHEAD 2: Fund"])
+    }))
+
   it.effect("skips filings with placeholders only, even if that returns an earlier reported_date (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(

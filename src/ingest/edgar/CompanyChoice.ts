@@ -6,7 +6,8 @@ import { type DailyIndexFiling, decodeDailyIndex } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient } from "./EdgarClient.ts"
-import { buildDailyIndexUrl, buildFilingXmlUrl, buildTickerListUrl } from "./EdgarUrls.ts"
+import { buildDailyIndexUrl, buildTickerListUrl } from "./EdgarUrls.ts"
+import { buildFormUrl } from "./FormDocuments.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
 import type { IngestReport } from "./IngestReport.ts"
@@ -205,16 +206,14 @@ export const prepareVisits = Effect.fnUntraced(
       report,
     )
     if (retries && tickers !== null) yield* Work.requeueAllWork(chosen.map(({ cik }) => cik))
-    const waiting = target === "load" && datasets.includes("ownership")
-      ? yield* countWaitingForms
-      : new Map<string, number>()
+    const waiting = target === "load" ? yield* countWaitingForms(datasets) : new Map<string, number>()
     const alsoWaiting = tickers === null
       ? issuers.filter((issuer) => waiting.has(issuer.cik) && !chosen.includes(issuer))
       : []
     const unlisted = tickers === null
       ? Array.from(new Set(waiting.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
       : []
-    const unlistedForms = unlisted.length === 0 ? [] : yield* readWaitingForms(unlisted, maxUnlistedForms)
+    const unlistedForms = unlisted.length === 0 ? [] : yield* readWaitingForms(unlisted, datasets, maxUnlistedForms)
     const known = yield* addSymbolPeriods(assignment, [...chosen, ...alsoWaiting], target === "load")
     const companies = known.slice(0, chosen.length)
     report.notes.push(...listAnsweringSymbols(companies, tickers ?? []))
@@ -241,9 +240,7 @@ export const prepareVisits = Effect.fnUntraced(
       /** The queue's documents of these companies. They are set aside again, without being requested. */
       unlistedWork: [
         ...(tickers === null && !isFirstLoad ? yield* findWorkOfUnlistedCompanies(issuers) : []),
-        ...unlistedForms.map(({ accession, cik, primaryDocument }) =>
-          makeUnlistedRejection(buildFilingXmlUrl(cik, accession, primaryDocument))
-        ),
+        ...unlistedForms.map((form) => makeUnlistedRejection(buildFormUrl(form.cik, form))),
       ],
     }
   },

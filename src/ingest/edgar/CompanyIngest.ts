@@ -9,8 +9,9 @@ import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.
 import { DocumentRejected } from "./DocumentRejected.ts"
 import {
   buildCompanyFactsUrl,
+  buildFilingDocumentUrl,
+  buildFilingFolderUrl,
   buildFilingIndexUrl,
-  buildFilingXmlUrl,
   buildInstanceUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
@@ -30,7 +31,9 @@ import { addInstanceCounts, type FilingInstance, mayHaveInstance, readKnownCover
 import { type CompanyWork, readCompanyWork, type SetAside, type WorkKey } from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
 import { makeNewsRows } from "./NewsRows.ts"
-import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
+import { decodeFilingFees, findFeeInstance, isFeeInstance } from "./FilingFees.ts"
+import { buildFormUrl, findFormDataset, findFormKind, firstFeeDay } from "./FormDocuments.ts"
+import { makeOwnershipRows } from "./OwnershipRows.ts"
 import {
   findPendingFilings,
   isIngestedSince,
@@ -38,13 +41,17 @@ import {
   makeIngestDatasetProgress,
   subtractDays,
 } from "./PendingFilings.ts"
+import { readFeeSources, type RegistrationFees } from "./RegistrationFees.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
 import { readStoredCounts } from "./StoredCounts.ts"
 import { findFilingsWithNewTimes, resolveAcceptanceTimes } from "./StampZones.ts"
 import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
-import type { OwnershipFiling, WaitingForm } from "./WaitingForms.ts"
+import type { FormFiling, WaitingForm } from "./WaitingForms.ts"
 import { type CoverCounts, decodeCoverCounts } from "./XbrlCover.ts"
+
+/** Datasets for which more is read of a filing than its entry in the list. */
+const datasetsOfForms: ReadonlyArray<IngestedDataset> = ["ownership", "registrations"]
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
@@ -60,10 +67,6 @@ const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
-/** Whether the filing is a Form 3, 4 or 5 or a Schedule 13 in XML. Older schedules are HTML or text. */
-const hasOwnershipXml = ({ form, primaryDocument }: EdgarFiling) =>
-  (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
-
 export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
   /** The filings that daily indexes name, by the CIK of each company. */
@@ -76,7 +79,7 @@ export interface CompanyVisitOptions {
   readonly isFresh: boolean
   /** Whether documents of the queue are requested before their time, unless they are final. */
   readonly ignoresDelays: boolean
-  /** Whether new ownership forms are only listed, in `waitingForms`, and downloaded later. */
+  /** Whether new ownership forms and statements are only listed, in `waitingForms`, and their documents read later. */
   readonly defersForms: boolean
   /**
    * `request`: XBRL instances are requested. `list`: they are only listed, and requested later.
@@ -92,12 +95,13 @@ export interface CompanyVisit {
   readonly setAside: Array<SetAside>
   /** Entries of the queue that are done, unless they are also set aside. */
   readonly served: Array<WorkKey>
-  /** Ownership forms to download later. */
+  /** Ownership forms and statements whose documents are read later. */
   readonly waitingForms: Array<WaitingForm>
   /** Waiting forms that were downloaded or set aside. */
   readonly doneForms: Array<WaitingForm>
   /** What is known about XBRL instances. */
   readonly instances: Array<FilingInstance>
+  readonly fees: Array<RegistrationFees>
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
   documents: number
 }
@@ -110,6 +114,7 @@ export const makeEmptyCompanyVisit = (): CompanyVisit => ({
   waitingForms: [],
   doneForms: [],
   instances: [],
+  fees: [],
   documents: 0,
 })
 
@@ -124,11 +129,14 @@ const findAccession = ({ url }: WorkKey) => {
 
 const isIndexPage = ({ url }: WorkKey) => url.endsWith("-index.htm")
 
-const isForm = (entry: WorkKey) =>
-  entry.url.includes("/edgar/data/") && !isInstanceUrl(entry.url) && !isIndexPage(entry)
+/** Whether the entry is about the XBRL instance of a report, and not of a fee exhibit. */
+const isReportInstance = ({ url }: WorkKey) =>
+  isInstanceUrl(url) && !isFeeInstance(url.replace(/#.*$/, "").replace(/^.*\//, ""))
+
+const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isReportInstance(entry) && !isIndexPage(entry)
 
 /** Whether the whole instance is due, rather than a row that was made from it. */
-const isDueInstance = ({ dataset, isDue, url }: CompanyWork) => isDue && dataset === "" && isInstanceUrl(url)
+const isDueInstance = (entry: CompanyWork) => entry.isDue && entry.dataset === "" && isReportInstance(entry)
 
 /** The results of earlier runs for the company. */
 interface KnownState {
@@ -154,7 +162,7 @@ const isDocumentDue = ({ work }: KnownState, url: string) =>
 /** Downloads and decodes a document. Sets it aside and returns undefined if that fails. */
 const readDocument = Effect.fnUntraced(
   function* <A>(
-    { downloader, visit, work }: VisitContext,
+    { downloader, visit, work }: Pick<VisitContext, "downloader" | "visit" | "work">,
     makeUrl: (bases: EdgarBaseUrls) => string,
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
   ) {
@@ -173,7 +181,10 @@ const readDocument = Effect.fnUntraced(
   },
 )
 
-/** Returns the filings of the dataset that are new, or of which the queue has an element. */
+/**
+ * Returns the filings of the dataset that are new, or of which the queue has an element. Those of registrations may be
+ * older than `since`.
+ */
 const findPending = (
   context: Pick<VisitContext, "progress" | "since" | "work">,
   filings: ReadonlyArray<EdgarFiling>,
@@ -183,7 +194,10 @@ const findPending = (
     context.work.filter((entry) => entry.dataset === dataset && (entry.isDue || isListElement(entry)))
       .map(findAccession),
   )
-  const pending = new Set(findPendingFilings(filings, context.progress.get(dataset), context.since))
+  const since = dataset === "registrations" ? firstFeeDay : context.since
+  const known = context.progress.get(dataset)
+  const progress = known !== undefined && dataset === "registrations" ? { ...known, since } : known
+  const pending = new Set(findPendingFilings(filings, progress, since))
   return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
 }
 
@@ -229,9 +243,10 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
     floats: areCountsDue || floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
   }
   const listed = new Set(submissions.filings.map(({ accession }) => accession))
-  const hasOldDueForm = datasets.has("ownership") &&
+  const hasOldDueForm = (datasets.has("ownership") || datasets.has("registrations")) &&
     work.some((entry) => entry.isDue && isForm(entry) && !listed.has(findAccession(entry)))
-  const firstDay = [since, progress.get("ownership")?.since ?? since].toSorted()[0] ?? since
+  const firstDays = [since, progress.get("ownership")?.since ?? since, ...(hasOldDueForm ? [firstFeeDay] : [])]
+  const firstDay = firstDays.toSorted()[0] ?? since
   // Rows of these datasets combine filings that may be years apart, so they need all pages.
   const needsAllPages = makes.registrations || makes.screener || makes.floats
   const needsOldPages = isFirst("news") || isFirst("ownership") || hasOldDueForm
@@ -274,61 +289,94 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   }
 })
 
-/** Selects the ownership forms to download: new ones, and those of the queue that are due. */
-const selectForms = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>, hasAllPages: boolean) => {
+/** Selects the forms of these datasets to download: new ones, and those of the queue that are due. */
+const selectForms = (
+  context: VisitContext,
+  filings: ReadonlyArray<EdgarFiling>,
+  datasets: ReadonlyArray<IngestedDataset>,
+  hasAllPages: boolean,
+) => {
   const { visit, work } = context
   const queued = work.filter((entry) => entry.dataset === "" && isForm(entry))
   const due = new Map(queued.filter(({ isDue }) => isDue).map((entry) => [findAccession(entry), entry]))
   const waiting = new Set(queued.filter(({ isDue }) => !isDue).map(findAccession))
-  const pending = new Set(findPending(context, filings, "ownership"))
+  const pending = new Map<string | undefined, ReadonlySet<EdgarFiling>>(
+    datasets.map((dataset) => [dataset, new Set(findPending(context, filings, dataset))]),
+  )
   const listed = new Map(filings.map((filing) => [filing.accession, filing]))
   for (const [accession, entry] of due) {
     const filing = listed.get(accession)
-    if (filing !== undefined && !hasOwnershipXml(filing)) visit.served.push(entry)
+    if (filing !== undefined && findFormKind(filing) === undefined) visit.served.push(entry)
     if (filing !== undefined || !hasAllPages) continue
     const rejection = new DocumentRejected({ url: entry.url, reason: "is no longer in the company's list of filings" })
     visit.setAside.push(setDocumentAside("absent", rejection))
   }
-  const forms = filings.filter((filing) =>
-    hasOwnershipXml(filing) &&
-    (due.has(filing.accession) || (pending.has(filing) && !waiting.has(filing.accession)))
-  )
+  const forms = filings.filter((filing) => {
+    const ofDataset = pending.get(findFormDataset(filing))
+    return ofDataset !== undefined &&
+      (due.has(filing.accession) || (ofDataset.has(filing) && !waiting.has(filing.accession)))
+  })
   return { due, forms }
 }
 
+type FormContext = Pick<VisitContext, "downloader" | "issuer" | "visit">
+
+/** Downloads the fee exhibit of a statement, if it has one. `entry` is that of the queue, if there is one. */
+const readFees = Effect.fnUntraced(
+  function* ({ downloader, issuer: { cik }, visit }: FormContext, filing: FormFiling, entry?: CompanyWork) {
+    const { accession, fileNumber, filingDate } = filing
+    const work = entry === undefined ? [] : [entry]
+    visit.served.push(...work)
+    const context = { downloader, visit, work }
+    const name = yield* readDocument(context, (bases) => buildFormUrl(cik, filing, bases), findFeeInstance)
+    if (name === undefined || name === null || fileNumber === null) return
+    const makeUrl = (bases: EdgarBaseUrls) => `${buildFilingFolderUrl(cik, accession, bases)}${name}`
+    const fees = yield* readDocument(context, makeUrl, (text, url) => decodeFilingFees(text, url, fileNumber))
+    if (fees === undefined || fees.elements.length === 0) return
+    const { elements, ...amounts } = fees
+    const source = elements.map((element) => `${makeUrl(edgarBaseUrls)}#ffd:${element}`)
+    visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
+  },
+)
+
 /** Downloads an ownership form, and returns its rows. `entry` is that of the queue, if there is one. */
-const readForm = (
-  { downloader, issuer, visit }: Pick<VisitContext, "downloader" | "issuer" | "visit">,
-  filing: OwnershipFiling,
-  entry?: CompanyWork,
-) => {
-  const makeUrl = (bases: EdgarBaseUrls) =>
-    buildFilingXmlUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
-  const documentUrl = makeUrl(edgarBaseUrls)
+const readOwnershipForm = ({ downloader, issuer, visit }: FormContext, filing: FormFiling, entry?: CompanyWork) => {
+  const { accession, primaryDocument } = filing
+  const makeUrl = (bases: EdgarBaseUrls) => buildFormUrl(issuer.cik, filing, bases)
+  const url = makeUrl(edgarBaseUrls)
+  const urls = findFormKind(filing) === "header"
+    ? { documentUrl: buildFilingDocumentUrl(issuer.cik, accession, primaryDocument), headerUrl: url }
+    : { documentUrl: url }
   return Effect.map(downloader.download(makeUrl, { isRepeated: entry !== undefined }), (result) => {
     // The document may have had another name when it was added to the queue.
-    visit.served.push({ url: documentUrl, dataset: "" }, ...(entry === undefined ? [] : [entry]))
+    visit.served.push({ url, dataset: "" }, ...(entry === undefined ? [] : [entry]))
     if (Result.isFailure(result)) {
       visit.setAside.push(result.failure.setAside)
       return []
     }
     visit.documents += 1
-    const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
+    const made = makeOwnershipRows({ issuer, filing: { ...filing, ...urls }, text: result.success })
     if (Result.isSuccess(made)) return made.success
     visit.setAside.push(setDocumentAside("rejected", made.failure))
     return []
   })
 }
 
-/** Adds the rows of Forms 3, 4 and 5 and Schedules 13 to the visit, or lists the forms if they are deferred. */
-const addOwnership = Effect.fnUntraced(
+/** Reads the documents of a form: adds fees to the visit, or returns the rows of `ownership`. */
+const readForm = (context: FormContext, filing: FormFiling, entry?: CompanyWork) =>
+  findFormKind(filing) === "fees"
+    ? Effect.as(readFees(context, filing, entry), [])
+    : readOwnershipForm(context, filing, entry)
+
+/** Adds what the forms contain to the visit, or lists the forms if they are deferred. */
+const addForms = Effect.fnUntraced(
   function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
     const { defersForms, issuer: { cik }, visit } = context
     const [now, later] = defersForms
       ? [forms.filter(({ accession }) => due.has(accession)), forms.filter(({ accession }) => !due.has(accession))]
       : [forms, []]
-    for (const { acceptedAt, accession, filingDate, form, primaryDocument } of later) {
-      visit.waitingForms.push({ cik, acceptedAt, accession, filingDate, form, primaryDocument })
+    for (const { acceptedAt, accession, fileNumber, filingDate, form, primaryDocument } of later) {
+      visit.waitingForms.push({ cik, acceptedAt, accession, fileNumber, filingDate, form, primaryDocument })
     }
     const rows = yield* Effect.forEach(
       now,
@@ -339,7 +387,7 @@ const addOwnership = Effect.fnUntraced(
   },
 )
 
-/** Downloads an ownership form that was deferred, and writes the result to `visit`. */
+/** Reads the documents of a form that was deferred, and writes the result to `visit`. */
 export const visitWaitingForm = Effect.fnUntraced(
   function* (issuer: Issuer, form: WaitingForm, downloader: DocumentDownloader, visit: CompanyVisit) {
     visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit }, form))
@@ -386,7 +434,7 @@ const addCovers = Effect.fnUntraced(
     const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
     const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
     const newest = filings.find(isXbrlReport)
-    const entries = work.filter(({ dataset, url }) => dataset === "" && isInstanceUrl(url))
+    const entries = work.filter((entry) => entry.dataset === "" && isReportInstance(entry))
     const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
     const covers = yield* Effect.forEach(lacking, (filing) => {
       const { accession, filingDate } = filing
@@ -498,12 +546,17 @@ export const visitCompany = Effect.fnUntraced(
       visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
     }
     if (makes.registrations && hasAllPages) {
-      visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork))
+      const feeSources = isFresh ? new Map() : yield* readFeeSources(issuer.cik)
+      visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork, feeSources))
     }
-    if (datasets.has("ownership") && isComplete("ownership")) {
-      const selected = selectForms(context, filings, hasAllPages)
+    // All rows of a file have the same columns, so a file with amounts would replace amounts of other sources by null.
+    const complete = datasetsOfForms.filter((name) =>
+      datasets.has(name) && isComplete(name) && !(isFresh && name === "registrations")
+    )
+    if (complete.length > 0) {
+      const selected = selectForms(context, filings, complete, hasAllPages)
       if (isDryRun) visit.documents += selected.forms.length
-      else yield* addOwnership(context, selected)
+      else yield* addForms(context, selected)
     }
     if ((makes.floats || makes.screener) && hasAllPages) {
       if (makes.screener && isDryRun) visit.rows.set("screener", makeScreenerRows(issuer, submissions))

@@ -98,16 +98,22 @@ const visitCompanies = Effect.fnUntraced(
   },
 )
 
-/** Downloads the deferred ownership forms of these companies, newest first. */
+/** Downloads the deferred forms of these companies and datasets, newest first. */
 const downloadWaitingForms = Effect.fnUntraced(
-  function* (issuers: ReadonlyMap<string, Issuer>, downloader: DocumentDownloader, batches: BatchWriter) {
+  function* (
+    issuers: ReadonlyMap<string, Issuer>,
+    { datasets }: Pick<ResolvedOptions, "datasets">,
+    downloader: DocumentDownloader,
+    batches: BatchWriter,
+  ) {
     const progress = yield* OperationProgress
-    const counts = Array.from(yield* retryLostConnection(countWaitingForms)).filter(([cik]) => issuers.has(cik))
+    const listed = yield* retryLostConnection(countWaitingForms(datasets))
+    const counts = Array.from(listed).filter(([cik]) => issuers.has(cik))
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
-    Object.assign(progress, { label: "ownership forms", total, done: 0, count: 0, unit: "documents" })
+    Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
     while (progress.done < total) {
-      const forms = yield* retryLostConnection(readWaitingForms(ciks, formsAtOnce))
+      const forms = yield* retryLostConnection(readWaitingForms(ciks, datasets, formsAtOnce))
       if (forms.length === 0) return
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
@@ -177,8 +183,7 @@ const ingestCompanies = Effect.fnUntraced(
           yield* visitCompanies(issuers, { ...visitOptions, instances: "waiting" }, downloader, batches)
         }
       }
-      if (target !== "load" || !datasets.includes("ownership")) return
-      yield* downloadWaitingForms(formIssuers, downloader, batches)
+      if (target === "load") yield* downloadWaitingForms(formIssuers, options, downloader, batches)
     })
     yield* Effect.raceFirst(visits, batches.saveOldResults)
     // A resumed run does not visit again what it visited before it was interrupted, although an index may name newer

@@ -80,7 +80,7 @@ const readAmount = (parent: XmlElement | undefined, name: string) => readDecimal
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined
     ? []
-    : findChildElements(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
+    : findChildElements(element, "footnoteId").flatMap(({ attributes: { id } }) => id === undefined ? [] : [id.value])
 
 /** Returns the value of an element, or the ids of its footnotes if they state the value in words. */
 const readTerm = (parent: XmlElement, name: string) => {

@@ -1,4 +1,4 @@
-/** Makes rows of `ownership` from filings in XML (docs/decisions/0100-ownership-from-filings.md). */
+/** Makes rows of `ownership` from filings in XML, and from headers (docs/decisions/0100-ownership-from-filings.md). */
 import { Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
@@ -6,6 +6,7 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { decodeOwnershipForm, noOwnershipAmounts } from "./OwnershipForm.ts"
 import { decodeSchedule13 } from "./Schedule13.ts"
+import { decodeSchedule13Header, parseSgmlHeader } from "./Schedule13Header.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 import { parseXml, type XmlElement } from "./XmlDocument.ts"
 
@@ -16,8 +17,10 @@ export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
 export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
 
 export interface EdgarOwnershipFiling extends Pick<EdgarFiling, "acceptedAt" | "accession" | "filingDate" | "form"> {
-  /** URL of the XML, from `buildFilingXmlUrl`. */
+  /** URL of the document to which the rows link. */
   readonly documentUrl: string
+  /** URL of the header, if that is read instead of the document. */
+  readonly headerUrl?: string
 }
 
 /** The owners or reporting persons of one document. */
@@ -74,6 +77,25 @@ const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
     })),
   }))
 
+const readHeader = (root: XmlElement): Result.Result<Holders, string> =>
+  Result.map(decodeSchedule13Header(root), ({ filers, form, issuerCik }) => ({
+    form,
+    issuerCik,
+    reportedDate: null,
+    element: "FILED-BY",
+    rows: filers.map(({ cik, name }) => ({
+      owner_name: name,
+      owner_cik: cik,
+      owner_type: "five_percent_owner",
+      title: null,
+      ...noOwnershipAmounts,
+      percent_of_class: null,
+      sole_voting_shares: null,
+      shared_voting_shares: null,
+      event_date: null,
+    })),
+  }))
+
 const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
   if (root.name === "ownershipDocument" && root.namespace === "") return readForm(root)
   return root.name === "edgarSubmission" ? readSchedule(root) : Result.fail("is not an ownership document")
@@ -82,22 +104,27 @@ const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
 /** Returns why the document is not the requested one, or undefined if it is. */
 const findMismatch = ({ form, issuerCik, rows }: Holders, filing: EdgarOwnershipFiling) => {
   // Documents name the form `SCHEDULE 13D`. The SEC's list of filings named it `SC 13D` until December 2024.
-  if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
+  const [read, listed] = [form, filing.form].map((name) => name?.replace(/^SC /, "SCHEDULE "))
+  if (read !== listed) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
   return rows.length === 0 ? "has no holders" : undefined
 }
 
 /**
  * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
- * An amendment is a filing of its own. A filing about another issuer has no rows.
+ * An amendment is a filing of its own. A filing about another issuer has no rows. `text` is the XML or the header.
  */
-export const makeOwnershipRows = ({ filing, issuer, xml }: {
+export const makeOwnershipRows = ({ filing, issuer, text }: {
   readonly issuer: Issuer
   readonly filing: EdgarOwnershipFiling
-  readonly xml: string
-}): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> =>
-  Result.gen(function* () {
-    const holders = yield* Result.flatMap(parseXml(xml), readHolders)
+  readonly text: string
+}): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> => {
+  const { headerUrl, documentUrl } = filing
+  const sourceUrl = headerUrl ?? documentUrl
+  return Result.gen(function* () {
+    const holders = yield* headerUrl === undefined
+      ? Result.flatMap(parseXml(text), readHolders)
+      : Result.flatMap(parseSgmlHeader(text), readHeader)
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptanceTime([filing])
@@ -109,9 +136,10 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
       filed_at: filing.filingDate,
       form_type: filing.form,
       accession_number: filing.accession,
-      document_url: filing.documentUrl,
+      document_url: documentUrl,
       ...owner,
       last_updated: lastUpdated,
-      source: [`${filing.documentUrl}#${holders.element}[${index + 1}]`],
+      source: [`${sourceUrl}#${holders.element}[${index + 1}]`],
     }))
-  }).pipe(Result.mapError((reason) => new DocumentRejected({ url: filing.documentUrl, reason })))
+  }).pipe(Result.mapError((reason) => new DocumentRejected({ url: sourceUrl, reason })))
+}

@@ -16,6 +16,9 @@ const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
   ...["S-4", "F-4", "S-8"].map((form) => [form, "offering"] as const),
 ])
 
+/** Whether the filing begins a registration, or amends it before it is effective. */
+export const isRegistrationStatement = (form: string) => typesByForm.has(form.replace(/\/A$/, ""))
+
 /** Whether the registration is effective upon filing, without a notice (Rule 462). */
 const isEffectiveUponFiling = ({ form }: EdgarFiling) => /(ASR|MEF)$|^S-8$/.test(form)
 
@@ -233,6 +236,7 @@ const makeRow = (
   registration: EdgarRegistration,
   all: ReadonlyArray<EdgarRegistration>,
   today: string,
+  feeSources: ReadonlyArray<string>,
 ): RowCells => {
   const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
   const prospectuses = filings.filter(isProspectus)
@@ -257,21 +261,25 @@ const makeRow = (
     ),
     document_url: buildFilingDocumentUrl(issuer.cik, statement.accession, statement.primaryDocument),
     last_updated: ended > updated ? ended : updated,
-    source: Array.from(new Set(used.map(({ source }) => source))),
+    source: Array.from(new Set([...used.map(({ source }) => source), ...feeSources])),
   }
 }
 
 /**
  * Returns the rows of `registrations`: one per file number. `filings` must include those of all older pages. `today` is
- * the date in New York.
+ * the date in New York. `feeSources` has the sources of the amounts by file number; `saveRegistrationFees` adds the
+ * amounts themselves, so that amounts of other sources stay.
  */
 export const makeRegistrationRows = (
   issuer: Issuer,
   filings: ReadonlyArray<EdgarFiling>,
   today: string,
+  feeSources: ReadonlyMap<string, ReadonlyArray<string>> = new Map(),
 ): ReadonlyArray<RowCells> => {
   const registrations = groupFilingsIntoRegistrations(filings)
-  return registrations.map((registration) => makeRow(issuer, registration, registrations, today))
+  return registrations.map((registration) =>
+    makeRow(issuer, registration, registrations, today, feeSources.get(registration.fileNumber) ?? [])
+  )
 }
 
 /**

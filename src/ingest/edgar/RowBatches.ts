@@ -13,6 +13,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { type FilingInstance, saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "./Issuer.ts"
+import { type RegistrationFees, saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
@@ -36,6 +37,7 @@ interface Batch {
   readonly waitingForms: Array<WaitingForm>
   readonly doneForms: Array<WaitingForm>
   readonly instances: Array<FilingInstance>
+  readonly fees: Array<RegistrationFees>
 }
 
 const makeBatch = (): Batch => ({
@@ -48,6 +50,7 @@ const makeBatch = (): Batch => ({
   waitingForms: [],
   doneForms: [],
   instances: [],
+  fees: [],
 })
 
 type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
@@ -65,6 +68,7 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
         loadDatasetFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
     )
     const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), load)
+    yield* saveRegistrationFees(batch.fees)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside)
     yield* addWaitingForms(batch.waitingForms)
@@ -176,6 +180,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           batch.waitingForms.push(...visit.waitingForms)
           batch.doneForms.push(...visit.doneForms)
           batch.instances.push(...visit.instances)
+          batch.fees.push(...visit.fees)
           batch.documents += visit.documents
           batch.issuers.set(issuer.cik, issuer)
           if (isCompany) batch.companies.push(issuer)

@@ -7,8 +7,8 @@ export interface XmlElement {
   readonly name: string
   /** Empty if the element has no namespace. */
   readonly namespace: string
-  /** The attribute `id`. */
-  readonly id: string | undefined
+  /** By the names in the document, with their prefixes. */
+  readonly attributes: Readonly<Record<string, { readonly value: string }>>
   readonly children: ReadonlyArray<XmlElement>
   /** Text and CDATA directly inside the element, as written. */
   readonly text: string
@@ -46,14 +46,9 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
     throw new XmlRejected("has a document type definition, which could define entities")
   })
   parser.on("opentag", ({ attributes, local, uri }) => {
-    nodes += 1
-    let id: string | undefined
-    for (const name in attributes) {
-      nodes += 1
-      if (name === "id") id = attributes[name]?.value
-    }
+    nodes += 1 + Object.keys(attributes).length
     if (nodes > xmlLimits.nodes) throw new XmlRejected(`has more than ${xmlLimits.nodes} elements and attributes`)
-    const element: OpenElement = { name: local, namespace: uri, id, children: [], text: "" }
+    const element: OpenElement = { name: local, namespace: uri, attributes, children: [], text: "" }
     open.at(-1)?.children.push(element)
     root ??= element
     open.push(element)

@@ -32,6 +32,15 @@ export const formatWholeShares = (shares: bigint | null): Read<string | null> =>
     : Result.succeed(String(whole))
 }
 
+const roundToHundredths = (value: bigint) => (value + scale / 200n) * 100n / scale
+
+/** Formats hundred-millionths of a dollar as dollars with cents, rounded half up. */
+export const formatDollars = (amount: bigint | null) => {
+  if (amount === null) return null
+  const cents = roundToHundredths(amount)
+  return `${cents / 100n}.${String(cents % 100n).padStart(2, "0")}`
+}
+
 /** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
 export const readPercentageElement = (element: XmlElement | undefined): Read<bigint | null> =>
   Result.flatMap(
@@ -49,7 +58,7 @@ export const isPercentageAbove = (percentage: bigint | null, limit: bigint) =>
 /** Formats a percentage as a fraction with four decimals, rounded half up: 9.95% becomes 0.0995. */
 export const formatPercentageAsFraction = (percentage: bigint | null) => {
   if (percentage === null) return null
-  const tenThousandths = (percentage + scale / 200n) * 100n / scale
+  const tenThousandths = roundToHundredths(percentage)
   return `${tenThousandths / 10_000n}.${String(tenThousandths % 10_000n).padStart(4, "0")}`
 }
 

@@ -34,11 +34,11 @@ const makeIssuer = (cik: string): Issuer => ({
 })
 
 /** Makes the rows of a document with the code under test. `issuerCik` is the CIK of the ingested company. */
-export const readFiling = (xml: string, form: string, issuerCik: string) =>
+export const readFiling = (text: string, form: string, issuerCik: string) =>
   makeOwnershipRows({
     issuer: makeIssuer(issuerCik),
     filing: { accession: "0000000000-26-000001", form, filingDate: "2026-09-10", acceptedAt: null, documentUrl },
-    xml,
+    text,
   })
 
 /** Returns the text of an element. Uses a regular expression, to be independent of the parser under test. */

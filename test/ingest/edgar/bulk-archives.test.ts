@@ -228,16 +228,18 @@ layer(NodeServices.layer, { excludeTestServices: true })("Deferred forms", (it) 
           accession: `0000000001-26-00000${index}`,
           form: "4",
           acceptedAt: index === 0 ? null : DateTime.makeUnsafe(`${filingDate}T12:00:00Z`),
+          fileNumber: index === 1 ? "333-1" : null,
           primaryDocument: "form4.xml",
         }),
       )
       yield* addWaitingForms(forms)
       yield* addWaitingForms(forms)
-      const read = readWaitingForms(["0000000001", "0000000002"], 10)
+      const read = readWaitingForms(["0000000001", "0000000002"], ["ownership"], 10)
       assert.deepStrictEqual(yield* read, forms.toReversed())
       yield* deleteWaitingForms(forms.slice(2))
       assert.deepStrictEqual(yield* read, forms.slice(0, 2).toReversed())
-      assert.deepStrictEqual(yield* readWaitingForms(["0000000003"], 10), [])
+      assert.deepStrictEqual(yield* readWaitingForms(["0000000003"], ["ownership"], 10), [])
+      assert.deepStrictEqual(yield* readWaitingForms(["0000000001"], ["news", "registrations"], 10), [])
     })))
 })
 

@@ -169,6 +169,9 @@ const readWork = Effect.gen(function* () {
   `
 })
 
+/** The count of the balance sheet of the newer report. */
+const augustBalance = ["12100000000", "2026-06-30", "2026-07-30", "12100000000"]
+
 const balanceOnly = ["12116000000", "2026-03-31", "2026-04-30", "12116000000"]
 const allClasses = ["12111000000", "2026-04-22", "2026-04-30", "12111000000"]
 
@@ -226,10 +229,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.deepStrictEqual(readInstances(yield* ingestAll), [])
       assert.deepStrictEqual(yield* readCurrent, allClasses)
       assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
-      // Another report without an instance: the last count of a cover is not replaced by a balance sheet.
+      // Another report without an instance: the count of its balance sheet is newer.
       publish([august, may])
       assert.deepStrictEqual(readInstances(yield* ingestAll), [august.path])
-      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(yield* readCurrent, augustBalance)
       assert.deepStrictEqual(readInstances(yield* ingestAll), [], "an old filing without an instance")
       assert.deepStrictEqual(yield* readHistory, [
         "2026-04-30 2026-04-22 12111000000",
@@ -259,10 +262,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
 
   it.effect("is that of the balance sheet if the instance stays damaged, which is requested three times (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
       const { addInstance, ingest, publish } = yield* startMarket
       publish([may])
       addInstance(may, "<other/>")
-      for (const requests of [1, 1, 1, 0]) assert.strictEqual(readInstances(yield* ingest()).length, requests)
+      for (const requests of [1, 1, 1, 0]) {
+        assert.strictEqual(readInstances(yield* ingest()).length, requests)
+        yield* sql`update edgar_work set next_try_at = now() where next_try_at is not null`
+      }
       assert.deepStrictEqual(yield* readWork, [{
         url: `https://www.sec.gov${may.path}`,
         reason: "is not an XBRL instance",
@@ -351,7 +358,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       addInstance(august, half(12_100_000, "2026-07-22"))
       publish(reports)
       yield* ingest()
-      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(yield* readCurrent, augustBalance)
       const [row] = yield* sql<{ readonly details: string }>`
         select details from historical_float_pro where filed_at = '2026-07-30'
       `
@@ -399,7 +406,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       addInstance(may, makeLarge("2026-04-22", 30_000_000))
       addInstance(august, makeLarge("2026-07-22", 60_000_000))
       yield* ingest()
-      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(yield* readHistory, [
+        "2026-04-30 2026-04-22 12111000000",
+        "2026-07-30 2026-06-30 12100000000",
+      ])
       assert.deepStrictEqual((yield* readWork).map(({ reason }) => reason), ["has more than 50000000 characters"])
     })))
 })

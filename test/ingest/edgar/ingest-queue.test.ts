@@ -342,19 +342,15 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       }
       const first = yield* Effect.forkChild(run())
       yield* Deferred.await(isRequested)
-      const holder = sql`
-        select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
-          and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295) and pid <> pg_backend_pid()
+      const isHeld = sql`
+        select pid from pg_locks where locktype = 'advisory' and granted
+          and database = (select oid from pg_database where datname = current_database())
+          and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295)
       `
+      const holder = sql`select pg_terminate_backend(held.pid) from (${isHeld}) as held`
       assert.lengthOf(yield* holder, 1)
       // The first run notices the loss within its heartbeat, 1.5 s with this clock, and holds the lock again.
-      yield* Effect.repeat(
-        sql`
-        select from pg_locks where locktype = 'advisory' and granted
-          and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295)
-      `,
-        { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") },
-      )
+      yield* Effect.repeat(isHeld, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
       assert.include(String((yield* run()).exit), "Another process is ingesting all companies.")
       // Now another session is faster.
       yield* Effect.scoped(Effect.gen(function* () {

@@ -236,7 +236,7 @@ describe("A registration", () => {
     assert.isUndefined(registrationOf(ciks.apple, "333-165214"))
   })
 
-  it("never has amounts or banks, because no recorded document has them as data", () => {
+  it("has no columns for amounts and banks, which the list of filings does not state", () => {
     const columns = new Set(registrationsOf(ciks.imunon).flatMap((row) => Object.keys(row)))
     for (const column of ["offering_amount", "shares_registered", "bank", "is_atm"]) {
       assert.isFalse(columns.has(column), column)

@@ -1,0 +1,76 @@
+/**
+ * The SGML headers of Schedules 13D and 13G from before December 2024, whose documents are HTML or text. A header names
+ * the issuer and the filers, but no amounts. Addresses and telephone numbers are never read.
+ */
+import { Result } from "effect"
+import { readCikElement, readNameElement } from "./XmlValues.ts"
+import { findChildElements, findOnlyChildElement, readElementText, type XmlElement, xmlLimits } from "./XmlDocument.ts"
+
+interface OpenElement extends XmlElement {
+  readonly children: Array<XmlElement>
+}
+
+/** A line with a tag, such as `<CIK>0000914156`, `<COMPANY-DATA>` or `</COMPANY-DATA>`. */
+const tagPattern = /^<(\/?)([A-Z][A-Z0-9-]*)>(.*)$/
+
+/**
+ * Parses a header (`<accession>.hdr.sgml`), and returns its root element, `SEC-HEADER`. Only elements that contain
+ * others have end tags; the value of another element is the rest of its line.
+ */
+export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string> => {
+  if (text.length > xmlLimits.characters) return Result.fail(`has more than ${xmlLimits.characters} characters`)
+  const lines = text.split(/\r?\n/).flatMap((line) => {
+    const [, slash, name = "", value = ""] = tagPattern.exec(line.trim()) ?? []
+    return slash === undefined ? [] : [{ isEnd: slash === "/", name, value }]
+  })
+  const parents = new Set(["SEC-HEADER", ...lines.flatMap(({ isEnd, name }) => isEnd ? [name] : [])])
+  const makeElement = (name: string, text: string): OpenElement => ({
+    name,
+    namespace: "",
+    attributes: {},
+    children: [],
+    text,
+  })
+  const top = makeElement("", "")
+  const open = [top]
+  for (const { isEnd, name, value } of lines) {
+    if (isEnd) {
+      if (open.pop()?.name !== name || open.length === 0) return Result.fail("is not a well-formed header")
+      continue
+    }
+    const element = makeElement(name, value.replaceAll("&amp;", "&"))
+    open.at(-1)?.children.push(element)
+    if (parents.has(name)) open.push(element)
+    if (open.length > xmlLimits.depth) return Result.fail(`has more than ${xmlLimits.depth} levels of elements`)
+  }
+  const header = findOnlyChildElement(top, "SEC-HEADER")
+  return open.length === 1 && header !== undefined ? Result.succeed(header) : Result.fail("is not a complete header")
+}
+
+interface Schedule13Header {
+  /** Such as `SC 13D` or `SC 13G/A`. */
+  readonly form: string | null
+  readonly issuerCik: string | null
+  readonly filers: ReadonlyArray<{ readonly name: string; readonly cik: string }>
+}
+
+const findCompanyData = (company: XmlElement | undefined) =>
+  findOnlyChildElement(company, "COMPANY-DATA") ?? findOnlyChildElement(company, "OWNER-DATA")
+
+const readFiler = (element: XmlElement) =>
+  Result.gen(function* () {
+    const data = findCompanyData(element)
+    const cik = yield* readCikElement(findOnlyChildElement(data, "CIK"))
+    const name = yield* readNameElement(findOnlyChildElement(data, "CONFORMED-NAME"))
+    return cik === null || name === null ? yield* Result.fail("has a filer without a name or a CIK") : { name, cik }
+  })
+
+/** Reads a header whose root element is `SEC-HEADER`. */
+export const decodeSchedule13Header = (root: XmlElement): Result.Result<Schedule13Header, string> =>
+  Result.all({
+    form: Result.succeed(readElementText(findOnlyChildElement(root, "TYPE"))),
+    issuerCik: readCikElement(
+      findOnlyChildElement(findCompanyData(findOnlyChildElement(root, "SUBJECT-COMPANY")), "CIK"),
+    ),
+    filers: Result.all(findChildElements(root, "FILED-BY").map(readFiler)),
+  })
