@@ -170,7 +170,7 @@ const describeEstimateParameters = (spec: JsonObject) => {
     parameters: [
       ...parameters.map((parameter) => ({
         ...Object(parameter),
-        schema: { type: "string", enum: paths, examples: ["/v1/ticker-changes"] },
+        schema: { type: "string", enum: paths, examples: ["/v1/news"] },
       })),
       {
         name: "parameters",

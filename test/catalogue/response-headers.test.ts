@@ -41,7 +41,7 @@ interface Answer {
 /** Requests that find rows, by path. Without rows, one path would return 404, and the other no next page. */
 const targets = new Map([
   ["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"],
-  ["/v1/timeline", "/v1/timeline?ticker=T1"],
+  ["/v1/timeline", "/v1/timeline?ticker=CLASS"],
 ])
 
 /** The names of the observed headers, by path and status. */

@@ -4,7 +4,7 @@
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../client/ClientErrors.ts"
-import { describeCertificateError } from "../../client/ConnectionErrors.ts"
+import { describeCertificateError } from "../../observability/ConnectionErrors.ts"
 import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"

@@ -6,7 +6,7 @@ import { type DailyIndexFiling, decodeDailyIndex } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient } from "./EdgarClient.ts"
-import { buildDailyIndexUrl, buildTickerListUrl } from "./EdgarUrls.ts"
+import { buildDailyIndexUrl, buildSubmissionsUrl, buildTickerListUrl } from "./EdgarUrls.ts"
 import { buildFormUrl } from "./FormDocuments.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
@@ -15,7 +15,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
-import { addSymbolPeriods, assignSymbols } from "./PrimarySymbols.ts"
+import { addSymbolPeriods, assignSymbols, type SymbolAssignment } from "./PrimarySymbols.ts"
 import { downloadTickerList } from "./TickerListUpdates.ts"
 import { countWaitingForms, readWaitingForms } from "./WaitingForms.ts"
 
@@ -27,12 +27,16 @@ const lateIndexDays = 7
 
 /** Finds the companies with these symbols. Reports symbols that the list lacks, and fails if it lacks all of them. */
 const findCompanies = Effect.fnUntraced(function* (
-  issuers: ReadonlyArray<Issuer>,
+  { issuers, stored }: SymbolAssignment,
   tickers: ReadonlyArray<string>,
   { scheduled }: Pick<IngestOptions, "scheduled">,
   report: IngestReport,
 ) {
   const byTicker = new Map([
+    ...issuers.flatMap((issuer) => {
+      const { former_tickers = [], tickers = [] } = stored.get(issuer.cik) ?? {}
+      return [...former_tickers, ...tickers].map((ticker) => [ticker, issuer] as const)
+    }),
     ...issuers.map((issuer) => [issuer.ticker, issuer] as const),
     ...issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)),
   ])
@@ -133,15 +137,16 @@ const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (
-    issuers: ReadonlyArray<Issuer>,
+    assignment: SymbolAssignment,
     options: Pick<ResolvedOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
     day: string,
     downloader: DocumentDownloader,
     report: IngestReport,
   ) {
+    const { issuers } = assignment
     if (options.tickers !== null) {
       return {
-        companies: yield* findCompanies(issuers, options.tickers, options, report),
+        companies: yield* findCompanies(assignment, options.tickers, options, report),
         isFirstLoad: false,
         indexes: makeEmptyIndexRead(),
       }
@@ -187,19 +192,32 @@ const findWorkOfUnlistedCompanies = Effect.fnUntraced(
   },
 )
 
+/** Keeps what the indexes name of known companies that the list lacks, often only for a day, until it has them. */
+const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, { filings }: IndexRead) => {
+  const listed = new Set(issuers.map(({ cik }) => cik))
+  return Array.from(filings).flatMap(([cik, named]) =>
+    listed.has(cik) || !stored.has(cik)
+      ? []
+      : named.map(({ accession }) => makeUnlistedRejection(`${buildSubmissionsUrl(cik)}#${accession}`))
+  )
+}
+
 /** Reads the ticker list, and chooses the companies to visit. */
 export const prepareVisits = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target, tickers } = options
     const day = yield* todayInNewYork
-    const { day: listDay, list, rejections } = yield* downloadTickerList(day, target === "load")
+    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, target === "load")
+    if (unreadable > 0) {
+      report.notes.push(`Unreadable rows of the SEC's ticker list, which were left out: ${unreadable}.`)
+    }
     const assignment = yield* assignSymbols(list, listDay)
     const { issuers } = assignment
     if (target === "load") yield* Work.requeueWorkOfOlderParsers
     const retries = target === "load" && options.retryRejected === true
     if (retries && tickers === null) yield* Work.requeueAllWork(null)
     const { companies: chosen, indexes, isFirstLoad } = yield* chooseCompanies(
-      issuers,
+      assignment,
       options,
       day,
       downloader,
@@ -240,6 +258,7 @@ export const prepareVisits = Effect.fnUntraced(
       /** The queue's documents of these companies. They are set aside again, without being requested. */
       unlistedWork: [
         ...(tickers === null && !isFirstLoad ? yield* findWorkOfUnlistedCompanies(issuers) : []),
+        ...findFilingsOfUnlistedCompanies(assignment, indexes),
         ...unlistedForms.map((form) => makeUnlistedRejection(buildFormUrl(form.cik, form))),
       ],
     }

@@ -1,8 +1,15 @@
 /** Decodes share counts and public floats from XBRL (`/api/xbrl/companyfacts/CIK##########.json`). */
-import { Order, Result, Schema } from "effect"
+import { Array as Arr, Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { AccessionNumber, checkCikMatchesUrl, Cik, makeJsonTextDecoder, SecFormName } from "./JsonDocument.ts"
+import {
+  AccessionNumber,
+  checkCikMatchesUrl,
+  Cik,
+  makeJsonTextDecoder,
+  makeParsedJsonDecoder,
+  SecFormName,
+} from "./JsonDocument.ts"
 
 const FactElement = Schema.Struct({
   end: CalendarDate,
@@ -25,7 +32,7 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   }
 }
 
-const Facts = Schema.optionalKey(Schema.Array(FactElement))
+const Facts = Schema.optionalKey(Schema.Array(Schema.Unknown))
 const ShareFacts = Schema.optionalKey(Schema.Struct({ units: Schema.Struct({ shares: Facts }) }))
 
 const CompanyFactsDocument = Schema.Struct({
@@ -48,7 +55,18 @@ export interface CompanyFacts {
   readonly balanceSheetCounts: ReadonlyArray<CompanyFact>
   /** Market value of the shares that are not held by affiliates, in US dollars. */
   readonly floats: ReadonlyArray<CompanyFact>
+  /** Facts that are not readable. The fragment of the URL is the path of the fact and its position. */
+  readonly rejections: ReadonlyArray<DocumentRejected>
 }
+
+/** The facts of a company for which the SEC has none, such as a new holding company. */
+export const makeEmptyFacts = (cik: string): CompanyFacts => ({
+  cik,
+  counts: [],
+  balanceSheetCounts: [],
+  floats: [],
+  rejections: [],
+})
 
 /** Whether the form states shares outstanding or public float in XBRL. */
 export const isPeriodicReport = (form: string) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
@@ -97,6 +115,7 @@ const selectBalanceSheetCounts = (counts: ReadonlyArray<CompanyFact>, floats: Re
 }
 
 const decodeDocument = makeJsonTextDecoder(CompanyFactsDocument)
+const decodeElement = makeParsedJsonDecoder(FactElement)
 
 export const decodeCompanyFacts = (text: string, url: string): Result.Result<CompanyFacts, DocumentRejected> =>
   Result.gen(function* () {
@@ -104,14 +123,16 @@ export const decodeCompanyFacts = (text: string, url: string): Result.Result<Com
     yield* checkCikMatchesUrl(cik, url)
     const { EntityCommonStockSharesOutstanding: onCover, EntityPublicFloat: float } = facts.dei ?? {}
     const onBalanceSheet = facts["us-gaap"]?.CommonStockSharesOutstanding
-    const floats = selectUsable("dei/EntityPublicFloat/USD", float?.units.USD)
-    return {
-      cik,
-      counts: selectUsable("dei/EntityCommonStockSharesOutstanding/shares", onCover?.units.shares).filter(isInteger),
-      balanceSheetCounts: selectBalanceSheetCounts(
-        selectUsable("us-gaap/CommonStockSharesOutstanding/shares", onBalanceSheet?.units.shares),
-        floats,
-      ),
-      floats,
+    const rejections: Array<DocumentRejected> = []
+    const select = (path: string, elements: ReadonlyArray<unknown> = []) => {
+      const [readable, rejected] = Arr.separate(
+        elements.map((element, index) => decodeElement(element, `${url}#${path}/${index}`)),
+      )
+      rejections.push(...rejected)
+      return selectUsable(path, readable)
     }
+    const floats = select("dei/EntityPublicFloat/USD", float?.units.USD)
+    const counts = select("dei/EntityCommonStockSharesOutstanding/shares", onCover?.units.shares).filter(isInteger)
+    const onBalanceSheets = select("us-gaap/CommonStockSharesOutstanding/shares", onBalanceSheet?.units.shares)
+    return { cik, counts, balanceSheetCounts: selectBalanceSheetCounts(onBalanceSheets, floats), floats, rejections }
   })

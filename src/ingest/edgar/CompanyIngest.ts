@@ -3,7 +3,7 @@ import { Effect, Result, Semaphore } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { readAcceptanceTimeFromIndexPage } from "./AcceptanceTime.ts"
-import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
+import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "./CompanyFacts.ts"
 import type { DailyIndexFiling } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
@@ -45,7 +45,7 @@ import { readFeeSources, type RegistrationFees } from "./RegistrationFees.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
 import { readStoredCounts } from "./StoredCounts.ts"
-import { findFilingsWithNewTimes, resolveAcceptanceTimes } from "./StampZones.ts"
+import { findStaleNews, resolveAcceptanceTimes } from "./StampZones.ts"
 import { type CompanySubmissions, decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "./Submissions.ts"
 import type { FormFiling, WaitingForm } from "./WaitingForms.ts"
 import { type CoverCounts, decodeCoverCounts } from "./XbrlCover.ts"
@@ -61,8 +61,8 @@ const instancePermits = Semaphore.makeUnsafe(4)
 
 const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 
-/** Whether the filing is an annual or quarterly report whose values the SEC adds to the company's facts. */
-const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts(filing) && !filing.form.endsWith("/A")
+/** Whether the filing is an annual or quarterly report, or an amendment, whose values the SEC adds to the facts. */
+const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts(filing)
 
 /** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
@@ -117,6 +117,8 @@ export const makeEmptyCompanyVisit = (): CompanyVisit => ({
   fees: [],
   documents: 0,
 })
+
+const isList = (url: string) => url.includes("/submissions/")
 
 const isListElement = ({ url }: WorkKey) => /\/submissions\/.+#/.test(url)
 
@@ -433,7 +435,7 @@ const addCovers = Effect.fnUntraced(
     const withCover = new Set(facts.counts.map(({ accn }) => accn))
     const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
     const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
-    const newest = filings.find(isXbrlReport)
+    const newest = filings.find((filing) => isXbrlReport(filing) && !filing.form.endsWith("/A"))
     const entries = work.filter((entry) => entry.dataset === "" && isReportInstance(entry))
     const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
     const covers = yield* Effect.forEach(lacking, (filing) => {
@@ -472,38 +474,55 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
     return undefined
   }
   const text = Result.getOrElse(result, () => "")
-  const report = filings.find(isXbrlReport)
-  if (report !== undefined && !text.includes(report.accession)) {
-    const rejection = new DocumentRejected({ url, reason: `does not contain ${report.accession} yet` })
+  const reports = filings.filter(isXbrlReport)
+  const firstRecentDay = subtractDays(reports[0]?.filingDate ?? "9999-12-31", lateFilingDays)
+  const missing = reports.flatMap(({ accession, filingDate }) =>
+    filingDate >= firstRecentDay && !text.includes(accession) ? [accession] : []
+  )
+  if (missing.length > 0) {
+    const rejection = new DocumentRejected({ url, reason: `does not contain ${missing.join(", ")} yet` })
     visit.setAside.push(setDocumentAside("absent", rejection))
   }
   if (Result.isFailure(result)) return "none"
   visit.documents += 1
   const facts = decodeCompanyFacts(text, url)
-  if (Result.isSuccess(facts)) return yield* addCovers(context, facts.success, filings, text)
+  if (Result.isSuccess(facts)) {
+    const datasets = datasetsWithCounts.filter((name) => context.datasets.has(name))
+    for (const rejection of facts.success.rejections) {
+      visit.setAside.push(...datasets.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
+    }
+    return yield* addCovers(context, facts.success, filings, text)
+  }
   visit.setAside.push(setDocumentAside("rejected", facts.failure))
   return undefined
 })
 
-/** Adds the rows with share counts to the visit: the screener and, if the company has facts, the floats. */
-const addCounts = Effect.fnUntraced(function* (context: VisitContext, submissions: CompanySubmissions) {
-  const { datasets, issuer, progress, visit } = context
-  const read = yield* readFacts(context, submissions.filings)
+/**
+ * Adds the rows with share counts to the visit: the screener and the floats. Without facts, the stored count stays, and
+ * so do a stored industry and exchange that the SEC no longer names (D38).
+ */
+const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {
+  const { datasets, progress, visit } = context
+  const read = yield* readFacts(context, listedFilings.filings)
   // What this visit did not request is no longer needed, for example because the facts have the count now.
   if (read !== undefined) visit.served.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
-  const stored = yield* readStoredCounts(issuer)
+  const stored = yield* readStoredCounts(context.issuer)
+  const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
+  const submissions = { ...listedFilings, sicDescription: listedFilings.sicDescription ?? stored.industry }
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
     if (datasets.has(name)) visit.rows.set(name, rows)
   }
   const listed = makeCurrentCount(issuer, facts, submissions, stored.screener)
   add("screener", makeScreenerRows(issuer, submissions, listed, stored.screenerUpdated))
-  if (facts !== undefined) {
-    const rows = makeFloatRows(issuer, facts, submissions, makeCurrentCount(issuer, facts, submissions, stored.float))
-    for (const name of floatDatasets) add(name, rows[name])
-  } else if (read === "none") { for (const name of floatDatasets) add(name, []) }
-  if (read !== undefined && datasetsWithCounts.every((name) => datasets.has(name) || !progress.has(name))) {
-    visit.served.push({ url: buildCompanyFactsUrl(issuer.cik), dataset: "" })
+  if (read !== undefined) {
+    const count = makeCurrentCount(issuer, facts, submissions, stored.float)
+    const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, count)
+    add("historical_float_pro", rows.historical_float_pro)
+    add("float_outstanding", facts === undefined && count.outstanding === null ? [] : rows.float_outstanding)
+    if (datasetsWithCounts.every((name) => datasets.has(name) || !progress.has(name))) {
+      visit.served.push({ url: buildCompanyFactsUrl(issuer.cik), dataset: "" })
+    }
   }
 })
 
@@ -542,7 +561,9 @@ export const visitCompany = Effect.fnUntraced(
 
     if (datasets.has("news")) {
       const pending = findPending(context, filings, "news")
-      const changed = new Set([...pending, ...(yield* findFilingsWithNewTimes(issuer.cik, filings))])
+      const first = known.progress.get("news")?.since
+      const stale = first === undefined ? [] : yield* findStaleNews(issuer.cik, filings, first < since ? first : since)
+      const changed = new Set([...pending, ...stale])
       visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
     }
     if (makes.registrations && hasAllPages) {
@@ -565,5 +586,10 @@ export const visitCompany = Effect.fnUntraced(
     }
     datasetsFromCompanyFilings.forEach(noteProgress)
     visit.served.push(...findServedRows(context))
+    // Datasets that this run does not fill still need what the lists have.
+    const coversAll = datasetsFromCompanyFilings.every((name) => datasets.has(name) || !known.progress.has(name))
+    if (!coversAll) {
+      visit.served.splice(0, Infinity, ...visit.served.filter(({ dataset, url }) => dataset !== "" || !isList(url)))
+    }
   },
 )

@@ -3,7 +3,7 @@ import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedul
 import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
-import { describeCertificateError } from "../../client/ConnectionErrors.ts"
+import { describeCertificateError } from "../../observability/ConnectionErrors.ts"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
@@ -141,7 +141,7 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
   }
   if (status !== 200) return yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
   // During maintenance, a page with status 200 may replace every document.
-  if (isHtml && !url.endsWith(".htm")) {
+  if ((isHtml || /^\s*<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
     return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
   }
   return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })

@@ -16,7 +16,7 @@ import {
   visitCompany,
   visitWaitingForm,
 } from "./CompanyIngest.ts"
-import { retryLostConnection } from "./DatabaseReconnection.ts"
+import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "./DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
 import { describeIngestError, findIncompleteness, type IngestReport, makeEmptyIngestReport } from "./IngestReport.ts"
@@ -198,7 +198,11 @@ const ingestCompanies = Effect.fnUntraced(
 )
 
 const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): State.IngestRunStatus => {
-  if (Exit.isSuccess(exit)) return findIncompleteness(report) === null ? "succeeded" : "incomplete"
+  if (Exit.isSuccess(exit)) {
+    if (findIncompleteness(report) === null) return "succeeded"
+    // Without a document, the SEC is probably down, so the run is continued soon.
+    return report.documents === 0 ? "failed" : "incomplete"
+  }
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }
 

@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
-import { retryLostConnection } from "./DatabaseReconnection.ts"
+import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 
 /** Length of a slot. With 8 slots per second, requests that start late still stay within the limit of 10. */
 const slotInterval = Duration.millis(125)

@@ -118,7 +118,8 @@ const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) 
     insert into edgar_work (
       url, dataset, cik, reason, kind, attempts, next_try_at, first_failed_at, last_failed_at, parser_version
     )
-    select url, dataset, cik, reason, kind, attempts, to_timestamp("nextTryAt" / 1000), to_timestamp("firstFailedAt" / 1000),
+    select url, dataset, cik, reason, kind, attempts,
+      to_timestamp("nextTryAt" / 1000), to_timestamp("firstFailedAt" / 1000),
       to_timestamp(${now / 1000}::float8), ${parserVersion}::int
     from jsonb_to_recordset(${JSON.stringify(unique)}::text::jsonb) as work (
       url text, dataset text, cik text, reason text, kind text, attempts int, "nextTryAt" float8, "firstFailedAt" float8

@@ -13,7 +13,7 @@ const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
   ...["S-1", "S-1MEF", "F-1", "F-1MEF"].map((form) => [form, "offering"] as const),
   ...["S-3", "S-3ASR", "S-3MEF", "F-3", "F-3ASR", "F-3MEF"].map((form) => [form, "shelf"] as const),
   // No type of the table describes these forms exactly. All three register an offering by the company.
-  ...["S-4", "F-4", "S-8"].map((form) => [form, "offering"] as const),
+  ...["S-4", "S-4MEF", "F-4", "F-4MEF", "S-8"].map((form) => [form, "offering"] as const),
 ])
 
 /** Whether the filing begins a registration, or amends it before it is effective. */
@@ -109,8 +109,7 @@ const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
 
 /** Purposes of the forms whose type alone would mislead. */
 const purposesByForm = new Map([
-  ["S-4", "shares issued in a merger or an exchange"],
-  ["F-4", "shares issued in a merger or an exchange"],
+  ...["S-4", "S-4MEF", "F-4", "F-4MEF"].map((form) => [form, "shares issued in a merger or an exchange"] as const),
   ["S-8", "the company's plans for its staff; an amendment may have ended it"],
 ])
 

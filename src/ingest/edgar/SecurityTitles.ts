@@ -10,6 +10,7 @@
 const getMainTitle = (title: string) =>
   title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\s+/g, " ").trim()
     .replace(/[,;]? (and|with|including)( the| its)? (associated|attached|related|accompanying)\b.*$/, "")
+    .replace(/[,;]? (purchased|acquired|received) (under|in|through|from|upon|pursuant to)\b.*$/, "")
 
 /** Words in the titles of securities other than shares, such as `Common Stock Purchase Warrants`. */
 const otherSecurityPattern = new RegExp(
@@ -35,8 +36,10 @@ const commonPattern = new RegExp(
   ].join("|"),
 )
 
-/** Whether the number may be one of shares or of the receipts for them. */
-const isUnclearTitle = (title: string) => /\b(represented|evidenced) by\b|\bin the form of\b/.test(title)
+/** Whether the number may be one of shares or of the receipts for them, or of shares and another security together. */
+const isUnclearTitle = (title: string) =>
+  /\b(represented|evidenced) by\b|\bin the form of\b|\bheld in\b/.test(title) ||
+  (otherSecurityPattern.test(title) && /\b(stock|shares?) ?(and|&|\/)/.test(title))
 
 /**
  * Returns the kind of shares that a title such as `Class A Common Stock` names; `other` if it names another security,

@@ -6,6 +6,7 @@ import {
   assignAcceptanceTimes,
   determineAcceptanceTimeZone,
   findFilingWithTime,
+  formatAcceptanceTimeForColumns,
   type KnownAcceptanceTimes,
 } from "./AcceptanceTime.ts"
 import type { EdgarFiling } from "./Submissions.ts"
@@ -56,15 +57,26 @@ export const resolveAcceptanceTimes = Effect.fnUntraced(
   },
 )
 
-const decodeAccessions = decodeRows(Schema.Struct({ accession_number: Schema.NullOr(Schema.String) }))
+const decodeIds = decodeRows(Schema.Struct({ id: Schema.String }))
 
-/** Returns the filings whose row of `news` was stored without a time, although their time is now known. */
-export const findFilingsWithNewTimes = Effect.fnUntraced(function* (cik: string, filings: ReadonlyArray<EdgarFiling>) {
-  const sql = yield* SqlClient.SqlClient
-  const ids = filings.flatMap(({ acceptedAt, accession }) => acceptedAt === null ? [] : [`${cik}-${accession}`])
-  const rows = yield* decodeAccessions(sql`
-    select accession_number from news where id = any(${ids}::text[]) and filed_at_time is null
-  `)
-  const accessions = new Set(rows.map(({ accession_number }) => accession_number))
-  return filings.filter(({ accession }) => accessions.has(accession))
-})
+/**
+ * Returns the filings whose row of `news` is missing or has another time. A filing from `since` on has no row if it was
+ * released long after its date. The time changes when the company's time zone becomes known, or known better.
+ */
+export const findStaleNews = Effect.fnUntraced(
+  function* (cik: string, filings: ReadonlyArray<EdgarFiling>, since: string) {
+    const sql = yield* SqlClient.SqlClient
+    const byId = new Map(filings.map((filing) => [`${cik}-${filing.accession}`, filing]))
+    const listed = Array.from(byId, ([id, filing]) => ({
+      id,
+      time: formatAcceptanceTimeForColumns(filing).newYorkTime,
+      isRequested: filing.filingDate >= since,
+    }))
+    const rows = yield* decodeIds(sql`
+      select listed.id from jsonb_to_recordset(${JSON.stringify(listed)}::text::jsonb)
+        as listed (id text, time timestamp, "isRequested" boolean) left join news on news.id = listed.id
+      where case when news.id is null then "isRequested" else listed.time <> coalesce(filed_at_time, 'infinity') end
+    `)
+    return rows.flatMap(({ id }) => byId.get(id) ?? [])
+  },
+)

@@ -16,33 +16,45 @@ const decodeCounts = decodeRows(Schema.Struct({
   source: Schema.Array(Schema.String),
 }))
 
-const decodeScreener = decodeRows(Schema.Struct({ outstanding: OptionalText, last_updated: OptionalText }))
+const decodeScreener = decodeRows(Schema.Struct({
+  outstanding: OptionalText,
+  last_updated: OptionalText,
+  industry: OptionalText,
+  exchange: OptionalText,
+}))
 
 /** Number of days for which the count of another company stays, such as that of a holding company's predecessor. */
 const maxInheritedDays = 400
 
 /**
- * Returns the counts that `float_outstanding` and `screener` have for the company's symbol, and when the screener's row
- * was last updated. A count of another company must be recent, because the symbol may belong to an unrelated company
+ * Returns what `float_outstanding` and `screener` have for the company's symbol or, before its first row there, for the
+ * symbol before. A count of another company must be recent, because the symbol may belong to an unrelated company
  * later.
  */
-export const readStoredCounts = Effect.fnUntraced(function* ({ cik, ticker }: Issuer) {
+export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = [], ticker }: Issuer) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
+  const symbols = [ticker, ...periods.map((period) => period.ticker).slice(-2, -1)]
   const [stored] = yield* decodeCounts(sql`
     select outstanding::text, reported_date::text, filed_at::text, document_url,
       array(select link from unnest(source) as link where link not like '%/submissions/%') as source
-    from float_outstanding where ticker = ${ticker} and outstanding is not null and (
+    from float_outstanding where ticker = any(${symbols}::text[]) and outstanding is not null and (
       array_to_string(source, ' ') !~ '/CIK[0-9]{10}' is not false
       or array_to_string(source, ' ') like ${`%/CIK${cik}%`}
       or filed_at >= ${today}::text::date - ${maxInheritedDays}::int
-    )
+    ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
   const [screener] = yield* decodeScreener(sql`
-    select outstanding::text, last_updated::text from screener
-    where ticker = ${ticker} and coalesce(lpad(cik, 10, '0') = ${cik}, true)
+    select outstanding::text, last_updated::text, nullif(industry, '') as industry, nullif(exchange, '') as exchange
+    from screener where ticker = ${ticker} and coalesce(lpad(cik, 10, '0') = ${cik}, true)
   `)
   const float: CurrentCount = stored ?? unknownCount
   const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
-  return { float, screener: listed, screenerUpdated: screener?.last_updated ?? null }
+  return {
+    float,
+    screener: listed,
+    screenerUpdated: screener?.last_updated ?? null,
+    industry: screener?.industry ?? null,
+    exchange: screener?.exchange ?? null,
+  }
 })

@@ -2,7 +2,7 @@
  * Decodes the SEC's list of symbols (`company_tickers_exchange.json`), and finds the `ticker_changes` that copies of
  * the list suggest.
  */
-import { Result, Schema } from "effect"
+import { Array as Arr, Result, Schema } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
@@ -16,12 +16,12 @@ const TickerListDocument = Schema.Struct({
   data: Schema.Array(Schema.Array(Schema.Unknown)),
 })
 
-const ListRows = Schema.Array(Schema.Struct({
+const ListRow = Schema.Struct({
   cik: Cik,
   name: Schema.String,
   ticker: Schema.String,
   exchange: Schema.NullOr(Schema.String),
-}))
+})
 
 /** One symbol of one company. */
 export interface ListedTicker {
@@ -38,25 +38,36 @@ export interface TickerListCopy {
 }
 
 const decodeDocument = makeJsonTextDecoder(TickerListDocument)
-const decodeRows = makeParsedJsonDecoder(ListRows)
+const decodeRow = makeParsedJsonDecoder(ListRow)
 
-/** Decodes the list. Rows whose symbol the tables cannot store are left out. */
-export const decodeTickerList = (
-  text: string,
-  url: string,
-): Result.Result<ReadonlyArray<ListedTicker>, DocumentRejected> =>
+/** Maximum share of unreadable rows. With more of them, the SEC has changed the format. */
+const maxUnreadableShare = 0.01
+
+/** The readable rows of the list whose symbols the tables can store, and the number of unreadable rows. */
+export interface DecodedTickerList {
+  readonly rows: ReadonlyArray<ListedTicker>
+  readonly unreadable: number
+}
+
+export const decodeTickerList = (text: string, url: string): Result.Result<DecodedTickerList, DocumentRejected> =>
   decodeDocument(text, url).pipe(
-    Result.flatMap(({ data, fields }) =>
-      decodeRows(data.map((cells) => Object.fromEntries(fields.map((field, index) => [field, cells[index]]))), url)
-    ),
-    Result.map((rows) =>
-      rows.filter(({ ticker }) => tickerPattern.test(ticker)).map(({ cik, exchange, name, ticker }) => ({
+    Result.flatMap(({ data, fields }) => {
+      const [rows, [first, ...others]] = Arr.separate(
+        data.map((cells) => decodeRow(Object.fromEntries(fields.map((field, index) => [field, cells[index]])), url)),
+      )
+      return first !== undefined && others.length + 1 > maxUnreadableShare * data.length
+        ? Result.fail(first)
+        : Result.succeed({ rows, unreadable: data.length - rows.length })
+    }),
+    Result.map(({ rows, unreadable }) => ({
+      unreadable,
+      rows: rows.filter(({ ticker }) => tickerPattern.test(ticker)).map(({ cik, exchange, name, ticker }) => ({
         cik,
         name: normalizeCellText(name) ?? cik,
         ticker,
         exchange: normalizeCellText(exchange ?? ""),
-      }))
-    ),
+      })),
+    })),
   )
 
 /** Groups the list by CIK. The ticker is that of the first row. */

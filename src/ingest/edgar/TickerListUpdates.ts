@@ -8,7 +8,7 @@ import { decodeTickerList, inferTickerChanges, isTickerListShrunk } from "./Tick
 
 /** Decodes a stored copy. It is valid, because it was decoded before it was stored. */
 const decodeCopy = ({ day, entries }: State.StoredTickerListCopy) =>
-  Effect.map(Effect.fromResult(decodeTickerList(entries, buildTickerListUrl())), (list) => ({ day, rows: list }))
+  Effect.map(Effect.fromResult(decodeTickerList(entries, buildTickerListUrl())), ({ rows }) => ({ day, rows }))
 
 /**
  * Downloads the ticker list. If it is missing, damaged or more than 1% shorter than the newest stored copy, that copy
@@ -25,7 +25,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
 
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
     if (previous === undefined) return yield* rejection
-    return { list: previous.rows, day: previous.day, rejections: [rejection] }
+    return { list: previous.rows, day: previous.day, rejections: [rejection], unreadable: 0 }
   })
   if (Result.isFailure(received)) {
     const error = received.failure
@@ -38,20 +38,21 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   }
   if (answer._tag === "Unchanged" && previous !== undefined) {
     if (shouldStore) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
-    return { list: previous.rows, day, rejections: [] }
+    return { list: previous.rows, day, rejections: [], unreadable: 0 }
   }
   const text = answer._tag === "Found" ? answer.text : ""
   const list = decodeTickerList(text, buildTickerListUrl())
   if (Result.isFailure(list)) return yield* usePrevious(list.failure)
-  if (previous !== undefined && isTickerListShrunk(previous.rows, list.success)) {
-    const reason = `has ${list.success.length} rows after ${previous.rows.length}, so it is incomplete`
+  const { rows, unreadable } = list.success
+  if (previous !== undefined && isTickerListShrunk(previous.rows, rows)) {
+    const reason = `has ${rows.length} rows after ${previous.rows.length}, so it is incomplete`
     return yield* usePrevious(new DocumentRejected({ url: buildTickerListUrl(), reason }))
   }
   if (shouldStore) {
-    yield* State.saveTickerListCopy({ day, entries: text }, list.success.length)
+    yield* State.saveTickerListCopy({ day, entries: text }, rows.length)
     if (answer._tag === "Found") yield* State.saveCacheValidators(url, answer.validators)
   }
-  return { list: list.success, day, rejections: [] }
+  return { list: rows, day, rejections: [], unreadable }
 })
 
 /** Returns rows of `ticker_changes` for the suggested changes that the table does not contain yet. */

@@ -80,7 +80,9 @@ export const storeBars = Effect.fnUntraced(function* (bars: ReadonlyArray<Number
 const createTimedBars = `
   create temp table timed_bars on commit drop as
   with kept as (
-    select distinct on (ticker, day, minute) * from bars where volume > 0 order by ticker, day, minute, line desc
+    select * from (
+      select distinct on (ticker, day, minute) * from bars order by ticker, day, minute, line desc
+    ) as newest where volume > 0
   ),
   days as (
     select day, max(minute) >= ${lastRegularMinute}

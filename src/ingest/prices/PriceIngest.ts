@@ -1,6 +1,7 @@
 /** Ingests files with price bars, one transaction per file (decision 0127). */
 import { Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../../load/Load.ts"
 import { acquireTableLoadLock, type ReplacedRowCounts } from "../../load/LoadingTable.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
@@ -113,6 +114,7 @@ export const ingestPriceFile = Effect.fnUntraced(function* (file: string, option
   const sql = yield* SqlClient.SqlClient
   return yield* ingestInTransaction(file, options).pipe(
     sql.withTransaction,
+    retryLostConnection,
     Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),
   )
 })

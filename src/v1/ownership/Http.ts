@@ -89,13 +89,15 @@ export const ownershipEndpoints = Effect.gen(function* () {
 
   /**
    * Selects, for each holder of a ticker or lineage, the holder's newest filing. A holder without a CIK is identified
-   * by name.
+   * by the name without punctuation, which filers vary.
    */
   const selectNewestOfHolders = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`
         with listed as (
           select ${requested.lineage} held.*, first_value(accession_number) over (
-            partition by ${requested.owner}, coalesce(nullif(owner_cik, ''), lower(owner_name)) order by ${newestFirst}
+            partition by ${requested.owner}, coalesce(
+              nullif(owner_cik, ''), lower(regexp_replace(owner_name, '[[:punct:][:space:]]+', '', 'g'))
+            ) order by ${newestFirst}
           ) as newest
           from ${requested.from}
           cross join lateral (select * from ownership where ${requested.where} and ${isRequested}) as held

@@ -5,6 +5,7 @@ import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
+  AnswersEverySymbol,
   describeEndpoint,
   describeEndpointGroup,
   TablesReadByEndpoint,
@@ -104,7 +105,7 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
     "historical_float_pro",
     "ownership",
     "ticker_changes",
-  ]).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
+  ]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
     "Timeline",
     "Everything that happened to one company, newest first: one short row per event, with the request that returns " +
       "the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account " +

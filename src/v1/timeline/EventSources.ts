@@ -15,7 +15,8 @@ type Fragment = Statement.Fragment
 /** The parameters of the timeline statement. */
 export interface TimelineStatementParameters {
   readonly types: ReadonlyArray<TimelineEventType>
-  readonly ticker: ListStatementParameter<string>
+  /** The requested symbol and, if it is not the company's primary one, that one. */
+  readonly ticker: ListStatementParameter<string | ReadonlyArray<string>>
   readonly date_from?: ListStatementParameter<string>
   readonly date_to?: ListStatementParameter<string>
   /** The current date in Chicago. Later ticker changes are not yet in effect (D19). */
@@ -296,7 +297,7 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
   const unboundedPeriod = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
-      from (select ${ticker}::text as ticker) as requested
+      from unnest(${ticker.map((symbols) => [symbols].flat())}::text[]) as requested (ticker)
     ) as period`
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {

@@ -116,5 +116,5 @@ export const issuerOf = (cik: string): Issuer => {
 export const tickerListCopies = () =>
   listRecordings("tickers/daily/*.json").map((name) => ({
     day: /\d{4}-\d\d-\d\d/.exec(name)?.[0] ?? "",
-    rows: Result.getOrThrow(decodeTickerList(readRecording(name), buildTickerListUrl())),
+    rows: Result.getOrThrow(decodeTickerList(readRecording(name), buildTickerListUrl())).rows,
   }))

@@ -119,7 +119,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       const { code, err } = yield* endProcess(interrupted, "SIGINT")
       assert.strictEqual(code, 130)
       // The rows may be visible before the process has the reply to its commit.
-      assert.match(err, /Interrupted\. Loaded: [01] of 2 companies\. To continue, run ingest edgar --resume\./)
+      assert.match(
+        err,
+        /Interrupted\. Loaded: [01] of 2 companies\. To continue, run tickerline ingest edgar --resume\./,
+      )
       const [afterInterrupt] = yield* readState
       assert.deepInclude(afterInterrupt, { status: "interrupted", snowflake: 0 })
       assert.isAbove(afterInterrupt?.imunon ?? 0, 1_000)

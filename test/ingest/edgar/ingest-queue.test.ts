@@ -300,13 +300,13 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.strictEqual(yield* count("news"), 3)
     })))
 
-  it.effect("fails as incomplete if it read no document (decision 0105)", () =>
+  it.effect("fails, and is incomplete, if it read no document (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { run, stub } = yield* startMarket
       stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
       const { exit } = yield* run({ tickers: ["SNOW"] })
       assert.deepStrictEqual(exit._tag === "Success" ? exit.value : "", "1 of 1 documents were set aside")
-      assert.deepStrictEqual(yield* readStatuses, ["incomplete"])
+      assert.deepStrictEqual(yield* readStatuses, ["failed"])
     })))
 
   it.effect("refuses to run twice at once over all companies, but not over chosen ones (decision 0105)", () =>

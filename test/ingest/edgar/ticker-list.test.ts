@@ -34,7 +34,7 @@ const findPairs = (copies: ReadonlyArray<TickerListCopy>) =>
 
 describe("A ticker list", () => {
   it("has the same rows whether the CIK is a number or text", () => {
-    const rows = Result.getOrThrow(
+    const { rows } = Result.getOrThrow(
       decodeTickerList(readRecording("tickers/company_tickers_exchange.2023-05-26.excerpt.json"), buildTickerListUrl()),
     )
     assert.deepStrictEqual(rows[0], { cik: "0000320193", name: "Apple Inc.", ticker: "AAPL", exchange: "Nasdaq" })
@@ -55,9 +55,23 @@ describe("A ticker list", () => {
       fields: ["ticker", "new", "exchange", "name", "cik"],
       data: [["ABC", 1, null, " A ", 7], ["a b", 1, null, "B", 8]],
     })
-    assert.deepStrictEqual(Result.getOrThrow(decodeTickerList(text, buildTickerListUrl())), [
+    assert.deepStrictEqual(Result.getOrThrow(decodeTickerList(text, buildTickerListUrl())).rows, [
       { cik: "0000000007", name: "A", ticker: "ABC", exchange: null },
     ])
+  })
+
+  it("leaves out up to 1% of unreadable rows, and counts them", () => {
+    const decode = (bad: number) =>
+      decodeTickerList(
+        JSON.stringify({
+          fields: ["cik", "name", "ticker", "exchange"],
+          data: Array.from({ length: 200 }, (_, index) => [index < bad ? null : index + 1, "A", "ABC", null]),
+        }),
+        buildTickerListUrl(),
+      )
+    const { rows, unreadable } = Result.getOrThrow(decode(2))
+    assert.deepStrictEqual([rows.length, unreadable], [198, 2])
+    assert.isTrue(Result.isFailure(decode(3)))
   })
 
   it("is rejected if it has another format", () => {
@@ -70,11 +84,11 @@ describe("A ticker list", () => {
     assert.strictEqual(reject(other), "has an unexpected value at fields")
     assert.strictEqual(
       reject(`{"fields":["cik","name","ticker"],"data":[[1,"A","ABC"]]}`),
-      "has an unexpected value at [0].exchange",
+      "has an unexpected value at exchange",
     )
     assert.strictEqual(
       reject(`{"fields":["cik","name","ticker","exchange"],"data":[["x","A","ABC",null]]}`),
-      "has an unexpected value at [0].cik",
+      "has an unexpected value at cik",
     )
     assert.strictEqual(reject("<html>"), "is an HTML or XML page instead of JSON")
   })
