@@ -75,23 +75,23 @@ const findSampleFiles = Effect.gen(function* () {
 })
 
 /** The file of `ticker_changes` also contains real facts, which stay. */
-const fictionalRows = new Map([["ticker_changes", "given.source = 'made up'"]])
+const fictionalRows = new Map([["ticker_changes", { isGiven: "given.source = 'made up'" }]])
 
 /**
- * Removes the fictional rows of the sample market that nobody has changed, in one transaction. Revokes the demo key,
- * because real data follow. Returns the counts of each table.
+ * Removes the fictional rows of the sample market, in one transaction; those that somebody has changed only if
+ * `includesChanged` is true. Revokes the demo key, because real data follow. Returns the counts of each table.
  */
-export const removeSampleMarket = Effect.gen(function* () {
+export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: boolean) {
   const sql = yield* SqlClient.SqlClient
   const { tasks } = yield* findDatasetFiles(yield* findSampleFiles)
   return yield* revokingDemoKey(
     sql.withTransaction(
-      Effect.forEach(tasks, (file) => removeFileRows(file, fictionalRows.get(file.dataset))),
+      Effect.forEach(tasks, (file) => removeFileRows(file, { ...fictionalRows.get(file.dataset), includesChanged })),
     ),
   )
-}).pipe(Effect.scoped)
+}, Effect.scoped)
 
-export type RemovedSamples = Effect.Success<typeof removeSampleMarket>[number]
+export type RemovedSamples = Effect.Success<ReturnType<typeof removeSampleMarket>>[number]
 
 /** Whether the database contains neither accounts nor data. */
 const isUnused = Effect.gen(function* () {

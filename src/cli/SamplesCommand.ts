@@ -2,7 +2,7 @@
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { makeCommandExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
 import type { RemovedSamples } from "./FirstStart.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
@@ -13,11 +13,20 @@ const formatRemoved = ({ changed, kept, removed, table }: RemovedSamples) =>
 
 const removeCommand = Command.make(
   "remove",
-  {},
-  Effect.fnUntraced(function* () {
+  { changed: makeBooleanFlag("changed", "Also remove sample rows that were changed since they were loaded") },
+  Effect.fnUntraced(function* ({ changed: includesChanged }) {
     const { removeSampleMarket } = yield* Effect.promise(() => import("./FirstStart.ts"))
-    const tables = yield* withProgressDisplay(removeSampleMarket).pipe(Effect.provide(migratedDatabaseClientLayer))
+    const tables = yield* withProgressDisplay(removeSampleMarket(includesChanged)).pipe(
+      Effect.provide(migratedDatabaseClientLayer),
+    )
     for (const table of tables) yield* Console.log(formatRemoved(table))
+    const left = tables.reduce((sum, { changed }) => sum + changed, 0)
+    if (left > 0) {
+      yield* Console.log(
+        `${formatCountWithNoun(left, "sample row")} stay, because they were changed. To remove them, too, run: ` +
+          "tickerline samples remove --changed",
+      )
+    }
   }),
 ).pipe(
   Command.withDescription(

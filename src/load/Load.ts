@@ -32,6 +32,7 @@ import {
   readLoadableColumns,
   readUnloadableColumns,
   type ReplacedRowCounts,
+  type StagedRowRemovalOptions,
   validateConstraints,
   type ViolatedRule,
   type ViolatedRules,
@@ -373,11 +374,11 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
   )
 })
 
-/**
- * Removes the rows of a file from its dataset. Rows that were changed since they were loaded stay. `isGiven` is an SQL
- * condition that selects rows of the file, which it calls `given`.
- */
-export const removeFileRows = Effect.fnUntraced(function* (file: Pick<LoadTask, "dataset" | "file">, isGiven = "true") {
+/** Removes the rows of a file from its dataset. Rows that were changed since they were loaded stay by default. */
+export const removeFileRows = Effect.fnUntraced(function* (
+  file: Pick<LoadTask, "dataset" | "file">,
+  options: StagedRowRemovalOptions = {},
+) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(file.dataset)
   const { table } = dataset
@@ -392,7 +393,7 @@ export const removeFileRows = Effect.fnUntraced(function* (file: Pick<LoadTask, 
     const stagedColumns = columns.map((column) => toStagedColumn(column, task))
     const { hidden } = yield* fillTable(source, stagedColumns, dataset, task, yield* Ref.make(0))
     yield* analyzeTable(source)
-    const counts = yield* deleteStagedRows(source, target, columns, dataset, hidden, isGiven)
+    const counts = yield* deleteStagedRows(source, target, columns, dataset, hidden, options)
     const kept = yield* countRows(target)
     yield* dropStagingTable(table)
     yield* yield* BeforeLoadCommit

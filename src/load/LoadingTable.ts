@@ -556,7 +556,14 @@ export interface RemovedRowCounts {
   readonly changed: number
 }
 
-/** Deletes the rows of `target` that a merge of `source` would leave unchanged. `isGiven` selects rows of `source`. */
+export interface StagedRowRemovalOptions {
+  /** SQL condition that selects rows of the file, which it calls `given`. */
+  readonly isGiven?: string
+  /** Whether rows with the key of a row in the file are deleted even if they have other values. */
+  readonly includesChanged?: boolean
+}
+
+/** Deletes the rows of `target` that a merge of `source` would leave unchanged. */
 export const deleteStagedRows = Effect.fnUntraced(
   function* (
     source: string,
@@ -564,10 +571,12 @@ export const deleteStagedRows = Effect.fnUntraced(
     columns: ReadonlyArray<LoadableColumn>,
     dataset: LoadableDataset,
     hidden: ReadonlyArray<string>,
-    isGiven: string,
+    { includesChanged = false, isGiven = "true" }: StagedRowRemovalOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
-    const { isChanged, match } = makeMergeConditions(columns, dataset, { hidden, omitted: [], isAppend: false })
+    const conditions = makeMergeConditions(columns, dataset, { hidden, omitted: [], isAppend: false })
+    const { match } = conditions
+    const isChanged = includesChanged ? "false" : conditions.isChanged
     const isMatch = `${isGiven} and ${match}`
     const [counts] = yield* sql.unsafe<RemovedRowCounts>(`with deleted as (
         delete from ${target} as existing using ${source} as given where ${isMatch} and not ${isChanged} returning 1

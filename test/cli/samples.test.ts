@@ -64,6 +64,15 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       assert.include(out, "screener: 50 rows removed, 1 kept, 1 of them changed since the samples were loaded\n")
       const again = yield* run("samples", "remove")
       assert.include(again.out, "news: 0 rows removed, 0 kept\n")
+      assert.include(again.out, "To remove them, too, run: tickerline samples remove --changed\n")
+      const last = yield* run("samples", "remove", "--changed")
+      assert.notInclude(last.out, "stay")
+      assert.deepInclude(yield* readCounts, {
+        screener: 0,
+        daily_prices: 0,
+        historical_tickers: 1,
+        ticker_changes: 193,
+      })
     })))
 
   it.effect("removes nothing if it fails (operations/data)", () =>
@@ -85,7 +94,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       yield* createDemoKey(home)
       yield* fs.makeDirectory(`${home}/samples`)
       yield* fs.writeFileString(`${home}/samples/historical_tickers.csv`, "ticker,former_ticker,date\nQVL2,QVL1,\n")
-      const removed = yield* Effect.provideService(FirstStart.removeSampleMarket, EmbeddedHomeDirectory, {
+      const removed = yield* Effect.provideService(FirstStart.removeSampleMarket(false), EmbeddedHomeDirectory, {
         folder: Option.some(home),
       })
       assert.deepStrictEqual(removed, [{ table: "historical_tickers", removed: 1, changed: 0, kept: 12 }])
