@@ -452,7 +452,8 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           and database = (select oid from pg_database where datname = current_database())
           and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295)
       `
-      const holder = sql`select pg_terminate_backend(held.pid) from (${isHeld}) as held`
+      // Waits until the backend has ended, and thus released the lock.
+      const holder = sql`select pg_terminate_backend(held.pid, 10000) from (${isHeld}) as held`
       assert.lengthOf(yield* holder, 1)
       // The first run notices the loss within its heartbeat, 1.5 s with this clock, and holds the lock again.
       yield* Effect.repeat(isHeld, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
