@@ -497,6 +497,41 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.include((yield* run()).paths, form4)
     })))
 
+  it.effect("ends registrations that are effective since an unknown day, without a visit (Rule 415(a)(5))", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { advance, run, stub } = yield* startMarket
+      const lastDay = subtractDays(yield* todayInNewYork, -30).replace("-02-29", "-02-28")
+      const filingDate = `${Number(lastDay.slice(0, 4)) - 3}${lastDay.slice(4)}`
+      const prospectus = { accession: "0001640147-24-000002", form: "424B5", filingDate, fileNumber: "333-1" }
+      const statement = {
+        ...prospectus,
+        accession: "0001640147-23-000001",
+        form: "S-3",
+        filingDate: subtractDays(filingDate, 90),
+      }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [prospectus, statement]))
+      const readRow = Effect.map(
+        sql`select headline, effective_status, details, last_updated::text from registrations`,
+        ([row]) => ({ ...row }),
+      )
+      yield* run()
+      const before = yield* readRow
+      assert.deepInclude(before, { headline: "S-3 of Snowflake Inc.: effective", effective_status: true })
+      assert.match(String(before["details"]), new RegExp(`, by ${lastDay}\\.$`))
+      yield* advance("33 days")
+      assert.notInclude((yield* run({ tickers: ["ZIVO"] })).paths, submissionsPath)
+      const after = yield* readRow
+      assert.deepStrictEqual(after, {
+        ...before,
+        headline: `S-3 of Snowflake Inc.: expired before ${lastDay}`,
+        effective_status: false,
+        last_updated: `${subtractDays(lastDay, -1)} 00:00:00`,
+      })
+      yield* run({ tickers: ["SNOW"], since: "2020-01-01" })
+      assert.deepStrictEqual(yield* readRow, after, "a visit makes the same row")
+    })))
+
   it.effect("fails again if the SEC is still down, although no document was read before (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
