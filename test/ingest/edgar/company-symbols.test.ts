@@ -716,6 +716,31 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
     60_000,
   )
 
+  it.effect(
+    "choose the company for an ingest although the list has dropped them (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { age, ingest, list, publish } = yield* startList
+        const today = yield* todayInNewYork
+        const [changed, first, second] = [subtractDays(today, 30), subtractDays(today, 20), subtractDays(today, 10)]
+        list([alphabet])
+        publish(alphabet, first)
+        yield* ingest("--tickers", "GOOGL")
+        list([{ ...alphabet, tickers: ["GGL", "GGLWW", "GGLWS"] }])
+        yield* insertRows("ticker_changes", { ...change("GOOGL", "GGL", changed, "confirmed"), cik: alphabet.cik })
+        // At first, GOOGL is the primary symbol that the list lacks, and later a former one.
+        for (const days of [1, 4, 3, 1]) {
+          yield* age(days)
+          yield* ingest("--tickers", "GOOGL")
+          yield* ingest("--tickers", "GOOG")
+        }
+        publish(alphabet, second, first)
+        yield* ingest("--tickers", "GOOGL")
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=GGL")).tickers, ["GGL", "GGL"])
+      })),
+    60_000,
+  )
+
   it.effect("change no version of a dataset once their rows have left it (D17)", () =>
     withService(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
