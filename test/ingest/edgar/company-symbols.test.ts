@@ -653,34 +653,38 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
     60_000,
   )
 
-  it.effect("keep an exchange and an industry that the SEC no longer names (D38)", () =>
-    withService(Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { ingest, publish, stub } = yield* startCompany
-      const today = yield* todayInNewYork
-      const [first, second] = [subtractDays(today, 40), subtractDays(today, 10)]
-      const replaceIn = (path: string, from: string, to: string) => {
-        const answer = stub.answers.get(path)
-        if (answer?.body.includes(from) !== true) return assert.fail(path)
-        stub.answers.set(path, { ...answer, body: answer.body.replace(from, to) })
-      }
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
-      publish([first])
-      yield* ingest("--tickers", "IAC")
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people], "Thu, 18 Jun 2026 10:00:00 GMT"))
-      publish([second, first])
-      replaceIn(Stub.tickerListPath, '"Nasdaq"', "null")
-      replaceIn(`/submissions/CIK${people.cik}.json`, "Services-Prepackaged Software", "")
-      yield* ingest("--tickers", "IAC")
-      for (const table of ["screener", "float_outstanding"]) {
-        const [row] = yield* sql`select exchange, industry, last_updated::date::text as day from ${sql(table)}`
-        assert.deepStrictEqual(
-          { ...row },
-          { exchange: "Nasdaq", industry: "Services-Prepackaged Software", day: second },
-          table,
-        )
-      }
-    })))
+  it.effect.each(["screener,float_outstanding", "float_outstanding"])(
+    "keep an exchange and an industry that the SEC no longer names: %s (D38)",
+    (datasets) =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const [first, second] = [subtractDays(today, 40), subtractDays(today, 10)]
+        const replaceIn = (path: string, from: string, to: string) => {
+          const answer = stub.answers.get(path)
+          if (answer?.body.includes(from) !== true) return assert.fail(path)
+          stub.answers.set(path, { ...answer, body: answer.body.replace(from, to) })
+        }
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([first])
+        yield* ingest("--tickers", "IAC", "--only", datasets)
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        publish([second, first])
+        replaceIn(Stub.tickerListPath, '"Nasdaq"', "null")
+        replaceIn(`/submissions/CIK${people.cik}.json`, "Services-Prepackaged Software", "")
+        yield* ingest("--tickers", "IAC", "--only", datasets)
+        for (const table of datasets.split(",")) {
+          const [row] = yield* sql`select exchange, industry, last_updated::date::text as day from ${sql(table)}`
+          assert.deepStrictEqual(
+            { ...row },
+            { exchange: "Nasdaq", industry: "Services-Prepackaged Software", day: second },
+            table,
+          )
+        }
+      })),
+    60_000,
+  )
 
   it.effect(
     "answer for the company although the list has dropped or renamed them, also in the timeline (pitfall 6)",
