@@ -170,6 +170,11 @@ const faults: ReadonlyArray<readonly [string, Stub.EdgarStubAnswer, RegExp]> = [
     Stub.makeXmlAnswer("<!DOCTYPE html><html><title>Maintenance</title></html>"),
     /^could not be downloaded: an HTML page instead of the document$/,
   ],
+  [
+    "a maintenance page in XHTML",
+    Stub.makeXmlAnswer('<?xml version="1.0"?>\n<!DOCTYPE html><html><title>Maintenance</title></html>'),
+    /^could not be downloaded: an HTML page instead of the document$/,
+  ],
   ["a truncated document", Stub.makeXmlAnswer("<ownershipDocument><issuer"), /truncated document$/],
   ["a redirect", { status: 302, type: "text/html", body: "", headers: { location: "/maintenance" } }, /status 302$/],
 ]
