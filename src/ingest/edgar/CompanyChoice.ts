@@ -15,7 +15,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
-import { addSymbolPeriods, assignSymbols, type SymbolAssignment } from "./PrimarySymbols.ts"
+import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "./PrimarySymbols.ts"
 import { downloadTickerList } from "./TickerListUpdates.ts"
 import { countWaitingForms, readWaitingForms } from "./WaitingForms.ts"
 
@@ -27,15 +27,17 @@ const lateIndexDays = 7
 
 /** Finds the companies with these symbols. Reports symbols that the list lacks, and fails if it lacks all of them. */
 const findCompanies = Effect.fnUntraced(function* (
-  { issuers, stored }: SymbolAssignment,
+  issuers: ReadonlyArray<Issuer>,
   tickers: ReadonlyArray<string>,
   { scheduled }: Pick<IngestOptions, "scheduled">,
   report: IngestReport,
 ) {
+  const byCik = new Map(issuers.map((issuer) => [issuer.cik, issuer]))
+  const owners = yield* readOwnersOfSymbols(tickers)
   const byTicker = new Map([
-    ...issuers.flatMap((issuer) => {
-      const { former_tickers = [], tickers = [] } = stored.get(issuer.cik) ?? {}
-      return [...former_tickers, ...tickers].map((ticker) => [ticker, issuer] as const)
+    ...owners.flatMap(({ alias, cik }) => {
+      const issuer = byCik.get(cik)
+      return issuer === undefined ? [] : [[alias, issuer] as const]
     }),
     ...issuers.map((issuer) => [issuer.ticker, issuer] as const),
     ...issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)),
@@ -137,16 +139,15 @@ const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (
-    assignment: SymbolAssignment,
+    issuers: ReadonlyArray<Issuer>,
     options: Pick<ResolvedOptions, "datasets" | "scheduled" | "since" | "target" | "tickers">,
     day: string,
     downloader: DocumentDownloader,
     report: IngestReport,
   ) {
-    const { issuers } = assignment
     if (options.tickers !== null) {
       return {
-        companies: yield* findCompanies(assignment, options.tickers, options, report),
+        companies: yield* findCompanies(issuers, options.tickers, options, report),
         isFirstLoad: false,
         indexes: makeEmptyIndexRead(),
       }
@@ -217,7 +218,7 @@ export const prepareVisits = Effect.fnUntraced(
     const retries = target === "load" && options.retryRejected === true
     if (retries && tickers === null) yield* Work.requeueAllWork(null)
     const { companies: chosen, indexes, isFirstLoad } = yield* chooseCompanies(
-      assignment,
+      issuers,
       options,
       day,
       downloader,

@@ -141,7 +141,7 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
   }
   if (status !== 200) return yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
   // During maintenance, a page with status 200 may replace every document.
-  if ((isHtml || /^\s*<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
+  if ((isHtml || /^\s*(<\?xml[^>]*\?>\s*)?<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
     return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
   }
   return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })

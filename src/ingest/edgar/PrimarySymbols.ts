@@ -35,6 +35,7 @@ const decodeCompanies = decodeRows(StoredCompany)
 const decodePeriods = decodeRows(PeriodsOfCompany)
 const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
 const decodeNotices = decodeRows(Schema.Struct({ cik: Schema.String }))
+const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schema.String }))
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
 /** The first symbol that is not derived is usually, but not always, that of the common stock (pitfall 5). */
@@ -137,6 +138,14 @@ export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<Li
     .map(({ cik }) => cik)
   const assignment: SymbolAssignment = { issuers, companies, stored, delisted }
   return assignment
+})
+
+/** Returns the CIKs of the stored companies that have, or had, these symbols. */
+export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeOwners(sql`
+    select alias, cik from company_symbols where alias = any(${symbols}::text[]) order by alias, cik
+  `)
 })
 
 const isSameText = (left: ReadonlyArray<string>, right: ReadonlyArray<string>) => left.join(",") === right.join(",")

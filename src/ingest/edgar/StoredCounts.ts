@@ -45,8 +45,14 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
     ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
   const [screener] = yield* decodeScreener(sql`
-    select outstanding::text, last_updated::text, nullif(industry, '') as industry, nullif(exchange, '') as exchange
-    from screener where ticker = ${ticker} and coalesce(lpad(cik, 10, '0') = ${cik}, true)
+    select screener.outstanding::text, screener.last_updated::text,
+      coalesce(nullif(screener.industry, ''), nullif(counted.industry, '')) as industry,
+      coalesce(nullif(screener.exchange, ''), nullif(counted.exchange, '')) as exchange
+    from (select ${ticker}::text as ticker) as requested
+      left join screener on screener.ticker = requested.ticker
+        and coalesce(lpad(screener.cik, 10, '0') = ${cik}, true)
+      left join float_outstanding as counted on counted.ticker = requested.ticker
+        and array_to_string(counted.source, ' ') like ${`%/submissions/CIK${cik}%`}
   `)
   const float: CurrentCount = stored ?? unknownCount
   const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }

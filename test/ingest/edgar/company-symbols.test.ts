@@ -622,4 +622,148 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
       })),
     60_000,
   )
+
+  it.effect(
+    "pass their count to a holding company with another symbol, which has no facts yet (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const [first, changed, second] = [subtractDays(today, 40), subtractDays(today, 10), subtractDays(today, 5)]
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([first])
+        yield* ingest("--tickers", "IAC")
+        const holding = { cik: "0009999999", name: "People Holding", tickers: ["IACH"] }
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.answers.set(
+          `/submissions/CIK${holding.cik}.json`,
+          Stub.makeSubmissions(holding, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: second }]),
+        )
+        yield* insertRows("ticker_changes", { ...change("IAC", "IACH", changed, "confirmed"), cik: holding.cik })
+        yield* ingest("--tickers", "IACH")
+        const counts = yield* sql`
+          select screener.company, screener.outstanding::int as screened, counted.outstanding::int, filed_at::text
+          from screener join float_outstanding as counted using (ticker) where ticker = 'IACH'
+        `
+        assert.deepStrictEqual(counts.map((row) => ({ ...row })), [
+          { company: "People Holding", screened: 80_000_000, outstanding: 80_000_000, filed_at: first },
+        ])
+      })),
+    60_000,
+  )
+
+  it.effect.each(["screener,float_outstanding", "float_outstanding"])(
+    "keep an exchange and an industry that the SEC no longer names: %s (D38)",
+    (datasets) =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ingest, publish, stub } = yield* startCompany
+        const today = yield* todayInNewYork
+        const [first, second] = [subtractDays(today, 40), subtractDays(today, 10)]
+        const replaceIn = (path: string, from: string, to: string) => {
+          const answer = stub.answers.get(path)
+          if (answer?.body.includes(from) !== true) return assert.fail(path)
+          stub.answers.set(path, { ...answer, body: answer.body.replace(from, to) })
+        }
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        publish([first])
+        yield* ingest("--tickers", "IAC", "--only", datasets)
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        publish([second, first])
+        replaceIn(Stub.tickerListPath, '"Nasdaq"', "null")
+        replaceIn(`/submissions/CIK${people.cik}.json`, "Services-Prepackaged Software", "")
+        yield* ingest("--tickers", "IAC", "--only", datasets)
+        for (const table of datasets.split(",")) {
+          const [row] = yield* sql`select exchange, industry, last_updated::date::text as day from ${sql(table)}`
+          assert.deepStrictEqual(
+            { ...row },
+            { exchange: "Nasdaq", industry: "Services-Prepackaged Software", day: second },
+            table,
+          )
+        }
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "answer for the company although the list has dropped or renamed them, also in the timeline (pitfall 6)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { ultimate: key } = yield* Service.TestKeys
+        const { age, ingest, list, publish } = yield* startList
+        const day = subtractDays(yield* todayInNewYork, 20)
+        const assertAnswers = Effect.fnUntraced(function* (...aliases: ReadonlyArray<string>) {
+          for (const alias of aliases) {
+            for (const name of ["news", "screener"]) {
+              const { primary, tickers } = yield* request(`/v1/${name}?ticker=${alias}`)
+              assert.deepStrictEqual([tickers, primary], [["GOOGL"], `${alias}=GOOGL`], `${name} of ${alias}`)
+            }
+            const events = yield* requestJson(`/v1/timeline?ticker=${alias}`, { key })
+            assert.strictEqual(events.headers["x-primary-tickers"], `${alias}=GOOGL`)
+            const primary = yield* requestJson("/v1/timeline?ticker=GOOGL", { key })
+            assert.isNotEmpty(valueAt(primary.body, "results"), primary.text)
+            assert.deepStrictEqual(valueAt(events.body, "results"), valueAt(primary.body, "results"))
+          }
+        })
+        // A list with fewer rows is refused.
+        const classes = [["GOOGL", "GOOG"], ["GOOGL", "GGLC"], ["GOOGL"]]
+        for (const [index, tickers] of classes.entries()) {
+          const others = ["BRK-B", "BRK-A"].slice(0, 3 - tickers.length)
+          list([{ ...alphabet, tickers }, { ...berkshire, tickers: others }])
+          if (index === 0) publish(alphabet, day)
+          else yield* age(1)
+          yield* ingest("--tickers", "GOOGL")
+          yield* assertAnswers("GOOG", ...(index === 0 ? [] : ["GGLC"]))
+        }
+      })),
+    60_000,
+  )
+
+  it.effect(
+    "choose the company for an ingest although the list has dropped them (D38)",
+    () =>
+      withService(Effect.gen(function* () {
+        const { age, ingest, list, publish } = yield* startList
+        const today = yield* todayInNewYork
+        const [changed, first, second] = [subtractDays(today, 30), subtractDays(today, 20), subtractDays(today, 10)]
+        list([alphabet])
+        publish(alphabet, first)
+        yield* ingest("--tickers", "GOOGL")
+        list([{ ...alphabet, tickers: ["GGL", "GGLWW", "GGLWS"] }])
+        yield* insertRows("ticker_changes", { ...change("GOOGL", "GGL", changed, "confirmed"), cik: alphabet.cik })
+        // At first, GOOGL is the primary symbol that the list lacks, and later a former one.
+        for (const days of [1, 4, 3, 1]) {
+          yield* age(days)
+          yield* ingest("--tickers", "GOOGL")
+          yield* ingest("--tickers", "GOOG")
+        }
+        publish(alphabet, second, first)
+        yield* ingest("--tickers", "GOOGL")
+        assert.deepStrictEqual((yield* request("/v1/news?ticker=GGL")).tickers, ["GGL", "GGL"])
+      })),
+    60_000,
+  )
+
+  it.effect("change no version of a dataset once their rows have left it (D17)", () =>
+    withService(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { age, ingest, list, publish, stub } = yield* startList
+      const day = subtractDays(yield* todayInNewYork, 5)
+      list([alphabet, berkshire])
+      publish(alphabet, day)
+      stub.answers.set(
+        `/submissions/CIK${berkshire.cik}.json`,
+        Stub.makeSubmissions(berkshire, [{ accession: "0001354457-26-000001", form: "25-NSE", filingDate: day }]),
+      )
+      yield* ingest("--tickers", "GOOGL,BRK-B", "--only", "news,screener")
+      list([alphabet, { cik: "0000000009", name: "Nine", tickers: ["NINE", "NINEW"] }])
+      const ingestLater = Effect.andThen(age(1), ingest("--tickers", "GOOGL", "--only", "news,screener"))
+      yield* ingestLater
+      assert.deepStrictEqual((yield* request("/v1/screener?limit=100")).tickers, ["GOOGL"])
+      const readVersions = sql`select * from dataset_versions order by 1`
+      const versions = yield* readVersions
+      yield* ingestLater
+      assert.deepStrictEqual(yield* readVersions, versions)
+    })))
 })

@@ -165,6 +165,16 @@ const faults: ReadonlyArray<readonly [string, Stub.EdgarStubAnswer, RegExp]> = [
     { status: 200, type: "text/html", body: "<html><title>Maintenance</title></html>" },
     /^could not be downloaded: an HTML page instead of the document$/,
   ],
+  [
+    "a maintenance page that claims to be XML",
+    Stub.makeXmlAnswer("<!DOCTYPE html><html><title>Maintenance</title></html>"),
+    /^could not be downloaded: an HTML page instead of the document$/,
+  ],
+  [
+    "a maintenance page in XHTML",
+    Stub.makeXmlAnswer('<?xml version="1.0"?>\n<!DOCTYPE html><html><title>Maintenance</title></html>'),
+    /^could not be downloaded: an HTML page instead of the document$/,
+  ],
   ["a truncated document", Stub.makeXmlAnswer("<ownershipDocument><issuer"), /truncated document$/],
   ["a redirect", { status: 302, type: "text/html", body: "", headers: { location: "/maintenance" } }, /status 302$/],
 ]
@@ -240,6 +250,29 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.deepStrictEqual(yield* readStatuses, ["succeeded", "succeeded", "succeeded"])
     })))
 
+  it.effect("keeps a list in the queue that only a run over fewer datasets has read (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, advance, run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      yield* run()
+      yield* addIndex(1, [snowflake])
+      stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
+      yield* run()
+      const report = { accession: "0001640147-26-000005", form: "10-Q", filingDate: "2026-06-11" }
+      const statement = { ...report, accession: "0001640147-26-000004", form: "S-3", fileNumber: "333-1" }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [report, statement, ...Stub.snowflakeFilings]))
+      stub.answers.set(factsPath, makeFacts(report.accession))
+      yield* advance("61 minutes")
+      yield* run({ datasets: ["news"] })
+      assert.strictEqual(yield* count("news"), 5)
+      assert.deepInclude((yield* readWork)[0], { url: `https://data.sec.gov${submissionsPath}`, attempts: 1 })
+      yield* run()
+      assert.strictEqual(yield* count("registrations"), 1)
+      assert.strictEqual(yield* count("historical_float_pro"), 1)
+      assert.isAbove((yield* count("ownership")) ?? 0, 0)
+      yield* assertQueueIsEmpty
+    })))
+
   it.effect("requests filings that an index names before the company's list has them (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { addIndex, advance, run, stub } = yield* startMarket
@@ -277,6 +310,57 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.isAbove((yield* count("ownership")) ?? 0, 0)
     })))
 
+  it.effect("loads news that were released months after their filing date (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, run, stub } = yield* startMarket
+      const letters = ["2026-03-03", "2026-02-02"].map((filingDate, index) => ({
+        accession: `0001640147-26-00002${index}`,
+        form: "CORRESP",
+        filingDate,
+      }))
+      const release = (number: number) =>
+        stub.answers.set(
+          submissionsPath,
+          Stub.makeSubmissions(snowflake, [...Stub.snowflakeFilings, ...letters.slice(0, number)]),
+        )
+      yield* run()
+      release(1)
+      yield* run({ tickers: ["SNOW"] })
+      assert.strictEqual(yield* count("news"), 4)
+      release(2)
+      yield* addIndex(1, [snowflake])
+      yield* run()
+      assert.strictEqual(yield* count("news"), 5)
+    })))
+
+  it.effect("corrects the times of news if most stamps of the company now show another time zone (decision 0102)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { run, stub } = yield* startMarket
+      const publish = (...stamps: ReadonlyArray<string>) => {
+        const filings = stamps.map((stamp) => ({
+          accession: `0001640147-26-${stamp.replace(/\D/g, "").slice(4, 10)}`,
+          form: "8-K",
+          filingDate: stamp.slice(0, 10),
+          stamp,
+        }))
+        stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, filings))
+      }
+      const readTimes = Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const rows = yield* sql<{ readonly time: string }>`
+          select filed_at_time::text as time from news where filed_at = '2026-06-01'
+        `
+        return rows.map(({ time }) => time)
+      })
+      const [undecided, eastern] = ["2026-06-01T16:30:00.000Z", "2026-06-02T08:05:00.000Z"] as const
+      publish(eastern, undecided)
+      yield* run()
+      assert.deepStrictEqual(yield* readTimes, ["2026-06-01 16:30:00"])
+      publish("2026-06-04T01:30:00.000Z", "2026-06-03T23:30:00.000Z", eastern, undecided)
+      yield* run({ tickers: ["SNOW"] })
+      assert.deepStrictEqual(yield* readTimes, ["2026-06-01 12:30:00"])
+    })))
+
   it.effect("loads what a company filed while a run was interrupted, with the run after it (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -298,6 +382,32 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.notInclude(resumed.paths, submissionsPath)
       yield* run()
       assert.strictEqual(yield* count("news"), 3)
+    })))
+
+  it.effect("continues an interrupted run over all companies after a run over chosen ones (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { run } = yield* startMarket
+      yield* run()
+      yield* sql`update edgar_runs set status = 'interrupted'`
+      yield* run({ tickers: ["ZIVO"] })
+      assert.isTrue(Exit.isSuccess((yield* run({ tickers: undefined, resume: true })).exit))
+      const runs = yield* sql`select tickers, status from edgar_runs order by run_id`
+      assert.deepStrictEqual(runs, [
+        { tickers: null, status: "succeeded" },
+        { tickers: ["ZIVO"], status: "succeeded" },
+      ])
+    })))
+
+  it.effect("does not continue a run over chosen companies with archives (decision 0128)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { run } = yield* startMarket
+      yield* run({ tickers: ["ZIVO"] })
+      yield* sql`update edgar_runs set status = 'interrupted'`
+      const { exit, paths } = yield* run({ tickers: undefined, resume: true, archives: "/nonexistent" })
+      assert.include(String(exit), "The interrupted run covers ZIVO, but --archives is for all companies.")
+      assert.deepStrictEqual(paths, [])
     })))
 
   it.effect("fails, and is incomplete, if it read no document (decision 0105)", () =>
@@ -347,7 +457,8 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           and database = (select oid from pg_database where datname = current_database())
           and objid::bigint = (hashtext('tickerline ingest of all companies')::bigint & 4294967295)
       `
-      const holder = sql`select pg_terminate_backend(held.pid) from (${isHeld}) as held`
+      // Waits until the backend has ended, and thus released the lock.
+      const holder = sql`select pg_terminate_backend(held.pid, 10000) from (${isHeld}) as held`
       assert.lengthOf(yield* holder, 1)
       // The first run notices the loss within its heartbeat, 1.5 s with this clock, and holds the lock again.
       yield* Effect.repeat(isHeld, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
@@ -389,6 +500,41 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       stub.behaviour.intercept = () => undefined
       assert.notInclude((yield* run({ datasets: ["news"] })).paths, form4)
       assert.include((yield* run()).paths, form4)
+    })))
+
+  it.effect("ends registrations that are effective since an unknown day, without a visit (Rule 415(a)(5))", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { advance, run, stub } = yield* startMarket
+      const lastDay = subtractDays(yield* todayInNewYork, -30).replace("-02-29", "-02-28")
+      const filingDate = `${Number(lastDay.slice(0, 4)) - 3}${lastDay.slice(4)}`
+      const prospectus = { accession: "0001640147-24-000002", form: "424B5", filingDate, fileNumber: "333-1" }
+      const statement = {
+        ...prospectus,
+        accession: "0001640147-23-000001",
+        form: "S-3",
+        filingDate: subtractDays(filingDate, 90),
+      }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [prospectus, statement]))
+      const readRow = Effect.map(
+        sql`select headline, effective_status, details, last_updated::text from registrations`,
+        ([row]) => ({ ...row }),
+      )
+      yield* run()
+      const before = yield* readRow
+      assert.deepInclude(before, { headline: "S-3 of Snowflake Inc.: effective", effective_status: true })
+      assert.match(String(before["details"]), new RegExp(`, by ${lastDay}\\.$`))
+      yield* advance("33 days")
+      assert.notInclude((yield* run({ tickers: ["ZIVO"] })).paths, submissionsPath)
+      const after = yield* readRow
+      assert.deepStrictEqual(after, {
+        ...before,
+        headline: `S-3 of Snowflake Inc.: expired before ${lastDay}`,
+        effective_status: false,
+        last_updated: `${subtractDays(lastDay, -1)} 00:00:00`,
+      })
+      yield* run({ tickers: ["SNOW"], since: "2020-01-01" })
+      assert.deepStrictEqual(yield* readRow, after, "a visit makes the same row")
     })))
 
   it.effect("fails again if the SEC is still down, although no document was read before (decision 0105)", () =>
@@ -560,6 +706,56 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       yield* assertQueueIsEmpty
     })))
 
+  it.effect("requests facts until they have an amendment, and all reports of one day (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const amendment = { accession: "0001640147-26-000006", form: "10-Q/A", filingDate: "2026-06-12", isXbrl: true }
+      const report = { ...amendment, accession: "0001640147-26-000005", form: "10-Q" }
+      const oldReport = { ...report, accession: "0001640147-26-000000", filingDate: "2026-03-12" }
+      stub.answers.set(
+        submissionsPath,
+        Stub.makeSubmissions(snowflake, [amendment, report, ...Stub.snowflakeFilings, oldReport]),
+      )
+      const readReasons = Effect.fnUntraced(function* (...accessions: ReadonlyArray<string>) {
+        stub.answers.set(factsPath, makeFacts("0001640147-26-000001", ...accessions))
+        yield* run()
+        yield* advance("1 day")
+        return (yield* readWork).map(({ reason }) => reason)
+      })
+      assert.deepStrictEqual(yield* readReasons(), [
+        "does not contain 0001640147-26-000006, 0001640147-26-000005 yet",
+      ])
+      assert.deepStrictEqual(yield* readReasons(report.accession), ["does not contain 0001640147-26-000006 yet"])
+      assert.deepStrictEqual(yield* readReasons(amendment.accession), ["does not contain 0001640147-26-000005 yet"])
+      assert.deepStrictEqual(yield* readReasons(report.accession, amendment.accession), [])
+    })))
+
+  it.effect("sets unreadable facts aside one by one, and loads the others (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const facts = makeFacts("0001640147-26-000001", "0001640147-26-000002", "0001640147-26-000003")
+      const damaged = facts.body.replace('"val":1000001', '"val":null').replace('"end":"2026-03-01",', "")
+      stub.answers.set(factsPath, { ...facts, body: damaged })
+      const { exit } = yield* run()
+      assert.strictEqual(exit._tag, "Success")
+      for (const table of ["historical_float_pro", "float_outstanding", "screener"]) {
+        assert.strictEqual(yield* count(table), 1, table)
+      }
+      const path = `https://data.sec.gov${factsPath}#dei/EntityCommonStockSharesOutstanding/shares`
+      assert.deepStrictEqual(
+        (yield* readWork).map(({ dataset, url }) => `${url} ${dataset}`),
+        [1, 2].flatMap((place) =>
+          ["float_outstanding", "historical_float_pro", "screener"].map((dataset) => `${path}/${place} ${dataset}`)
+        ),
+      )
+      stub.answers.set(factsPath, facts)
+      assert.notInclude((yield* run()).paths, factsPath, "before its time")
+      yield* advance("61 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("historical_float_pro"), 3)
+      yield* assertQueueIsEmpty
+    })))
+
   it.effect("reads an older page again that was missing, and then what depends on it (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
@@ -645,6 +841,21 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       yield* assertQueueIsEmpty
     })))
 
+  it.effect("requests rejected documents of a company that is named by a symbol only its rows have (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { run, stub } = yield* startMarket
+      stub.answers.set(form4, Stub.makeXmlAnswer("<damaged></other>"))
+      yield* run()
+      yield* sql`update edgar_work set next_try_at = null`
+      yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, status)
+        values ('SNOW', 'SNOX', '2026-06-11', ${snowflake.cik}, 'confirmed')
+      `
+      assert.notInclude((yield* run({ tickers: ["SNOX"] })).paths, form4)
+      assert.include((yield* run({ tickers: ["SNOX"], retryRejected: true })).paths, form4)
+    })))
+
   it.effect("does not end because of documents that always fail, and visits the other companies (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
@@ -714,6 +925,47 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.match(report.unlisted[0] ?? "", /^EDGAR_TICKERS: The SEC's ticker list has no PCA\./)
       assert.strictEqual((yield* run({ tickers: ["PCA", "PCB"], scheduled: true })).exit._tag, "Failure")
       assert.deepStrictEqual(yield* readStatuses, ["succeeded", "failed"])
+    })))
+
+  const seven = { cik: "0000000007", name: "Seven", tickers: ["SEVN"] }
+
+  it.effect("loads what a company filed while the SEC's list lacked it (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addIndex, advance, run, stub } = yield* startMarket
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.answers.set(`/submissions/CIK${seven.cik}.json`, Stub.makeSubmissions(seven, []))
+      yield* run()
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([seven, zivo], "Sat, 13 Jun 2026 10:00:00 GMT"))
+      yield* addIndex(1, [snowflake])
+      assert.notInclude((yield* run()).paths, submissionsPath)
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo], "Sun, 14 Jun 2026 10:00:00 GMT"))
+      yield* advance("61 minutes")
+      yield* run()
+      assert.strictEqual(yield* count("news"), 3)
+      yield* assertQueueIsEmpty
+      assert.deepStrictEqual(yield* readStatuses, ["succeeded", "succeeded", "succeeded"])
+    })))
+
+  it.effect("is complete although the queue has documents of a company that the SEC no longer lists (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { advance, run, stub } = yield* startMarket
+      const forms = Array.from({ length: 4 }, (_, index) => ({
+        accession: `0001640147-26-00001${index}`,
+        form: "4",
+        filingDate: "2026-06-01",
+        primaryDocument: `f${index}.xml`,
+      }))
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
+      stub.answers.set(`/submissions/CIK${seven.cik}.json`, Stub.makeSubmissions(seven, []))
+      yield* run()
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([seven, zivo], "Sat, 13 Jun 2026 10:00:00 GMT"))
+      yield* advance("61 minutes")
+      const { exit, report } = yield* run()
+      assert.isTrue(exit._tag === "Success" && exit.value === null)
+      assert.strictEqual(report.rejections, 0)
+      assert.strictEqual((yield* readStatuses).at(-1), "succeeded")
+      assert.deepStrictEqual((yield* readWork).map(({ attempts }) => attempts), [2, 2, 2, 2])
     })))
 
   it.effect("keeps the queue of a company that the SEC no longer lists, but not for ever (decision 0105)", () =>

@@ -22,6 +22,7 @@ const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
     "Common Stock (401(k) Plan)",
     "Common Stock, and associated Preferred Stock Purchase Rights",
     "Common Stock - Restricted",
+    "Common Stock Purchased Under Rights Offering",
     "Common Shares",
     "Common Shares, without par value",
     "Common Shares of Beneficial Interest",
@@ -113,6 +114,9 @@ const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
     "Series B Stock",
     "Performance Shares",
     "Ordinary Shares represented by American Depositary Shares",
+    "Common Stock, held in Certificate form",
+    "Common Stock/Restricted Stock Units",
+    "Common Stock and Restricted Stock Units",
     "Securities of the Issuer",
   ],
 }
