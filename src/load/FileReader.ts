@@ -101,18 +101,22 @@ const countLineBreaks = (record: ReadonlyArray<string>) =>
 
 const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
 
-/** Fails if the separator is not a comma, because each line would then be read as a single cell. */
-const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, UnreadableLoadFile, R>) =>
-  Stream.onFirst(text, (chunk) => {
-    const [firstLine = ""] = chunk.trimStart().split("\n", 1)
-    const separator = firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
-    return separator === undefined ? Effect.void : Effect.fail(
-      new UnreadableLoadFile({
-        message: `${path} is separated by ${separator}, but load expects commas between cells and decimal points in ` +
-          "numbers. Export the file again in that form, or as NDJSON.",
-      }),
-    )
-  })
+/**
+ * Fails if the separator is not a comma, because each line would then be read as a single cell. `command` and
+ * `otherFormat` are for the message.
+ */
+export const refuseOtherSeparators =
+  (path: string, command: string, otherFormat: string) => <R>(text: Stream.Stream<string, UnreadableLoadFile, R>) =>
+    Stream.onFirst(text, (chunk) => {
+      const [firstLine = ""] = chunk.trimStart().split("\n", 1)
+      const separator = firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
+      return separator === undefined ? Effect.void : Effect.fail(
+        new UnreadableLoadFile({
+          message: `${path} is separated by ${separator}, but ${command} expects commas between cells and decimal ` +
+            `points in numbers. Export the file again in that form, or as ${otherFormat}.`,
+        }),
+      )
+    })
 
 /** Limit for one CSV record, in characters, so that an unclosed quote does not exhaust memory. */
 const maxRecordSize = 16 * 1024 * 1024
@@ -307,7 +311,7 @@ export const readFileRows = (
   return Stream.unwrap(Effect.map(readSize(path), (size) => {
     const isCsv = name.endsWith(".csv")
     const text = readText(path, size, isCsv)
-    if (isCsv) return readCsv(path, refuseOtherSeparators(path)(text), listColumns, checkHeader)
+    if (isCsv) return readCsv(path, refuseOtherSeparators(path, "load", "NDJSON")(text), listColumns, checkHeader)
     if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(text, listColumns)
     return Stream.fail(
       new UnreadableLoadFile({

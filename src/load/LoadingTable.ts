@@ -304,12 +304,14 @@ export interface ReplacedRowCounts extends MergedRowCounts {
   readonly removed: number
 }
 
+const isComparedAsNull = ({ is_nullable, type }: LoadableColumn) => is_nullable && type === "text"
+
 /**
  * SQL for the value by which a column of the key is compared. Empty text that another program stored equals null,
  * because responses contain null (D16).
  */
-const toComparedKey = (row: string, { is_nullable, name, type }: LoadableColumn) =>
-  is_nullable && type === "text" ? `nullif(${row}."${name}", '')` : `${row}."${name}"`
+const toComparedKey = (row: string, column: LoadableColumn) =>
+  isComparedAsNull(column) ? `nullif(${row}."${column.name}", '')` : `${row}."${column.name}"`
 
 /** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
 const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) =>
@@ -378,13 +380,16 @@ const makeMergeConditions = (
  */
 const makeRemovalConditions = Effect.fnUntraced(
   function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
-    const isRepeated = (yield* hasUniqueKey(target, dataset)) ? "false" : `existing.ctid in (
+    const keyColumns = columns.filter(({ name }) => dataset.key.includes(name))
+    const comparedKeys = keyColumns.map((column) => toComparedKey("existing", column))
+    // With a unique index, only rows whose key is null or empty text can have the same key.
+    const ambiguous = (yield* hasUniqueKey(target, dataset))
+      ? keyColumns.filter(isComparedAsNull).map((column) => `${toComparedKey("existing", column)} is null`)
+      : ["true"]
+    const isRepeated = ambiguous.length === 0 ? "false" : `existing.ctid in (
       select place from (
-        select ctid as place, row_number() over (partition by ${
-      columns.filter(({ name }) => dataset.key.includes(name)).map((column) => toComparedKey("existing", column))
-        .join(", ")
-    } order by ctid) as copy
-        from ${target} as existing
+        select ctid as place, row_number() over (partition by ${comparedKeys.join(", ")} order by ctid) as copy
+        from ${target} as existing where ${ambiguous.join(" or ")}
       ) as rows where copy > 1
     )`
     const isMissing = `not exists (select from ${source} as given where ${matchKey(columns, dataset)})`

@@ -294,6 +294,23 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.notInclude(out, "geheim")
     }))
 
+  it.effect("names the setting that a check cannot use, its rule and an example (operations/settings)", () =>
+    Effect.gen(function* () {
+      const url = yield* copyMigratedDatabase
+      const settings = { DATABASE_URL: Redacted.value(url), INGEST_EDGAR: "daily 25:00", WHOLE_LISTS: "none" }
+      const { code, findingsOf } = yield* runDoctor(settings)
+      assert.strictEqual(code, 1)
+      const schedule = {
+        state: "failed" as const,
+        found: `INGEST_EDGAR is "daily 25:00", but must be daily, a time and a time zone, for example ` +
+          `INGEST_EDGAR="daily 22:15 America/New_York".`,
+        advice: "Correct it, or unset it to ingest nothing on a schedule.",
+      }
+      assert.deepStrictEqual(findingsOf("ingest"), [{ section: "database", check: "ingest", ...schedule }])
+      assert.deepInclude(findingsOf("settings"), { section: "service", check: "settings", ...schedule })
+      assert.match(findingsOf("connections")[0]?.found ?? "", /^WHOLE_LISTS is "none", but must be an integer between/)
+    }))
+
   it.effect("warns if a trusted proxy names no client, as the running process has seen (operations/load-balancer)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase

@@ -13,6 +13,7 @@ import {
 import { containsApiKey } from "../../src/cli/CommandParts.ts"
 import { parseQueryCommandTarget } from "../../src/cli/query/QueryRequest.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { hasOpenssl, startSelfSignedServer } from "../support/Certificates.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { readParquet } from "../support/ParquetFiles.ts"
 import type { Environment } from "../support/Processes.ts"
@@ -293,6 +294,21 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
         /^tickerline: Nothing answers at http:\/\/127\.0\.0\.1:\d+\. Start the service \(npm start\).*\n$/,
       )
     }))
+
+  it.effect.skipIf(!hasOpenssl)(
+    "names the certificate that it does not trust, and the setting for it (operations/command-line)",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* startSelfSignedServer
+        const { code, err, out } = yield* query(["news", "--url", url])
+        assert.deepStrictEqual([code, out], [1, ""])
+        assert.strictEqual(
+          err,
+          `tickerline: There is no connection to ${url}: its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT). ` +
+            "If a proxy or an authority of your own has signed it, set NODE_EXTRA_CA_CERTS to the authority's file.\n",
+        )
+      }).pipe(Effect.provide(NodeServices.layer)),
+  )
 
   it.effect("prints the unchanged response with --json, and every digit of its numbers in a table (D16)", () =>
     Effect.gen(function* () {

@@ -3,29 +3,13 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmdirSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
+import { mayMount, mountSmallDisk, smallDiskSize, unmountSmallDisk } from "../support/SmallDisks.ts"
 
 // @module-tag slow
-
-const mount = (folder: string, uid = 0) => {
-  const options = `size=16m,mode=0700,uid=${uid},gid=${uid}`
-  return spawnSync("mount", ["-t", "tmpfs", "-o", options, "tmpfs", folder]).status === 0
-}
-const unmount = (folder: string) => spawnSync("umount", [folder])
-
-const mayMount = (() => {
-  const folder = mkdtempSync(`${tmpdir()}/tickerline-mount-`)
-  const may = mount(folder)
-  if (may) unmount(folder)
-  rmdirSync(folder)
-  return may
-})()
 
 const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(sampleDedicatedLayer),
@@ -47,12 +31,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         const { pid } = yield* DedicatedPostgres
         const uid = Option.getOrElse((yield* fs.stat(`/proc/${yield* pid}`)).uid, () => 0)
         yield* Effect.acquireRelease(
-          Effect.sync(() => assert.isTrue(mount(disk, uid))),
+          Effect.sync(() => assert.isTrue(mountSmallDisk(disk, uid))),
           () =>
             Effect.forEach(["usage", "usage_moments"], moveTo("pg_default")).pipe(
               Effect.andThen(sql.unsafe("drop tablespace small")),
               Effect.orDie,
-              Effect.ensuring(Effect.sync(() => unmount(disk))),
+              Effect.ensuring(Effect.sync(() => unmountSmallDisk(disk))),
             ),
         )
         yield* sql.unsafe(`create tablespace small location '${disk}'`)
@@ -61,7 +45,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", key)).status, 200)
         yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
         yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
-        yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(16 << 20)))
+        yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(smallDiskSize)))
         // The usage of these requests needs a new page of the table, for which the full disk has no space.
         const requestCount = 500
         const limits = Array.from({ length: requestCount }, (_, at) => (at % 100) + 1)

@@ -69,6 +69,11 @@ const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArr
   )
 })
 
+const getColumns = (name: string) =>
+  loadableDatasets.flatMap(({ row, table }) => table === name ? Object.keys(row.fields) : [])
+
+const [newsColumns, dilutionColumns] = [getColumns("news"), getColumns("dilution_data")]
+
 layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
   "rules of tables",
   (it) => {
@@ -134,6 +139,48 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         )
       }))
 
+    it.effect("refuses a row that violates a rule although a later row of the file has its key (D31)", () =>
+      Effect.gen(function* () {
+        const row = { ticker: "TWICE", is_adr: "false", last_updated: "2026-06-01 20:05:00", filed_at: "2026-06-01" }
+        const rows = [{ ...row, float: "-5" }, { ...row, float: "5" }]
+        for (const check of [false, true]) {
+          const { message } = yield* Effect.flip(loadRows("historical_float_pro", rows, { append: true, check }))
+          assert.match(message, /\n {2}line 1: float .*-5[^\n]*$/)
+        }
+      }))
+
+    it.effect("reports once what several elements of an array have in common (D31)", () =>
+      Effect.gen(function* () {
+        const row = yield* readRow("news", newsColumns)
+        const { message } = yield* Effect.flip(loadRows("news", [{ ...row, tags: ["", "a", " "] }], { append: true }))
+        assert.strictEqual(message.match(/line 1: tags /g)?.length, 1, message)
+      }))
+
+    it.effect("refuses long text of indexed columns beside other bad rows, also with --check (D31)", () =>
+      Effect.gen(function* () {
+        const [longest, tooLong] = ["\u00E9".repeat(500), `x${"\u00E9".repeat(500)}`]
+        const row = yield* readRow("news", newsColumns)
+        const rows = [
+          { ...row, id: "a", form_type: longest, tags: [longest] },
+          { ...row, id: "b", form_type: tooLong },
+          { ...row, id: "c", tags: ["short", tooLong] },
+          { ...row, id: "d", title: tooLong, created_at: "soon" },
+        ]
+        const rule = "must have at most 1000 bytes, because the column is indexed, but is "
+        for (const check of [false, true]) {
+          const { message } = yield* Effect.flip(loadRows("news", rows, { append: true, check }))
+          const [, second = "", third = "", fourth = "", ...others] = message.split("\n")
+          assert.include(second, `line 2: form_type ${rule}"x\u00E9`)
+          assert.include(third, `line 3: tags ${rule}["short","x\u00E9`)
+          assert.include(fourth, "line 4: created_at must be")
+          assert.deepStrictEqual(others, [])
+        }
+        yield* loadRows("news", rows.slice(0, 1), { append: true })
+        const key = { ...yield* readRow("dilution_data", dilutionColumns), id: tooLong }
+        const { message } = yield* Effect.flip(loadRows("dilution_data", [key], { append: true, check: true }))
+        assert.include(message, `line 1: id ${rule}"x\u00E9`)
+      }))
+
     it.effect("finds the row of a key whose empty text another program stored (D16, D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -145,6 +192,24 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         for (const options of [{ append: true }, { append: true, keepOmitted: true }, { append: false }]) {
           const { merged } = yield* loadRows("historical_float_pro", given, options)
           assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1 })
+        }
+        assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)
+      }))
+
+    it.effect("counts and keeps one of the rows whose key is null or empty text, in a replacement (D16, D22)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const row = { ticker: "EMPT", filed_at: "2026-06-01", is_adr: "false", last_updated: "2026-06-01 20:05:00" }
+        const given = [{ ...row, form_type: null, document_url: null, float: "7" }]
+        yield* sql`delete from historical_float_pro`
+        yield* loadRows("historical_float_pro", given)
+        yield* sql`
+          insert into historical_float_pro (ticker, filed_at, is_adr, last_updated, form_type, document_url, "float")
+          select ticker, filed_at, is_adr, last_updated, '', '', "float" from historical_float_pro
+        `
+        for (const check of [true, false]) {
+          const { merged } = yield* loadRows("historical_float_pro", given, { check })
+          assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1, removed: 1 })
         }
         assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)
       }))

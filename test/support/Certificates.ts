@@ -1,6 +1,11 @@
 /** Makes a private certificate authority, and certificates that it signs, with openssl. */
+import { Effect, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
+import { createServer } from "node:https"
+import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
+
+export const hasOpenssl = getCandidateProgramPaths("openssl").some(isExecutable)
 
 const openssl = (...args: ReadonlyArray<string>) => execFileSync("openssl", args, { stdio: "pipe" })
 
@@ -28,3 +33,20 @@ export const signCertificate = (
   openssl("x509", "-req", "-in", request, ...signer, "-extfile", extensions, "-days", "2", "-out", certificate)
   return { certificate, key }
 }
+
+/** Starts an HTTPS server with a self-signed certificate, and returns its URL. */
+export const startSelfSignedServer = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-certificate-" })
+  const { certificate, key } = makeAuthority(folder, "localhost")
+  const server = createServer(
+    { cert: readFileSync(certificate), key: readFileSync(key) },
+    (_, response) => response.end("{}"),
+  )
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+    () => Effect.sync(() => server.close()),
+  )
+  const address = server.address()
+  return `https://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+})

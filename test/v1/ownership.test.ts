@@ -205,6 +205,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       )
     }))
 
+  it.effect("with per_holder=true ignores punctuation and case in the name of a holder without a CIK (§2.7)", () =>
+    Effect.gen(function* () {
+      const [spelt, varied] = [{ owner_name: "BlackRock, Inc." }, { owner_name: "BLACKROCK INC" }]
+      yield* insertRows(
+        "ownership",
+        row("WPUNC", "4", { ...varied, filed_at: "2025-09-04" }),
+        row("WPUNC", "3", { ...spelt, filed_at: "2025-09-03" }),
+        row("WPUNC", "2", { owner_name: "BlackRock Income", filed_at: "2025-09-02" }),
+        row("WPUNC", "1", { ...spelt, owner_cik: "0000000001", filed_at: "2025-09-01" }),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WPUNC&per_holder=true"), [
+        "WPUNC 4: BLACKROCK INC",
+        "WPUNC 2: BlackRock Income",
+        "WPUNC 1: BlackRock, Inc.",
+      ])
+    }))
+
   it.effect("with per_holder=true follows the lineage of a symbol, and returns each holder once (§2.7, §4)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", {

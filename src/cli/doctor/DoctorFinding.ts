@@ -1,6 +1,7 @@
 /** Results of doctor checks, and the function that runs a check. */
-import { Cause, Duration, Effect } from "effect"
+import { Cause, Config, Duration, Effect } from "effect"
 import { summarizeError } from "../ErrorReport.ts"
+import { toSettingProblems } from "../Settings.ts"
 
 export type DoctorFindingState = "ok" | "warning" | "failed" | "skipped"
 
@@ -56,13 +57,16 @@ export const runDoctorCheck = <E, R>(
           ),
         ]),
     }),
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed([
-        makeFailedFinding(
-          name,
-          summarizeError(Cause.squash(cause)) ?? "the check ended with an unexpected error",
-          advice,
-        ),
-      ])
-    ),
+    Effect.catchCause((cause) => {
+      const error = Cause.squash(cause)
+      if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+      if (error instanceof Config.ConfigError) {
+        return Effect.map(
+          toSettingProblems(error),
+          (problems) => problems.map(({ fix, problem }) => makeFailedFinding(name, problem, fix)),
+        )
+      }
+      const found = summarizeError(error) ?? "the check ended with an unexpected error"
+      return Effect.succeed([makeFailedFinding(name, found, advice)])
+    }),
   )

@@ -1,6 +1,6 @@
 /** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
-import { Effect, Result, Schema, Stream } from "effect"
-import { type CellProblem, readTextFile, UnreadableLoadFile } from "../../load/FileReader.ts"
+import { Effect, FileSystem, Result, Schema, Stream } from "effect"
+import { type CellProblem, readTextFile, refuseOtherSeparators, UnreadableLoadFile } from "../../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../../load/RowValidation.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
@@ -52,6 +52,7 @@ const readCsvRows = (path: string) => {
       return [{ line, cells: (row.includes('"') ? row.replaceAll('"', "") : row).split(",") }]
     })
   return readTextFile(path).pipe(
+    refuseOtherSeparators(path, "ingest", "Parquet"),
     Stream.mapEffect((chunk) => {
       pending += chunk
       if (pending.length < batchLength) return Effect.succeed([])
@@ -70,6 +71,20 @@ const millisPerDay = 86_400_000
 
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
+/** Fails if the path is that of a folder, such as one of Parquet files whose name ends in `.parquet`. */
+const refuseFolder = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const isFolder = yield* Effect.match(fs.stat(path), {
+    onFailure: () => false,
+    onSuccess: ({ type }) => type === "Directory",
+  })
+  if (!isFolder) return
+  return yield* new UnreadableLoadFile({
+    message: `${path} is a folder, but ingest takes files. Name the files in it, for example ` +
+      `${path.replace(/\/+$/, "")}/*.csv.gz.`,
+  })
+})
+
 const readRows = (path: string) => {
   if (/\.parquet$/i.test(path)) return readParquetRows(path)
   if (/\.csv(\.gz|\.zst)?$/i.test(path)) return readCsvRows(path)
@@ -87,6 +102,7 @@ const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
  */
 export const readBars = (path: string, skipped: SkippedBars) =>
   Stream.unwrap(Effect.gen(function* () {
+    yield* refuseFolder(path)
     const progress = yield* OperationProgress
     // A bar after today is an error in the data, but this machine's clock may be behind.
     const tomorrow = new Date(Date.parse(yield* todayInNewYork) + millisPerDay).toISOString().slice(0, 10)

@@ -13,6 +13,7 @@ import { formatRowVertically, formatTextTable } from "../../../src/cli/terminal/
 import {
   escapeTerminalLine,
   escapeTerminalLines,
+  formatElapsedTime,
   getDisplayWidth,
   truncateToWidth,
 } from "../../../src/cli/terminal/TerminalText.ts"
@@ -32,6 +33,15 @@ const screen = (columns: number, more: Partial<OutputCapabilities> = {}): Output
 const controlSequence = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
 describe("Output on a terminal", () => {
+  it("says that a run took less than a second, not 0 seconds (operations/command-line)", () => {
+    assert.deepStrictEqual([0, 0.499, 0.5, 65.4].map(formatElapsedTime), [
+      "less than a second",
+      "less than a second",
+      "1s",
+      "1m 5s",
+    ])
+  })
+
   it.prop("escapes all control characters and bidirectional marks (operations/command-line)", [
     Schema.String,
   ], ([text]) => {

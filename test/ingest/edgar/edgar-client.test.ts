@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import { Buffer } from "node:buffer"
 import { EdgarClient, edgarRetrySchedule, isUserAgentWithEmail } from "../../../src/ingest/edgar/EdgarClient.ts"
 import { EdgarRateLimiter } from "../../../src/ingest/edgar/EdgarRateLimiter.ts"
+import { hasOpenssl, startSelfSignedServer } from "../../support/Certificates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
 
@@ -153,6 +154,20 @@ describe("The client for the SEC", () => {
       )
       assert.strictEqual(stub.requests.length, 6)
     }).pipe(Effect.provide(makeOpenAccess().access)))
+
+  it.effect.skipIf(!hasOpenssl)(
+    "names a certificate that is not trusted, and the setting for it (decision 0104)",
+    () =>
+      Effect.gen(function* () {
+        const url = yield* startSelfSignedServer
+        const requested = Effect.flatMap(EdgarClient, ({ request }) => request({ url: `${url}/list.json` })).pipe(
+          Effect.provide(EdgarClient.layer(userAgent, { www: url, data: url })),
+        )
+        const { message } = yield* advanceUntilDone(Effect.flip(requested))
+        assert.include(message, "its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)")
+        assert.include(message, "set NODE_EXTRA_CA_CERTS to the authority's file.")
+      }).pipe(Effect.provide(Layer.merge(makeOpenAccess().access, NodeServices.layer))),
+  )
 
   it.effect("waits 1, 2, 4, 8 and 16 seconds before the retries, each varied by up to 20% (decision 0104)", () =>
     Effect.gen(function* () {

@@ -18,6 +18,7 @@ import {
   waitForOutput,
 } from "../../support/Processes.ts"
 import * as Service from "../../support/Service.ts"
+import { mayMount, mountSmallDisk, smallDiskSize, unmountSmallDisk } from "../../support/SmallDisks.ts"
 
 // @module-tag slow
 
@@ -186,26 +187,46 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       assert.deepStrictEqual(yield* listFolders, [alive])
     }))
 
-  it.effect("name the setting if temporary files cannot be written, and record the failure (decision 0105)", () =>
+  const assertUnwritable = Effect.fnUntraced(function* (folder: string, reason: string) {
+    const { environment, url } = yield* startMarket
+    const args = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
+    const { code, err } = yield* runCommandProcess(args, { ...environment, TMPDIR: folder })
+    assert.strictEqual(code, 1)
+    const message = `The folder for temporary files, ${folder}, cannot be used: ${reason}. ` +
+      "Make it writable and free some space there, or set TMPDIR to another folder."
+    assert.include(err, `tickerline: ${message}\n`)
+    const [run] = yield* withDatabase(
+      url,
+      Effect.flatMap(
+        SqlClient.SqlClient,
+        (sql) => sql<{ readonly status: string; readonly error: string }>`select status, error from edgar_runs`,
+      ),
+    )
+    assert.deepStrictEqual(run, { status: "failed", error: message })
+  })
+
+  it.effect("name the setting and the reason if temporary files cannot be written, and record the failure (decision 0105)", () =>
     Effect.gen(function* () {
-      const { environment, url } = yield* startMarket
-      const args = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
-      const { code, err } = yield* runCommandProcess(args, { ...environment, TMPDIR: "/dev/null" })
-      assert.strictEqual(code, 1)
-      assert.match(
-        err,
-        /The folder for temporary files, \/dev\/null, cannot be used: .* set TMPDIR to another folder\./,
-      )
-      const [run] = yield* withDatabase(
-        url,
-        Effect.flatMap(
-          SqlClient.SqlClient,
-          (sql) => sql<{ readonly status: string; readonly error: string }>`select status, error from edgar_runs`,
-        ),
-      )
-      assert.strictEqual(run?.status, "failed")
-      assert.include(run?.error, "TMPDIR")
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
+      yield* assertUnwritable("/dev/null", "not a directory")
+      yield* assertUnwritable(`${folder}/none`, "no such file or directory")
     }))
+
+  it.effect.skipIf(!mayMount)(
+    "name the reason if the disk of temporary files is full (decision 0105)",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const disk = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
+        yield* Effect.acquireRelease(
+          Effect.sync(() => assert.isTrue(mountSmallDisk(disk))),
+          () => Effect.sync(() => unmountSmallDisk(disk)),
+        )
+        yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(smallDiskSize)))
+        yield* assertUnwritable(disk, "no space left on device")
+      }),
+  )
 
   it.effect("continue a load from archives after a kill, and download ownership forms last (decision 0128)", () =>
     Effect.gen(function* () {

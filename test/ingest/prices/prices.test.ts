@@ -1,13 +1,14 @@
 /** `ingest prices`: computes datasets from bars (decision 0127; resources: gap-stats, premarket-stats, screener). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SchemaElement } from "hyparquet"
 import { type ColumnSource, parquetWriteBuffer, schemaFromColumnData } from "hyparquet-writer"
 import { gzipSync, zstdCompressSync } from "node:zlib"
 import { ingestPriceFile, type PriceIngestOptions } from "../../../src/ingest/prices/PriceIngest.ts"
 import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
+import { beginTransaction } from "../../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
@@ -355,6 +356,26 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }])
       }))
 
+    it.effect("keep a market cap that the column cannot replace (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        yield* Service.insertRows("screener", {
+          ticker: "AAA",
+          outstanding: "9007199254740991",
+          market_cap: "42",
+          is_adr: false,
+          num_gaps: 0,
+          num_runners: 0,
+          pending_s1: false,
+          last_updated: "2026-01-01 10:00:00",
+        })
+        yield* ingest(toMassiveFile([570, 959].map((minute) => flat("AAA", "2026-06-01", minute, 9_999_999))))
+        assert.deepStrictEqual(yield* sql`select price, market_cap from screener`, [
+          { price: "9999999.0000", market_cap: "42.00" },
+        ])
+      }))
+
     it.effect("adjust the previous close for executed splits only (resources: split-status)", () =>
       Effect.gen(function* () {
         const split = { ticker: "AAA", date: "2026-06-02", from: 10n, to: 1n }
@@ -649,6 +670,22 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
 
+    it.effect("lose a bar whose later bar of the same minute has volume 0 (D22, corrections)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const bars = [flat("AAA", "2026-06-01", 570, 10), flat("AAA", "2026-06-01", 800, 50)]
+        const last = flat("AAA", "2026-06-01", 959, 11)
+        yield* ingest(toMassiveFile([...bars, flat("AAA", "2026-06-01", 800, 0.5, 0), last]))
+        const readPeriods = Effect.map(
+          readTable("price_periods"),
+          (rows) => rows.map(({ close, high, low, volume }) => [low, high, close, volume]),
+        )
+        assert.deepStrictEqual(yield* readPeriods, [["10.0000", "11.0000", "11.0000", "200"]])
+        // An earlier bar without volume changes nothing.
+        yield* ingest(toMassiveFile([flat("AAA", "2026-06-01", 800, 0.5, 0), ...bars, last]))
+        assert.deepStrictEqual(yield* readPeriods, [["10.0000", "50.0000", "11.0000", "300"]])
+      }))
+
     it.effect("of an unfinished session give no close, and are followed by longer ones (§2.6, closing price)", () =>
       Effect.gen(function* () {
         yield* emptyTables
@@ -773,6 +810,59 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.strictEqual((yield* readTable("intraday_runners")).length, 1)
       }))
   })
+
+  it.effect("repeats a file whose connection to PostgreSQL ended, and ingests it once (decision 0127)", () =>
+    Effect.gen(function* () {
+      yield* emptyTables
+      const sql = yield* SqlClient.SqlClient
+      const file = yield* writeFile("2026-06-01.csv", toMassiveFile(twoDays))
+      // The ingest waits for this lock within its transaction.
+      const lock = yield* beginTransaction(sql`lock table price_periods in share mode`)
+      const running = yield* Effect.forkChild(
+        runCommandInProcess(["ingest", "prices", file], { DATABASE_URL: yield* Service.databaseUrl }),
+      )
+      const waiting = sql<{ readonly pid: number }>`
+        select pid from pg_locks where not granted and relation = 'price_periods'::regclass`
+      const [{ pid } = { pid: 0 }] = yield* Effect.repeat(waiting, {
+        until: (rows) => rows.length > 0,
+        schedule: Schedule.spaced("20 millis"),
+      })
+      yield* sql`select pg_terminate_backend(${pid}::int)`
+      yield* lock.commit
+      const { code, err, out } = yield* Fiber.join(running)
+      assert.strictEqual(code, 0, err)
+      assert.include(err, "Waiting until PostgreSQL accepts connections again")
+      assert.include(out, "daily_prices: 2 added, 0 updated, 0 unchanged, 0 removed\n")
+      assert.match(out, /\n1 file, 6 bars, in /)
+      assert.strictEqual((yield* readTable("price_periods")).length, 4)
+    }))
+
+  it.effect("names the files to ingest if it is given a folder (D31, files)", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-prices-" })
+      for (const name of ["flatfiles", "dir.csv", "dir.parquet"]) {
+        const path = `${folder}/${name}`
+        yield* fs.makeDirectory(path)
+        for (const given of [path, `${path}/`]) {
+          const { message } = yield* Effect.flip(ingestPriceFile(given, defaultOptions))
+          assert.strictEqual(
+            message,
+            `${given} is a folder, but ingest takes files. Name the files in it, for example ${path}/*.csv.gz.`,
+          )
+        }
+      }
+    }))
+
+  it.effect.each([[";", "semicolons"], ["\t", "tabs"]] as const)(
+    "refuses files that are separated by %s, which it names (D31, files)",
+    ([separator, name]) =>
+      Effect.gen(function* () {
+        const { message } = yield* Effect.flip(ingest(toMassiveFile(twoDays).replaceAll(",", separator)))
+        assert.include(message, `bars.csv is separated by ${name}, but ingest expects commas between cells and`)
+        assert.match(message, / or as Parquet\.$/)
+      }),
+  )
 
   it.effect("reports what it did, and refuses only the bad files (D31, summary)", () =>
     Effect.gen(function* () {
