@@ -451,7 +451,7 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
 }
 
 const disconnected = (name: string) =>
-  `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`
+  `select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = '${name}'`
 
 /** Ways to make a database unreachable and reachable again. */
 const absences = [
@@ -481,7 +481,8 @@ absences.forEach(({ back, go, what }) =>
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`
         const name = row?.name ?? ""
-        yield* asAdmin(...go(name))
+        // A session that was about to begin may delay the change of the name.
+        yield* Effect.retry(asAdmin(...go(name)), { times: 10 })
         yield* Effect.gen(function* () {
           const ready = yield* requestJson("/health/ready", open).pipe(
             Effect.repeat({ until: ({ status }) => status === 503, schedule: Schedule.spaced("20 millis") }),
