@@ -1,7 +1,7 @@
 /** The symbols of ingested rows, before and after ticker changes are confirmed (D38, decision 0126). */
 import { assert, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { Array as Arr, Context, Effect, Layer, Redacted } from "effect"
+import { Array as Arr, Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
@@ -696,7 +696,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const assertAnswers = Effect.fnUntraced(function* (...aliases: ReadonlyArray<string>) {
           for (const alias of aliases) {
             for (const name of ["news", "screener"]) {
-              const { primary, tickers } = yield* request(`/v1/${name}?ticker=${alias}`)
+              // A request sees a change a second later at the latest (D17).
+              const { primary, tickers } = yield* Effect.repeat(request(`/v1/${name}?ticker=${alias}`), {
+                until: (answer) => answer.primary !== undefined,
+                schedule: Schedule.spaced("100 millis"),
+                times: 100,
+              })
               assert.deepStrictEqual([tickers, primary], [["GOOGL"], `${alias}=GOOGL`], `${name} of ${alias}`)
             }
             const events = yield* requestJson(`/v1/timeline?ticker=${alias}`, { key })
