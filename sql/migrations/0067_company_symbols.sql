@@ -345,8 +345,21 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   dataset text;
   removed text[];
+  move    record;
 begin
   foreach dataset in array array['screener', 'float_outstanding'] loop
+    -- A new holding company with another symbol continues the security, and may not have stated a count yet.
+    for move in execute format($sql$
+      select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
+      from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker
+        join public.edgar_companies as heir
+          on heir.periods @> jsonb_build_array(jsonb_build_object('ticker', stored.ticker))
+      where known.cik = any ($1) and heir.cik <> all ($1) and heir.periods -> -1 ->> 'ticker' <> stored.ticker
+        and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
+      using companies
+    loop
+      perform public.edgar_move_row(dataset, move.cik, move.symbol, move.ticker);
+    end loop;
     execute format($sql$select array_agg(stored.ticker) from public.%I as stored join public.company_symbols as known
       on known.alias = stored.ticker where known.cik = any ($1)
         and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)

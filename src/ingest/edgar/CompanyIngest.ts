@@ -398,8 +398,8 @@ export const visitWaitingForm = Effect.fnUntraced(
 )
 
 /**
- * Requests the XBRL instance of a filing. Returns null if it has no usable counts, and undefined if it was set aside,
- * or if there is none although the filing is new.
+ * Requests the XBRL instance of a filing. Returns null if it has no usable counts, or if there is none, and undefined
+ * if it was set aside. The instance of a new filing may appear later.
  */
 const readCover = Effect.fnUntraced(
   function* ({ downloader, issuer: { cik }, visit, work }: VisitContext, filing: EdgarFiling) {
@@ -408,9 +408,8 @@ const readCover = Effect.fnUntraced(
     const text = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
     visit.served.push({ url, dataset: "" })
     if (Result.isFailure(text)) {
-      if (text.failure.isMissing) {
-        return filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays) ? null : undefined
-      }
+      const isOld = filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays)
+      if (text.failure.isMissing && isOld) return null
       visit.setAside.push(text.failure.setAside)
       return undefined
     }
@@ -526,6 +525,13 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
   }
 })
 
+/** Returns the datasets whose rows depend on a document. Forms concern only the dataset that requests them. */
+const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> => {
+  if (isList(entry.url)) return datasetsFromCompanyFilings
+  if (isReportInstance(entry)) return datasetsWithCounts
+  return isIndexPage(entry) ? ["news"] : []
+}
+
 /** Finds the entries for single rows that this visit has made again. */
 const findServedRows = ({ visit, work }: VisitContext) => {
   const read = new Set(visit.served.map(({ url }) => url))
@@ -586,10 +592,10 @@ export const visitCompany = Effect.fnUntraced(
     }
     datasetsFromCompanyFilings.forEach(noteProgress)
     visit.served.push(...findServedRows(context))
-    // Datasets that this run does not fill still need what the lists have.
-    const coversAll = datasetsFromCompanyFilings.every((name) => datasets.has(name) || !known.progress.has(name))
-    if (!coversAll) {
-      visit.served.splice(0, Infinity, ...visit.served.filter(({ dataset, url }) => dataset !== "" || !isList(url)))
-    }
+    // Datasets that this run does not fill still need what the documents have.
+    const isServed = (entry: WorkKey) =>
+      entry.dataset !== "" ||
+      findDependentDatasets(entry).every((name) => datasets.has(name) || !known.progress.has(name))
+    visit.served.splice(0, Infinity, ...visit.served.filter(isServed))
   },
 )

@@ -203,6 +203,8 @@ const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): Stat
     // Without a document, the SEC is probably down, so the run is continued soon.
     return report.documents === 0 ? "failed" : "incomplete"
   }
+  // Without a listed company, there is nothing to continue.
+  if (report.companies === undefined && report.unlisted.length > 0) return "incomplete"
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }
 

@@ -113,7 +113,7 @@ export const addIngestRunCounts = Effect.fnUntraced(function* (runId: number, co
 
 /**
  * Returns the newest run with this value of `scheduled` that did not visit all of its companies, unless a later run
- * over the same companies has begun.
+ * over the same companies and datasets has begun.
  */
 export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -121,7 +121,7 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
     select run_id::float8, tickers, datasets, since::text from edgar_runs as run
     where scheduled = ${scheduled} and status not in ('succeeded', 'incomplete') and not exists (
       select from edgar_runs as later where later.scheduled = run.scheduled and later.run_id > run.run_id
-        and later.tickers is not distinct from run.tickers
+        and later.tickers is not distinct from run.tickers and later.datasets @> run.datasets
     )
     order by run_id desc limit 1
   `)

@@ -340,10 +340,25 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const report = makeReport(6, yesterday, "2026-09-30", 12_000_000_000)
       publish([report])
       assert.deepStrictEqual(readInstances(yield* ingestAll), [report.path])
-      assert.deepStrictEqual(yield* readWork, [])
+      assert.deepStrictEqual((yield* readWork).map(({ reason }) => reason), ["is not there"])
       addInstance(report, alphabetInstance("2026-11-12"))
       assert.deepStrictEqual(readInstances(yield* ingestAll), [report.path])
       assert.deepStrictEqual(yield* readHistory, [`${yesterday} 2026-11-12 12111000000`])
+      assert.deepStrictEqual(yield* readWork, [])
+    })))
+
+  it.effect("stays due for the datasets that a run does not fill (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { addInstance, ingest, publish } = yield* startMarket
+      publish([may])
+      addInstance(may, "<other/>")
+      yield* ingest()
+      addInstance(may, alphabetInstance())
+      yield* ingest("--only", "screener")
+      assert.lengthOf(yield* readWork, 1)
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, allClasses)
+      assert.deepStrictEqual(yield* readWork, [])
     })))
 
   it.effect("passes the checks of other counts (pitfall 7)", () =>

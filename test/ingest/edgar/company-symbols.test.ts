@@ -623,9 +623,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
     60_000,
   )
 
-  it.effect(
-    "pass their count to a holding company with another symbol, which has no facts yet (D38)",
-    () =>
+  it.effect.each(["before", "after"])(
+    "pass their count to a holding company with another symbol, confirmed %s its first filings are loaded (D38)",
+    (moment) =>
       withService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
@@ -640,8 +640,16 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
           `/submissions/CIK${holding.cik}.json`,
           Stub.makeSubmissions(holding, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: second }]),
         )
-        yield* insertRows("ticker_changes", { ...change("IAC", "IACH", changed, "confirmed"), cik: holding.cik })
+        const confirm = insertRows("ticker_changes", {
+          ...change("IAC", "IACH", changed, "confirmed"),
+          cik: holding.cik,
+        })
+        if (moment === "before") yield* confirm
         yield* ingest("--tickers", "IACH")
+        if (moment === "after") {
+          yield* confirm
+          yield* sql`select edgar_remove_delisted(${[people.cik]}::text[])`
+        }
         const counts = yield* sql`
           select screener.company, screener.outstanding::int as screened, counted.outstanding::int, filed_at::text
           from screener join float_outstanding as counted using (ticker) where ticker = 'IACH'

@@ -924,7 +924,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.lengthOf(report.unlisted, 1)
       assert.match(report.unlisted[0] ?? "", /^EDGAR_TICKERS: The SEC's ticker list has no PCA\./)
       assert.strictEqual((yield* run({ tickers: ["PCA", "PCB"], scheduled: true })).exit._tag, "Failure")
-      assert.deepStrictEqual(yield* readStatuses, ["succeeded", "failed"])
+      assert.deepStrictEqual(yield* readStatuses, ["succeeded", "incomplete"])
     })))
 
   const seven = { cik: "0000000007", name: "Seven", tickers: ["SEVN"] }
