@@ -57,6 +57,8 @@ export class MemoryClient {
   }
 
   #receive(chunk: Buffer) {
+    // Node ends some responses with an empty write.
+    if (chunk.length === 0) return
     if (this.#chunks.length === 0) {
       const end = chunk.indexOf(headEnd)
       if (end < 0) throw new Error("The head of a response was sent in parts")

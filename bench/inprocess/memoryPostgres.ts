@@ -10,7 +10,8 @@ export const recordedSymbolPrefix = "QAAAA"
 const maxChunkBytes = 65_536
 
 interface Result {
-  readonly bytes: Buffer
+  /** The reply to `Bind`, `Execute` and `Sync`. */
+  readonly reply: Buffer
   /** Positions of `recordedSymbolPrefix`. */
   readonly symbolPositions: ReadonlyArray<number>
 }
@@ -20,10 +21,21 @@ interface Statement {
   readonly description: Buffer
   readonly results: ReadonlyMap<string, Result>
   readonly isUsageInsert: boolean
+  readonly isTokenRequest: boolean
   /** The reply in the current case. */
   result: Result
   executions: number
 }
+
+const parsed = makeMessage("1")
+const bound = makeMessage("2")
+const closed = makeMessage("3")
+const ready = makeMessage("Z", Buffer.from("I"))
+const noData = makeMessage("n")
+const notRecorded = Buffer.concat([makeMessage("E", Buffer.from("SERROR\0CXX000\0MNot recorded\0\0")), ready])
+
+/** Returns a reply without its first message, the confirmation of `Bind`. */
+const skipBound = (reply: Buffer) => reply.subarray(bound.length)
 
 const findAll = (bytes: Buffer, text: string) => {
   const found: Array<number> = []
@@ -36,16 +48,32 @@ const findAll = (bytes: Buffer, text: string) => {
 }
 
 const toResult = (text: string): Result => {
-  const bytes = Buffer.from(text, "base64")
-  return { bytes, symbolPositions: findAll(bytes, recordedSymbolPrefix) }
+  const reply = Buffer.concat([bound, Buffer.from(text, "base64"), ready])
+  return { reply, symbolPositions: findAll(reply, recordedSymbolPrefix) }
+}
+
+/** Returns the first element of an array of floats, or undefined if the array is empty. */
+const readFirstFloat = (array: Buffer) => array.readInt32BE(0) === 0 ? undefined : array.readDoubleBE(24)
+
+const readArrayLength = (array: Buffer) => array.readInt32BE(0) === 0 ? 0 : array.readInt32BE(12)
+
+const complete = (tag: string) => makeMessage("C", Buffer.from(`${tag}\0`))
+
+/** Grants all tokens that one account requests from its rate limit, because a recorded grant would be too small. */
+const grantTokens = (bind: Buffer) => {
+  const [account, , needed = 0, prefetch = 0] = [0, 1, 2, 3].map((index) => readFirstFloat(readParameter(bind, index)))
+  if (account === undefined) return complete("INSERT 0 0")
+  const row = Buffer.alloc(2 + 3 * 12)
+  row.writeInt16BE(3)
+  for (const [index, value] of [account, needed + prefetch, 0].entries()) {
+    row.writeInt32BE(8, 2 + 12 * index)
+    row.writeDoubleBE(value, 6 + 12 * index)
+  }
+  return Buffer.concat([makeMessage("D", row), complete("INSERT 0 1")])
 }
 
 const parameterStatus = (name: string, value: string) => makeMessage("S", Buffer.from(`${name}\0${value}\0`))
 
-const parsed = makeMessage("1")
-const bound = makeMessage("2")
-const closed = makeMessage("3")
-const ready = makeMessage("Z", Buffer.from("I"))
 const started = Buffer.concat([
   makeMessage("R", Buffer.alloc(4)),
   parameterStatus("server_version", "18.0"),
@@ -56,21 +84,19 @@ const started = Buffer.concat([
   ready,
 ])
 
-/** Returns the letters that a parameter contains instead of the recorded prefix: the first five capitals in a row. */
+/** Returns the letters that a parameter contains instead of the recorded prefix: the first five of a symbol of six. */
 const findSymbolPrefix = (bind: Buffer) => {
   const found = /[A-Z]{6}/.exec(bind.toString("latin1"))
-  if (found === null) {
-    throw new Error("The statement has no symbol of six letters")
-  }
+  if (found === null) throw new Error("The statement has no symbol of six letters")
   return found[0].slice(0, recordedSymbolPrefix.length)
 }
 
-const fillSymbols = ({ bytes, symbolPositions }: Result, bind: Buffer) => {
-  if (symbolPositions.length === 0) return bytes
-  const [prefix, filled] = [findSymbolPrefix(bind), Buffer.from(bytes)]
-  for (const position of symbolPositions) {
-    filled.write(prefix, position, "latin1")
-  }
+/** Returns the reply to the usual messages `Bind`, `Execute` and `Sync`. */
+const makeReply = ({ isTokenRequest, result }: Statement, bind: Buffer) => {
+  if (isTokenRequest) return Buffer.concat([bound, grantTokens(bind), ready])
+  if (result.symbolPositions.length === 0) return result.reply
+  const [prefix, filled] = [findSymbolPrefix(bind), Buffer.from(result.reply)]
+  for (const position of result.symbolPositions) filled.write(prefix, position, "latin1")
   return filled
 }
 
@@ -82,25 +108,19 @@ export class MemoryPostgres {
   usageRows = 0
 
   constructor({ statements }: Recording) {
-    this.#statements = new Map(
-      statements.map(({ description, results, text }) => {
-        const all = new Map(
-          Object.entries(results).map((
-            [name, bytes],
-          ) => [name, toResult(bytes)]),
-        )
-        const [result = toResult("")] = all.values()
-        const isUsageInsert = text.includes("insert into usage (")
-        return [text, {
-          text,
-          description: Buffer.from(description, "base64"),
-          results: all,
-          isUsageInsert,
-          result,
-          executions: 0,
-        }]
-      }),
-    )
+    this.#statements = new Map(statements.map(({ description, results, text }) => {
+      const all = new Map(Object.entries(results).map(([name, bytes]) => [name, toResult(bytes)]))
+      const [result = toResult("")] = all.values()
+      return [text, {
+        text,
+        description: Buffer.from(description, "base64"),
+        results: all,
+        isUsageInsert: text.includes("insert into usage ("),
+        isTokenRequest: text.includes("insert into rate_limit_buckets"),
+        result,
+        executions: 0,
+      }]
+    }))
   }
 
   /** Answers with the replies of this case from now on. */
@@ -114,17 +134,13 @@ export class MemoryPostgres {
   /** Returns how often the statements that contain a text were executed. */
   countExecutions(part: string) {
     let count = 0
-    for (const { executions, text } of this.#statements.values()) {
-      if (text.includes(part)) count += executions
-    }
+    for (const { executions, text } of this.#statements.values()) if (text.includes(part)) count += executions
     return count
   }
 
   /** Returns the text of the statement that contains a part and has a reply of its own in the case. */
   findStatement(part: string, name: string) {
-    for (const { results, text } of this.#statements.values()) {
-      if (text.includes(part) && results.has(name)) return text
-    }
+    for (const { results, text } of this.#statements.values()) if (text.includes(part) && results.has(name)) return text
     throw new Error(`No statement with ${part} is recorded for ${name}`)
   }
 
@@ -134,77 +150,68 @@ export class MemoryPostgres {
     return found
   }
 
+  #execute(statement: Statement | undefined, bind: Buffer) {
+    if (statement === undefined) return notRecorded
+    statement.executions += 1
+    if (statement.isUsageInsert) this.usageRows += readArrayLength(readParameter(bind, 1))
+    return makeReply(statement, bind)
+  }
+
   /** Opens a connection. Replies arrive in a later turn of the event loop, as from a socket. */
   open() {
     const prepared = new Map<string, Statement | undefined>()
     let isStarted = false
     let current: Statement | undefined
     let bind: Buffer = Buffer.alloc(0)
-    let reply: Array<Buffer> = []
+    /** The replies to `Parse` and `Describe`. */
+    let before: Array<Buffer> = []
+    let reply: Buffer = ready
 
     const handle = (type: number, body: Buffer) => {
       switch (type) {
         case messageTypes.parse: {
           const name = readText(body, 0)
           prepared.set(name.text, this.#find(readText(body, name.end).text))
-          return reply.push(parsed)
+          return before.push(parsed)
         }
         case messageTypes.bind:
           current = prepared.get(readText(body, readText(body, 0).end).text)
           bind = body
-          return reply.push(bound)
+          return undefined
         case messageTypes.describe:
-          return reply.push(current?.description ?? makeMessage("n"))
+          return before.push(bound, current?.description ?? noData)
         case messageTypes.execute:
-          if (current === undefined) {
-            return reply.push(
-              makeMessage(
-                "E",
-                Buffer.from("SERROR\0CXX000\0MNot recorded\0\0"),
-              ),
-            )
-          }
-          current.executions += 1
-          if (current.isUsageInsert) {
-            this.usageRows += readParameter(bind, 1).readInt32BE(12)
-          }
-          return reply.push(fillSymbols(current.result, bind))
-        case messageTypes.sync:
-          return reply.push(ready)
+          reply = this.#execute(current, bind)
+          return reply
         case messageTypes.close:
-          return reply.push(closed)
+          return before.push(closed)
+        case messageTypes.sync:
         case messageTypes.terminate:
           return undefined
         default:
-          throw new Error(
-            `The server in memory does not know the message ${String.fromCharCode(type)}`,
-          )
+          throw new Error(`The server in memory does not know the message ${String.fromCharCode(type)}`)
       }
+    }
+
+    /** Returns the reply to the messages of one write, which ends with `Sync`. */
+    const answer = (chunk: Buffer) => {
+      ;[before, reply] = [[], ready]
+      if (forEachMessage(chunk, handle) !== chunk.length) throw new Error("A message was sent in parts")
+      // The confirmation of `Bind` comes before the description.
+      return before.length === 0 ? reply : Buffer.concat([...before, before.includes(bound) ? skipBound(reply) : reply])
     }
 
     const send = (bytes: Buffer) => {
       setImmediate(() => {
-        for (let at = 0; at < bytes.length; at += maxChunkBytes) {
-          stream.push(bytes.subarray(at, at + maxChunkBytes))
-        }
+        for (let at = 0; at < bytes.length; at += maxChunkBytes) stream.push(bytes.subarray(at, at + maxChunkBytes))
       })
     }
 
     const stream = new Duplex({
       read: () => {},
       write: (chunk: Buffer, _encoding, done) => {
-        if (isStarted) {
-          reply = []
-          if (forEachMessage(chunk, handle) !== chunk.length) {
-            throw new Error("A message was sent in parts")
-          }
-          if (reply.length > 0) {
-            send(reply.length === 1 ? reply[0] ?? ready : Buffer.concat(reply))
-          }
-        } else {
-          isStarted = true
-          send(started)
-        }
+        if (chunk[0] !== messageTypes.terminate) send(isStarted ? answer(chunk) : started)
+        isStarted = true
         done()
       },
       final: (done) => {

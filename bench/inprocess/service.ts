@@ -44,7 +44,7 @@ const serviceLayer = (url: string, connect: Connect) =>
     Layer.provideMerge(NodeCrypto.layer),
     Layer.provideMerge(Layer.succeed(BaseUrl, "http://127.0.0.1:8080")),
     // A recorded time of PostgreSQL's clock is old, which the service would log.
-    Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "Error")),
+    Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
   )
 
 export const startService = async (url: string, connect: Connect) => {
