@@ -59,7 +59,7 @@ export const options = {
   /** For `machines`: the CPU quota of each service, in cores. */
   share: Number(values.share ?? 0.25),
   /** For `inprocess`: batches per case and process, and the number of processes. */
-  batches: number("batches", values.batches, values.quick ? 3 : 25),
+  batches: number("batches", values.batches, values.quick ? 3 : 15),
   processes: number("processes", values.processes, 2),
   /** Folder of the service that is measured. */
   tickerline: resolve(

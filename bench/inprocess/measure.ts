@@ -28,100 +28,59 @@ const usageTimeoutMillis = 30_000
 
 const recording = readRecording(process.env["RECORDING"] ?? "")
 const postgres = new MemoryPostgres(recording)
-const service = await startService(
-  "postgres://bench:secret@127.0.0.1:1/bench",
-  () => postgres.open(),
-)
+const service = await startService("postgres://bench:secret@127.0.0.1:1/bench", () => postgres.open())
 const clients = connectClients(service.server, connections)
-const firstClient = new MemoryClient(service.server)
+const client = new MemoryClient(service.server)
 
 const fail = (message: string): never => {
-  throw new Error(
-    `${message}${Array.from(postgres.unknown, (text) => `\nNot recorded: ${text}`).join("")}`,
-  )
+  throw new Error(`${message}${Array.from(postgres.unknown, (text) => `\nNot recorded: ${text}`).join("")}`)
 }
-
-const waitForUsage = async (rows: number) => {
-  const deadline = performance.now() + usageTimeoutMillis
-  while (postgres.usageRows < rows) {
-    if (performance.now() > deadline) fail(`Only ${postgres.usageRows} of ${rows} rows of usage were written`)
-    await sleep(10)
-  }
-}
-
-const readETags = async (makeRequest: InProcessCase["makeRequest"]) => {
-  const tags: Array<string> = []
-  for (let number = 0; number < popularRequests; number += 1) {
-    const { head } = await firstClient.request(makeRequest(number, []))
-    tags.push(
-      /^etag: (.*)$/im.exec(head)?.[1]?.trim() ??
-        fail("A response has no ETag"),
-    )
-  }
-  return tags
-}
-
-const all = makeInProcessCases(recording.key)
-const chosen = all.filter(({ name }) => options.only?.includes(name) ?? true)
-const hit = all.find(({ name }) => name === "hit") ??
-  fail("There is no case for hits")
-postgres.startCase(hit.name)
-const tags = await readETags(hit.makeRequest)
 
 interface Task {
   readonly part: Measured["part"]
   readonly title: string
   readonly count: number
-  /** Makes what a batch needs, without being measured. */
-  readonly prepare: () => () => Promise<void>
-  readonly check: () => void
+  /** Makes what a batch needs, which is not measured. Returns the batch, which resolves with what went wrong. */
+  readonly prepare: () => () => Promise<string | undefined>
+  readonly check: () => string | undefined
 }
 
-const makeRequestTask = async (of: InProcessCase): Promise<Task> => {
-  const {
-    absent,
-    makeRequest,
-    name,
-    requestsPerBatch: count,
-    statement,
-    status,
-  } = of
+const waitForUsage = async (rows: number) => {
+  const deadline = performance.now() + usageTimeoutMillis
+  while (postgres.usageRows < rows && performance.now() < deadline) await sleep(10)
+}
+
+const makeRequestTask = async (of: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
+  const { absent, makeRequest, name, requestsPerBatch: count, statement, status } = of
   postgres.startCase(name)
-  const { body } = await firstClient.request(of.recorded)
-  const isSame = body.toString() === recording.bodies[name] || status >= 400
-  if (!isSame) {
-    fail(
-      `${name} has another response than with PostgreSQL: ${body.toString()}`,
-    )
-  }
+  const { body } = await client.request(of.recorded)
+  // Errors contain the id of the request.
+  const isSame = status >= 400 || body.toString() === recording.bodies[name]
+  if (!isSame) fail(`${name} has another response than with PostgreSQL: ${body.toString()}`)
   // A request without a key belongs to no account, so its usage is not recorded.
   const usagePerRequest = status === 401 ? 0 : 1
-  let number = 0
-  let expected = 0
   const part = statement ?? absent ?? ""
+  let [number, statements] = [0, 0]
   return {
     part: "request",
     title: of.title,
     count,
     prepare: () => {
       postgres.startCase(name)
-      const requests = Array.from(
-        { length: count },
-        () => makeRequest(number++, tags),
-      )
+      const requests = Array.from({ length: count }, () => makeRequest(number++, tags))
       const usageRows = postgres.usageRows + usagePerRequest * count
-      expected = postgres.countExecutions(part) +
-        (statement === undefined ? 0 : count)
+      statements = postgres.countExecutions(part)
       return async () => {
-        await sendAll(clients, requests, status)
+        const [unexpected] = await sendAll(clients, requests, status)
         await waitForUsage(usageRows)
+        return unexpected
       }
     },
     check: () => {
-      const found = postgres.countExecutions(part)
-      if (found !== expected) {
-        fail(`${name} sent ${found - expected} statements more than expected`)
-      }
+      const sent = postgres.countExecutions(part) - statements
+      const wrong = Math.abs(sent - (statement === undefined ? 0 : count))
+      // Few entries of the response cache expire, if other load on the machine delays the poll of their version.
+      return wrong > count / 100 ? `${name}: ${count} requests sent ${sent} statements` : undefined
     },
   }
 }
@@ -132,53 +91,65 @@ const makeStepTask = ({ count, replies, run, title }: Step): Task => ({
   count,
   prepare: () => {
     if (replies !== undefined) postgres.startCase(replies)
-    return run
+    return () => run().then(() => undefined)
   },
-  check: () => {},
+  check: () => undefined,
 })
 
-const runBatch = async ({ count, prepare }: Task) => {
+const readETags = async ({ makeRequest }: InProcessCase) => {
+  const tags: Array<string> = []
+  for (let number = 0; number < popularRequests; number += 1) {
+    const { head } = await client.request(makeRequest(number, []))
+    tags.push(/^etag: (.*)$/im.exec(head)?.[1]?.trim() ?? fail("A response has no ETag"))
+  }
+  return tags
+}
+
+const makeTasks = async () => {
+  const isChosen = ({ name }: { readonly name: string }) => options.only?.includes(name) ?? true
+  const cases = makeInProcessCases(recording.key)
+  const hit = cases.find(({ name }) => name === "hit") ?? fail("There is no case for hits")
+  postgres.startCase(hit.name)
+  const tags = await readETags(hit)
+  const response = await client.request(hit.recorded)
+  const tasks: Array<Task> = []
+  for (const of of cases.filter(isChosen)) tasks.push(await makeRequestTask(of, tags))
+  const steps = await makeSteps(service, postgres, response, connections)
+  return [...tasks, ...steps.filter(isChosen).map(makeStepTask)]
+}
+
+const runBatch = async ({ check, count, prepare }: Task) => {
   const run = prepare()
   globalThis.gc?.()
   const before = process.cpuUsage()
-  await run()
+  const problem = await run()
   const { system, user } = process.cpuUsage(before)
-  return (system + user) / count
+  return { micros: (system + user) / count, problem: problem ?? check() }
 }
 
-const tasks: Array<Task> = []
-for (const of of chosen) tasks.push(await makeRequestTask(of))
-postgres.startCase(hit.name)
-const steps = await makeSteps(
-  service,
-  postgres,
-  await firstClient.request(hit.recorded),
-  connections,
-)
-tasks.push(
-  ...steps.filter(({ name }) => options.only?.includes(name) ?? true).map(
-    makeStepTask,
-  ),
-)
-
-const found = tasks.map((task) => ({ task, micros: new Array<number>() }))
+const measured = (await makeTasks()).map((task) => ({
+  task,
+  micros: new Array<number>(),
+  problems: new Array<string>(),
+}))
 // Until the usage of the requests above is written.
 await sleep(1000)
 // In turns, so that other load on the machine affects all of them.
 for (let batch = -warmUpBatches; batch < options.batches; batch += 1) {
-  for (const { micros, task } of found) {
-    const one = await runBatch(task)
+  for (const { micros, problems, task } of measured) {
+    const { micros: one, problem } = await runBatch(task)
     if (batch < 0) continue
-    // Not during the warm-up, because only the third response to a request comes from the cache.
-    task.check()
-    micros.push(one)
+    // Timeouts pass if other load stops this process for seconds.
+    if (problem === undefined) micros.push(one)
+    else problems.push(problem)
+    if (problems.length > options.batches / 2) fail(`Half of the batches failed: ${problem}`)
   }
 }
 if (postgres.unknown.size > 0) fail("Statements are not recorded")
-const measured = found.map(({ micros, task: { part, title } }): Measured => ({
+const lowest = measured.map(({ micros, task: { part, title } }): Measured => ({
   part,
   title,
   micros: Math.min(...micros),
   medianMicros: median(micros),
 }))
-process.stdout.write(JSON.stringify(measured), () => process.exit())
+process.stdout.write(JSON.stringify(lowest), () => process.exit())

@@ -114,13 +114,13 @@ export class MemoryClient {
 export const connectClients = (server: Server, count: number) =>
   Array.from({ length: count }, () => new MemoryClient(server))
 
-/** Sends all requests over all connections, each after the response to the one before. */
-export const sendAll = (
-  clients: ReadonlyArray<MemoryClient>,
-  requests: ReadonlyArray<Buffer>,
-  status: number,
-) =>
-  new Promise<void>((resolve, reject) => {
+/**
+ * Sends all requests over all connections, each after the response to the one before. Returns the responses with
+ * another status.
+ */
+export const sendAll = (clients: ReadonlyArray<MemoryClient>, requests: ReadonlyArray<Buffer>, status: number) =>
+  new Promise<ReadonlyArray<string>>((resolve) => {
+    const unexpected: Array<string> = []
     let [sent, received] = [0, 0]
     const sendNext = (client: MemoryClient) => {
       const request = requests[sent]
@@ -128,13 +128,8 @@ export const sendAll = (
       sent += 1
       client.send(request, (found, chunks) => {
         received += 1
-        if (found !== status) {
-          reject(
-            new Error(
-              `Status ${found} instead of ${status}: ${Buffer.concat(chunks).toString()}`,
-            ),
-          )
-        } else if (received === requests.length) resolve()
+        if (found !== status) unexpected.push(Buffer.concat(chunks).toString())
+        if (received === requests.length) resolve(unexpected)
         else sendNext(client)
       })
     }

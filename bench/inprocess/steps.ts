@@ -22,7 +22,7 @@ export interface Step {
   readonly count: number
   /** The case whose replies PostgreSQL sends. */
   readonly replies?: string
-  readonly run: () => Promise<void>
+  readonly run: () => Promise<unknown>
 }
 
 /** As many statements at the same time as the service has connections. */
@@ -127,7 +127,7 @@ const makeReadSteps = async (
         rows: records,
       })
     const content = encode()
-    const count = rows === 100 ? 500 : 2000
+    const count = rows === 100 ? 300 : 2000
     steps.push(
       {
         name: "driver",
