@@ -49,7 +49,7 @@ const makeServerStep = (
   const request = Buffer.from(
     "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n",
   )
-  const requests = Array.from({ length: 8000 }, () => request)
+  const requests = Array.from({ length: 4000 }, () => request)
   return {
     name: "node",
     title: "The client and `node:http`, with all headers and 10 rows from memory",
@@ -63,7 +63,7 @@ const makeUsageStep = (
   postgres: MemoryPostgres,
 ): Step => {
   const { record } = Context.get(services, UsageMetering)
-  const count = 6000
+  const count = 4000
   const recordRequest = (number: number) =>
     record({
       requested_at: Date.now(),
@@ -127,7 +127,7 @@ const makeReadSteps = async (
         rows: records,
       })
     const content = encode()
-    const count = rows === 100 ? 300 : 2000
+    const count = rows === 100 ? 200 : 1000
     steps.push(
       {
         name: "driver",
@@ -172,7 +172,7 @@ const makeDecodeStep = (): Step => {
     IntradayRunnersQuery,
     () => Effect.die("not called"),
   )
-  const count = 4000
+  const count = 2000
   return {
     name: "decode",
     title: "Decoding a query of two parameters",
