@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, globSync, mkdirSync, readFileSync } from "node:fs"
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { availableParallelism, cpus } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
@@ -113,6 +113,7 @@ const runs: Array<ReadonlyArray<Measured>> = []
 for (let run = 1; run <= options.processes; run += 1) {
   console.log(`Process ${run} of ${options.processes} measures`)
   runs.push(await measure(isPinned))
+  writeFileSync(join(dataFolder, "inprocess-results.json"), JSON.stringify(runs))
 }
 const commit = execFileSync("git", [
   "-C",
