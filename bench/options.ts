@@ -20,6 +20,8 @@ const { values } = parseArgs({
     rows: { type: "string" },
     datasets: { type: "string" },
     share: { type: "string" },
+    batches: { type: "string" },
+    processes: { type: "string" },
   },
 })
 
@@ -56,6 +58,9 @@ export const options = {
   datasets: list(values.datasets),
   /** For `machines`: the CPU quota of each service, in cores. */
   share: Number(values.share ?? 0.25),
+  /** For `inprocess`: batches per case and process, and the number of processes. */
+  batches: number("batches", values.batches, values.quick ? 3 : 15),
+  processes: number("processes", values.processes, 2),
   /** Folder of the service that is measured. */
   tickerline: resolve(
     values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),

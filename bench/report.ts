@@ -142,6 +142,7 @@ const describeEnvironment = async () => {
     fastify: versionOf(here, "fastify"),
     express: versionOf(here, "express"),
     pg: versionOf(here, "pg"),
+    "postgres.js": versionOf(here, "postgres"),
     postgraphile: versionOf(here, "postgraphile"),
     pgbench: await first("pgbench", "--version"),
     rounds: options.rounds,

@@ -1,6 +1,7 @@
-/** A `pg` pool that returns numbers as floats, and dates and times as text. */
+/** A pool that returns numbers as floats, and dates and times as text: of `pg`, or with DRIVER=postgres of postgres.js. */
 import process from "node:process"
 import pg from "pg"
+import postgres from "postgres"
 
 const { builtins } = pg.types
 
@@ -13,22 +14,36 @@ const parsers = new Map<number, (text: string) => unknown>([
   [builtins.TIMESTAMP, asText],
 ])
 
-export const pool = new pg.Pool({
-  connectionString: process.env["DATABASE_URL"],
-  max: 10,
-  types: {
-    getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
-  },
-})
+const connectionString = process.env["DATABASE_URL"] ?? ""
+/** Connections of the pool. */
+const max = 10
 
 export type Row = Record<string, unknown>
 
-/** Runs a named statement, which each connection prepares once. */
-export const runNamedStatement = async (
-  name: string,
-  text: string,
-  values: ReadonlyArray<unknown>,
-): Promise<ReadonlyArray<Row>> => {
-  const { rows } = await pool.query<Row>({ name, text, values: [...values] })
-  return rows
+/** Runs a statement, which each connection prepares once. */
+type StatementRunner = (name: string, text: string, values: ReadonlyArray<unknown>) => Promise<ReadonlyArray<Row>>
+
+const connectWithPg = (): StatementRunner => {
+  const pool = new pg.Pool({
+    connectionString,
+    max,
+    types: {
+      getTypeParser: (oid, format) => parsers.get(oid) ?? pg.types.getTypeParser(oid, format),
+    },
+  })
+  return async (name, text, values) => (await pool.query<Row>({ name, text, values: [...values] })).rows
 }
+
+/** postgres.js sends several statements on a connection, and knows a prepared statement by its text. */
+const connectWithPostgresJs = (): StatementRunner => {
+  const sql = postgres(connectionString, {
+    max,
+    types: {
+      number: { to: builtins.NUMERIC, from: [builtins.INT8, builtins.NUMERIC], serialize: String, parse: Number },
+      text: { to: builtins.DATE, from: [builtins.DATE, builtins.TIMESTAMP], serialize: String, parse: asText },
+    },
+  })
+  return (_, text, values) => sql.unsafe<Array<Row>>(text, values.map(String), { prepare: true })
+}
+
+export const runNamedStatement = process.env["DRIVER"] === "postgres" ? connectWithPostgresJs() : connectWithPg()

@@ -16,6 +16,7 @@ export const serverNames = [
   "tickerline-deno",
   "fastify",
   "fastify-our-sql",
+  "fastify-postgres-js",
   "fastify-gzip",
   "express",
   "express-gzip",
@@ -30,6 +31,7 @@ export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   "tickerline-deno": "Tickerline on Deno",
   fastify: "Fastify + pg",
   "fastify-our-sql": "Fastify + pg, our SQL",
+  "fastify-postgres-js": "Fastify + postgres.js, our SQL",
   "fastify-gzip": "Fastify + pg + @fastify/compress",
   express: "Express + pg",
   "express-gzip": "Express + pg + compression",
@@ -55,6 +57,7 @@ export interface ServerEnvironment {
 }
 
 export const isTickerline = (name: string) => name.startsWith("tickerline")
+const hasTickerlineSql = (name: string) => name === "fastify-our-sql" || name === "fastify-postgres-js"
 const isCompressing = (name: string) => name.endsWith("-gzip")
 export const isFloor = (name: string) => name.startsWith("floor")
 
@@ -71,7 +74,7 @@ export const isMeasured = (
   }
   if (of.isOwn === true) return false
   if (isCompressing(name) || of.isCompressed) return isCompressing(name) && of.isCompressed
-  if (name === "fastify-our-sql") return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
+  if (hasTickerlineSql(name)) return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
   if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
   if (mode === "304") return false
   if (name === "fastify") return true
@@ -148,6 +151,7 @@ const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) =>
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
   "fastify-our-sql": () => rival("fastify.ts", { SQL: "tickerline" }),
+  "fastify-postgres-js": () => rival("fastify.ts", { SQL: "tickerline", DRIVER: "postgres" }),
   "fastify-gzip": () => rival("fastify.ts", { COMPRESS: "gzip" }),
   express: () => rival("express.ts"),
   "express-gzip": () => rival("express.ts", { COMPRESS: "gzip" }),

@@ -1,0 +1,186 @@
+/** The requests that the service answers in this process. */
+import { type BenchmarkCase, cases, fillCounter, type QueryParameters, sorts } from "../cases.ts"
+import { formatRestRequest } from "../requestFiles.ts"
+import { makeTickerSymbol } from "../symbols.ts"
+import { recordedSymbolPrefix } from "./memoryPostgres.ts"
+
+export interface InProcessCase {
+  readonly name: string
+  readonly title: string
+  readonly status: number
+  readonly requestsPerBatch: number
+  /** A part of the statement that each request must send once; undefined if it must send none. */
+  readonly statement?: string
+  /** A part of the statement that must not be sent, for responses from a cache. */
+  readonly absent?: string
+  /** Makes the nth request. `tags` has the ETags of the popular responses, for 304. */
+  readonly makeRequest: (number: number, tags: ReadonlyArray<string>) => Buffer
+  /** The request whose statements are recorded. */
+  readonly recorded: Buffer
+  /** The number of results in the response to it. */
+  readonly results?: number
+}
+
+/** Number of popular requests of the cases that are answered from the response cache. */
+export const popularRequests = 100
+
+const findCase = (name: string) => {
+  const found = cases.find((of) => of.name === name)
+  if (found === undefined) throw new Error(`There is no case ${name}`)
+  return found
+}
+
+/** All numbers have ten digits, so that all requests of a case have the same length. */
+const firstNumber = 1_000_000_000
+
+const letters = (number: number, length: number): string =>
+  length === 0 ? "" : letters(Math.floor(number / 26), length - 1) +
+    String.fromCharCode(65 + number % 26)
+
+/** Makes the symbol of a chain of four symbols, which differ in the last letter. Numbers begin at 0. */
+const makeChainSymbol = (number: number) =>
+  letters(Math.floor(number / 4) + 1, recordedSymbolPrefix.length) +
+  letters(number % 4, 1)
+
+/** The symbols of the recorded chain, in order. */
+export const recordedChain = [0, 1, 2, 3].map((number) => recordedSymbolPrefix + letters(number, 1))
+
+export const makeInProcessCases = (
+  key: string,
+): ReadonlyArray<InProcessCase> => {
+  const write = formatRestRequest(key)
+  const format = (
+    of: BenchmarkCase,
+    parameters: QueryParameters,
+    number = 0,
+    tag?: string,
+  ) => Buffer.from(fillCounter(write(of, parameters, tag), firstNumber + number))
+
+  const miss = (
+    name: string,
+    { recorded = {}, ...rest }:
+      & Pick<
+        InProcessCase,
+        "title" | "requestsPerBatch" | "statement" | "results"
+      >
+      & { readonly recorded?: QueryParameters },
+    misses = findCase(name).misses,
+  ): InProcessCase => {
+    const of = findCase(name)
+    return {
+      ...rest,
+      name,
+      status: 200,
+      makeRequest: (number) => format(of, misses[number % misses.length] ?? {}, number),
+      recorded: format(of, { ...misses[0], ...recorded }),
+    }
+  }
+
+  const known = { ticker: makeTickerSymbol(1) }
+  const [runners, lineage] = [findCase("runners-10"), findCase("lineage-3")]
+  const popular = (number: number) => runners.popular[number % popularRequests] ?? {}
+  const withoutKey = Buffer.from(
+    `GET ${runners.path}?ticker=AAPL HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n`,
+  )
+  const invalid = format(runners, { ...known, limit: "many" })
+  const account = format({ ...runners, path: "/v1/account" }, {})
+  const statement = "intraday_runners"
+  return [
+    miss("runners-0", {
+      title: "0 rows, miss",
+      requestsPerBatch: 1000,
+      statement,
+      results: 0,
+    }),
+    miss("runners-10", {
+      title: "10 rows of 36 columns, miss",
+      requestsPerBatch: 1000,
+      statement,
+      recorded: known,
+      results: 10,
+    }),
+    miss("runners-100", {
+      title: "100 rows of 36 columns, miss",
+      requestsPerBatch: 200,
+      statement,
+      recorded: known,
+      results: 100,
+    }),
+    {
+      name: "lineage-3",
+      title: "Lineage of 3 events, miss",
+      status: 200,
+      requestsPerBatch: 1000,
+      statement: "with recursive symbols",
+      makeRequest: (number) => format(lineage, { ticker: makeChainSymbol(number) }),
+      recorded: format(lineage, { ticker: recordedChain[0] ?? "" }),
+      results: 3,
+    },
+    miss("float", {
+      title: "10 floats with market caps, miss",
+      requestsPerBatch: 1000,
+      statement: "historical_float_pro",
+      recorded: known,
+      results: 10,
+    }),
+    miss(
+      "screener",
+      {
+        title: "Screener with 5 filters and a sort, miss",
+        requestsPerBatch: 600,
+        statement: "screener",
+        results: 10,
+      },
+      // The sort is part of the statement, and only one statement is recorded.
+      findCase("screener").misses.filter(({ sort }) => sort === sorts[0]),
+    ),
+    {
+      name: "hit",
+      title: "10 rows, response cache",
+      status: 200,
+      requestsPerBatch: 4000,
+      absent: statement,
+      makeRequest: (number) => format(runners, popular(number)),
+      recorded: format(runners, known),
+      results: 10,
+    },
+    {
+      name: "304",
+      title: "304 from the response cache",
+      status: 304,
+      requestsPerBatch: 4000,
+      absent: statement,
+      makeRequest: (number, tags) => format(runners, popular(number), 0, tags[number % popularRequests]),
+      recorded: format(runners, known),
+      results: 10,
+    },
+    {
+      name: "401",
+      title: "401: parse, route, respond; no key",
+      status: 401,
+      requestsPerBatch: 2000,
+      absent: statement,
+      makeRequest: () => withoutKey,
+      recorded: withoutKey,
+    },
+    {
+      name: "422",
+      title: "422: the same with a key, and an invalid parameter",
+      status: 422,
+      requestsPerBatch: 1000,
+      absent: statement,
+      makeRequest: () => invalid,
+      recorded: invalid,
+    },
+    {
+      name: "account",
+      title: "`/v1/account`: one row, free, no cache",
+      status: 200,
+      requestsPerBatch: 1000,
+      statement: "from accounts where account_id",
+      makeRequest: () => account,
+      recorded: account,
+      results: 1,
+    },
+  ]
+}

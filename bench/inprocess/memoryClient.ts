@@ -1,0 +1,137 @@
+/** A client that is connected to an HTTP server through memory. It sends one request at a time. */
+import type { Server } from "node:http"
+import { Duplex } from "node:stream"
+
+export interface Response {
+  readonly status: number
+  readonly head: string
+  readonly body: Buffer
+}
+
+/** The server's end of a connection. */
+class MemorySocket extends Duplex {
+  readonly remoteAddress = "127.0.0.1"
+  readonly #onChunk: (chunk: Buffer) => void
+  bytesWritten = 0
+
+  constructor(onChunk: (chunk: Buffer) => void) {
+    super()
+    this.#onChunk = onChunk
+  }
+  override _read() {}
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void) {
+    this.bytesWritten += chunk.length
+    this.#onChunk(chunk)
+    done()
+  }
+  override _writev(
+    chunks: Array<{ readonly chunk: Buffer }>,
+    done: () => void,
+  ) {
+    for (const { chunk } of chunks) {
+      this.bytesWritten += chunk.length
+      this.#onChunk(chunk)
+    }
+    done()
+  }
+}
+
+const headEnd = Buffer.from("\r\n\r\n")
+const lengthHeader = /^content-length: (\d+)/im
+
+export class MemoryClient {
+  readonly #socket: MemorySocket
+  #chunks: Array<Buffer> = []
+  #missing = 0
+  #status = 0
+  #headBytes = 0
+  #done: (
+    status: number,
+    chunks: ReadonlyArray<Buffer>,
+    headBytes: number,
+  ) => void = () => {}
+
+  constructor(server: Server) {
+    this.#socket = new MemorySocket((chunk) => this.#receive(chunk))
+    server.emit("connection", this.#socket)
+  }
+
+  #receive(chunk: Buffer) {
+    // Node ends some responses with an empty write.
+    if (chunk.length === 0) return
+    if (this.#chunks.length === 0) {
+      const end = chunk.indexOf(headEnd)
+      if (end < 0) throw new Error("The head of a response was sent in parts")
+      this.#status = Number(chunk.toString("latin1", 9, 12))
+      this.#headBytes = end + headEnd.length
+      const length = lengthHeader.exec(chunk.toString("latin1", 0, end))?.[1]
+      if (length === undefined && this.#status !== 304) {
+        throw new Error("A response has no Content-Length")
+      }
+      this.#missing = this.#headBytes +
+        (this.#status === 304 ? 0 : Number(length))
+    }
+    this.#chunks.push(chunk)
+    this.#missing -= chunk.length
+    if (this.#missing > 0) return
+    const chunks = this.#chunks
+    this.#chunks = []
+    // In a later turn of the event loop, as from a socket.
+    setImmediate(() => this.#done(this.#status, chunks, this.#headBytes))
+  }
+
+  /** Sends a request. Calls `done` with the status and the bytes of the response. */
+  send(
+    request: Buffer,
+    done: (
+      status: number,
+      chunks: ReadonlyArray<Buffer>,
+      headBytes: number,
+    ) => void,
+  ) {
+    this.#done = done
+    this.#socket.push(request)
+  }
+
+  request(request: Buffer) {
+    return new Promise<Response>((resolve) =>
+      this.send(request, (status, chunks, headBytes) => {
+        const bytes = Buffer.concat(chunks)
+        resolve({
+          status,
+          head: bytes.toString("latin1", 0, headBytes),
+          body: bytes.subarray(headBytes),
+        })
+      })
+    )
+  }
+
+  close() {
+    this.#socket.destroy()
+  }
+}
+
+export const connectClients = (server: Server, count: number) =>
+  Array.from({ length: count }, () => new MemoryClient(server))
+
+/**
+ * Sends all requests over all connections, each after the response to the one before. Returns the responses with
+ * another status.
+ */
+export const sendAll = (clients: ReadonlyArray<MemoryClient>, requests: ReadonlyArray<Buffer>, status: number) =>
+  new Promise<ReadonlyArray<string>>((resolve) => {
+    const unexpected: Array<string> = []
+    let [sent, received] = [0, 0]
+    const sendNext = (client: MemoryClient) => {
+      const request = requests[sent]
+      if (request === undefined) return
+      sent += 1
+      client.send(request, (found, chunks) => {
+        received += 1
+        if (found !== status) unexpected.push(Buffer.concat(chunks).toString())
+        if (received === requests.length) resolve(unexpected)
+        else sendNext(client)
+      })
+    }
+    for (const client of clients) sendNext(client)
+  })

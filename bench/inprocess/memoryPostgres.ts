@@ -1,0 +1,224 @@
+/** A PostgreSQL server in memory that answers each statement with the recorded bytes. */
+import { Duplex } from "node:stream"
+import { forEachMessage, makeMessage, messageTypes, readParameter, readText } from "./protocol.ts"
+import type { Recording } from "./recording.ts"
+
+/** The symbols of a recorded chain begin with these letters, which replies replace with those of the parameter. */
+export const recordedSymbolPrefix = "QAAAA"
+
+/** Most bytes of a read from a socket, in Node. */
+const maxChunkBytes = 65_536
+
+interface Result {
+  /** The reply to `Bind`, `Execute` and `Sync`. */
+  readonly reply: Buffer
+  /** Positions of `recordedSymbolPrefix`. */
+  readonly symbolPositions: ReadonlyArray<number>
+}
+
+interface Statement {
+  readonly text: string
+  readonly description: Buffer
+  readonly results: ReadonlyMap<string, Result>
+  readonly isUsageInsert: boolean
+  readonly isTokenRequest: boolean
+  /** The reply in the current case. */
+  result: Result
+  executions: number
+}
+
+const parsed = makeMessage("1")
+const bound = makeMessage("2")
+const closed = makeMessage("3")
+const ready = makeMessage("Z", Buffer.from("I"))
+const noData = makeMessage("n")
+const notRecorded = Buffer.concat([makeMessage("E", Buffer.from("SERROR\0CXX000\0MNot recorded\0\0")), ready])
+
+/** Returns a reply without its first message, the confirmation of `Bind`. */
+const skipBound = (reply: Buffer) => reply.subarray(bound.length)
+
+const findAll = (bytes: Buffer, text: string) => {
+  const found: Array<number> = []
+  for (
+    let at = bytes.indexOf(text);
+    at >= 0;
+    at = bytes.indexOf(text, at + 1)
+  ) found.push(at)
+  return found
+}
+
+const toResult = (text: string): Result => {
+  const reply = Buffer.concat([bound, Buffer.from(text, "base64"), ready])
+  return { reply, symbolPositions: findAll(reply, recordedSymbolPrefix) }
+}
+
+/** Returns the first element of an array of floats, or undefined if the array is empty. */
+const readFirstFloat = (array: Buffer) => array.readInt32BE(0) === 0 ? undefined : array.readDoubleBE(24)
+
+const readArrayLength = (array: Buffer) => array.readInt32BE(0) === 0 ? 0 : array.readInt32BE(12)
+
+const complete = (tag: string) => makeMessage("C", Buffer.from(`${tag}\0`))
+
+/** Grants all tokens that one account requests from its rate limit, because a recorded grant would be too small. */
+const grantTokens = (bind: Buffer) => {
+  const [account, , needed = 0, prefetch = 0] = [0, 1, 2, 3].map((index) => readFirstFloat(readParameter(bind, index)))
+  if (account === undefined) return complete("INSERT 0 0")
+  const row = Buffer.alloc(2 + 3 * 12)
+  row.writeInt16BE(3)
+  for (const [index, value] of [account, needed + prefetch, 0].entries()) {
+    row.writeInt32BE(8, 2 + 12 * index)
+    row.writeDoubleBE(value, 6 + 12 * index)
+  }
+  return Buffer.concat([makeMessage("D", row), complete("INSERT 0 1")])
+}
+
+const parameterStatus = (name: string, value: string) => makeMessage("S", Buffer.from(`${name}\0${value}\0`))
+
+const started = Buffer.concat([
+  makeMessage("R", Buffer.alloc(4)),
+  parameterStatus("server_version", "18.0"),
+  parameterStatus("client_encoding", "UTF8"),
+  parameterStatus("TimeZone", "UTC"),
+  parameterStatus("integer_datetimes", "on"),
+  makeMessage("K", Buffer.alloc(8, 1)),
+  ready,
+])
+
+/** Returns the letters that a parameter contains instead of the recorded prefix: the first five of a symbol of six. */
+const findSymbolPrefix = (bind: Buffer) => {
+  const found = /[A-Z]{6}/.exec(bind.toString("latin1"))
+  if (found === null) throw new Error("The statement has no symbol of six letters")
+  return found[0].slice(0, recordedSymbolPrefix.length)
+}
+
+/** Returns the reply to the usual messages `Bind`, `Execute` and `Sync`. */
+const makeReply = ({ isTokenRequest, result }: Statement, bind: Buffer) => {
+  if (isTokenRequest) return Buffer.concat([bound, grantTokens(bind), ready])
+  if (result.symbolPositions.length === 0) return result.reply
+  const [prefix, filled] = [findSymbolPrefix(bind), Buffer.from(result.reply)]
+  for (const position of result.symbolPositions) filled.write(prefix, position, "latin1")
+  return filled
+}
+
+export class MemoryPostgres {
+  readonly #statements: ReadonlyMap<string, Statement>
+  /** Statements that the recording lacks. */
+  readonly unknown = new Set<string>()
+  /** Rows of usage that were written. */
+  usageRows = 0
+
+  constructor({ statements }: Recording) {
+    this.#statements = new Map(statements.map(({ description, results, text }) => {
+      const all = new Map(Object.entries(results).map(([name, bytes]) => [name, toResult(bytes)]))
+      const [result = toResult("")] = all.values()
+      return [text, {
+        text,
+        description: Buffer.from(description, "base64"),
+        results: all,
+        isUsageInsert: text.includes("insert into usage ("),
+        isTokenRequest: text.includes("insert into rate_limit_buckets"),
+        result,
+        executions: 0,
+      }]
+    }))
+  }
+
+  /** Answers with the replies of this case from now on. */
+  startCase(name: string) {
+    for (const statement of this.#statements.values()) {
+      const [first = statement.result] = statement.results.values()
+      statement.result = statement.results.get(name) ?? first
+    }
+  }
+
+  /** Returns how often the statements that contain a text were executed. */
+  countExecutions(part: string) {
+    let count = 0
+    for (const { executions, text } of this.#statements.values()) if (text.includes(part)) count += executions
+    return count
+  }
+
+  /** Returns the text of the statement that contains a part and has a reply of its own in the case. */
+  findStatement(part: string, name: string) {
+    for (const { results, text } of this.#statements.values()) if (text.includes(part) && results.has(name)) return text
+    throw new Error(`No statement with ${part} is recorded for ${name}`)
+  }
+
+  #find(text: string) {
+    const found = this.#statements.get(text)
+    if (found === undefined) this.unknown.add(text)
+    return found
+  }
+
+  #execute(statement: Statement | undefined, bind: Buffer) {
+    if (statement === undefined) return notRecorded
+    statement.executions += 1
+    if (statement.isUsageInsert) this.usageRows += readArrayLength(readParameter(bind, 1))
+    return makeReply(statement, bind)
+  }
+
+  /** Opens a connection. Replies arrive in a later turn of the event loop, as from a socket. */
+  open() {
+    const prepared = new Map<string, Statement | undefined>()
+    let isStarted = false
+    let current: Statement | undefined
+    let bind: Buffer = Buffer.alloc(0)
+    /** The replies to `Parse` and `Describe`. */
+    let before: Array<Buffer> = []
+    let reply: Buffer = ready
+
+    const handle = (type: number, body: Buffer) => {
+      switch (type) {
+        case messageTypes.parse: {
+          const name = readText(body, 0)
+          prepared.set(name.text, this.#find(readText(body, name.end).text))
+          return before.push(parsed)
+        }
+        case messageTypes.bind:
+          current = prepared.get(readText(body, readText(body, 0).end).text)
+          bind = body
+          return undefined
+        case messageTypes.describe:
+          return before.push(bound, current?.description ?? noData)
+        case messageTypes.execute:
+          reply = this.#execute(current, bind)
+          return reply
+        case messageTypes.close:
+          return before.push(closed)
+        case messageTypes.sync:
+        case messageTypes.terminate:
+          return undefined
+        default:
+          throw new Error(`The server in memory does not know the message ${String.fromCharCode(type)}`)
+      }
+    }
+
+    /** Returns the reply to the messages of one write, which ends with `Sync`. */
+    const answer = (chunk: Buffer) => {
+      ;[before, reply] = [[], ready]
+      if (forEachMessage(chunk, handle) !== chunk.length) throw new Error("A message was sent in parts")
+      // The confirmation of `Bind` comes before the description.
+      return before.length === 0 ? reply : Buffer.concat([...before, before.includes(bound) ? skipBound(reply) : reply])
+    }
+
+    const send = (bytes: Buffer) => {
+      setImmediate(() => {
+        for (let at = 0; at < bytes.length; at += maxChunkBytes) stream.push(bytes.subarray(at, at + maxChunkBytes))
+      })
+    }
+
+    const stream = new Duplex({
+      read: () => {},
+      write: (chunk: Buffer, _encoding, done) => {
+        if (chunk[0] !== messageTypes.terminate) send(isStarted ? answer(chunk) : started)
+        isStarted = true
+        done()
+      },
+      final: (done) => {
+        stream.push(null)
+        done()
+      },
+    })
+    return stream
+  }
+}

@@ -1,0 +1,118 @@
+/** Records the replies of a real PostgreSQL to the statements of all cases. The database has a part of the bench data. */
+import { hash } from "node:crypto"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import pg from "pg"
+import { runServiceCommand } from "../databases.ts"
+import { dataFolder, query, startPostgres } from "../postgres.ts"
+import { sleep } from "../processes.ts"
+import { makeInProcessCases, recordedChain } from "./cases.ts"
+import { MemoryClient } from "./memoryClient.ts"
+import { makeRecorder, type Recording } from "./recording.ts"
+import { startService } from "./service.ts"
+
+const [screenerTickers, otherTickers] = [2000, 20]
+
+/** Long enough for all statements that the service sends in the background. */
+const backgroundMillis = 3000
+
+const source = readFileSync(join(import.meta.dirname, "../data.sql"), "utf8")
+
+const fill = async (url: string) => {
+  const steps = new Map(
+    source.split(/^-- step: /m).slice(1).map((text) => {
+      const end = text.indexOf("\n")
+      return [text.slice(0, end).trim(), text.slice(end)]
+    }),
+  )
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const run = (name: string) =>
+    client.query(
+      (steps.get(name) ?? "").replaceAll("{{tickers}}", String(otherTickers)),
+    )
+  const keepTickers = (count: number) => client.query("delete from tickers where n > $1::int", [count])
+  await run("tools")
+  await keepTickers(screenerTickers)
+  await run("screener")
+  await keepTickers(otherTickers)
+  for (
+    const name of ["intraday_runners", "daily_prices", "historical_float_pro"]
+  ) await run(name)
+  await client.query(
+    `insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, company_name, status)
+     select ($1::text[])[number], ($1::text[])[number + 1], date '2009-05-06' + number * 400, '0001000000', 'Company 0',
+       'confirmed'
+     from generate_series(1, 3) as number`,
+    [recordedChain],
+  )
+  await client.query("vacuum (analyze)")
+  await client.end()
+}
+
+/** Creates the database unless it exists. Returns an API key. */
+const prepare = async (admin: string, url: string) => {
+  const keyFile = join(
+    dataFolder,
+    `inprocess/${hash("sha256", source).slice(0, 12)}.key`,
+  )
+  if (!existsSync(keyFile)) {
+    await query(admin, "drop database if exists inprocess with (force)")
+    await query(admin, "create database inprocess")
+  }
+  await runServiceCommand(url, "migrate")
+  if (!existsSync(keyFile)) {
+    await fill(url)
+    const key = await runServiceCommand(
+      url,
+      "keys",
+      "create",
+      "--account",
+      "bench",
+      "--tier",
+      "ultimate",
+    )
+    writeFileSync(keyFile, key.trim())
+  }
+  return readFileSync(keyFile, "utf8")
+}
+
+/** Returns the recording, without its version. */
+export const recordStatements = async (): Promise<
+  Omit<Recording, "version">
+> => {
+  const postgres = await startPostgres({ folder: "inprocess" })
+  try {
+    const url = postgres.url("inprocess")
+    const key = await prepare(postgres.url("postgres"), url)
+    const { failures, listStatements, record, startCase } = makeRecorder()
+    const service = await startService(
+      url,
+      (openSocket) => record(openSocket()),
+    )
+    const client = new MemoryClient(service.server)
+    const bodies: Record<string, string> = {}
+    for (const { name, recorded, results, status } of makeInProcessCases(key)) {
+      startCase(name)
+      const response = await client.request(recorded)
+      bodies[name] = response.body.toString()
+      const expected = status === 304 ? 200 : status
+      const count = results === undefined ? undefined : JSON.parse(bodies[name]).count
+      if (response.status !== expected || count !== results) {
+        throw new Error(
+          `${name} is answered with ${response.status} and ${count} results:\n${bodies[name]}`,
+        )
+      }
+    }
+    startCase("end")
+    await sleep(backgroundMillis)
+    client.close()
+    await service.stop()
+    if (failures.length > 0) {
+      throw new Error(`Statements failed:\n${failures.join("\n")}`)
+    }
+    return { key, statements: listStatements(), bodies }
+  } finally {
+    await postgres.stop()
+  }
+}

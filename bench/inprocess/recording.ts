@@ -1,0 +1,133 @@
+/** Recorded replies of PostgreSQL, and the streams that record them. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { Duplex } from "node:stream"
+import { forEachMessage, messageTypes, readText } from "./protocol.ts"
+
+/** The reply to one statement, as messages of PostgreSQL's protocol in base64. */
+export interface RecordedStatement {
+  readonly text: string
+  /** Reply to `Describe`. */
+  readonly description: string
+  /** Rows and completion, by case. The first one answers all cases without a reply of their own. */
+  readonly results: Readonly<Record<string, string>>
+}
+
+export interface Recording {
+  /** Hash of the files that the recording depends on. */
+  readonly version: string
+  readonly key: string
+  readonly statements: ReadonlyArray<RecordedStatement>
+  /** The service's response to the recorded request, by case. */
+  readonly bodies: Readonly<Record<string, string>>
+}
+
+export const readRecording = (file: string): Recording => JSON.parse(readFileSync(file, "utf8"))
+
+export const writeRecording = (file: string, recording: Recording) =>
+  writeFileSync(file, `${JSON.stringify(recording, null, 1)}\n`)
+
+interface Reply {
+  description: Buffer
+  readonly results: Map<string, Buffer>
+}
+
+const describing = new Set([
+  messageTypes.parameterDescription,
+  messageTypes.rowDescription,
+  messageTypes.noData,
+])
+const executing = new Set([
+  messageTypes.dataRow,
+  messageTypes.commandComplete,
+  messageTypes.emptyQuery,
+])
+
+/** Records the replies to all statements that are sent over its streams. */
+export const makeRecorder = () => {
+  const replies = new Map<string, Reply>()
+  const failures: Array<string> = []
+  let currentCase = "start"
+
+  /** Returns a stream that forwards to the socket and back, and records complete replies. */
+  const record = (socket: Duplex) => {
+    const prepared = new Map<string, string>()
+    let isStarted = false
+    let text: string | undefined
+    let received = Buffer.alloc(0)
+    let [description, result]: [Array<Buffer>, Array<Buffer>] = [[], []]
+
+    const onFrontend = (type: number, body: Buffer) => {
+      if (type === messageTypes.parse) {
+        const name = readText(body, 0)
+        prepared.set(name.text, readText(body, name.end).text)
+      } else if (type === messageTypes.bind) {
+        const portal = readText(body, 0)
+        text = prepared.get(readText(body, portal.end).text)
+      }
+    }
+
+    const store = (text: string) => {
+      const reply = replies.get(text) ??
+        { description: Buffer.alloc(0), results: new Map<string, Buffer>() }
+      if (description.length > 0) {
+        reply.description = Buffer.concat(description)
+      }
+      reply.results.set(currentCase, Buffer.concat(result))
+      replies.set(text, reply)
+    }
+
+    const onBackend = (type: number, _body: Buffer, message: Buffer) => {
+      if (describing.has(type)) description.push(message)
+      else if (executing.has(type)) result.push(message)
+      else if (type === messageTypes.error && text !== undefined) {
+        failures.push(`${message.toString("latin1")}\n${text}`)
+      } else if (type === messageTypes.readyForQuery) {
+        if (isStarted && text !== undefined && result.length > 0) store(text)
+        isStarted = true
+        text = undefined
+        ;[description, result] = [[], []]
+      }
+    }
+
+    const stream = new Duplex({
+      read: () => void socket.resume(),
+      write: (chunk: Buffer, _encoding, done) => {
+        if (isStarted) forEachMessage(chunk, onFrontend)
+        socket.write(chunk, done)
+      },
+      final: (done) => void socket.end(done),
+      destroy: (error, done) => {
+        socket.destroy()
+        done(error)
+      },
+    })
+    socket.on("data", (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk])
+      received = received.subarray(forEachMessage(received, onBackend))
+      stream.push(chunk)
+    })
+    socket.on("error", (error) => stream.destroy(error))
+    socket.on("close", () => stream.destroy())
+    return stream
+  }
+
+  return {
+    record,
+    failures,
+    /** Replies are stored under this case from now on. */
+    startCase: (name: string) => {
+      currentCase = name
+    },
+    listStatements: (): ReadonlyArray<RecordedStatement> =>
+      Array.from(replies, ([text, { description, results }]) => ({
+        text,
+        description: description.toString("base64"),
+        results: Object.fromEntries(
+          Array.from(
+            results,
+            ([name, bytes]) => [name, bytes.toString("base64")],
+          ),
+        ),
+      })),
+  }
+}

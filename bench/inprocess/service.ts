@@ -1,0 +1,67 @@
+/** Builds the service as `serve` does, without a port, jobs and metrics server, over streams to PostgreSQL. */
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Context, Effect, Exit, Layer, Redacted, References, Scope } from "effect"
+import type { Duplex } from "node:stream"
+import { DatabasePoolSizeConfig } from "../../src/db/Database.ts"
+import { DirectConnectionConfig, makeConnectionConfig } from "../../src/db/pool/ConnectionSettings.ts"
+import { pooledClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
+import { defaultConnectionTimeouts, makeHttpServer } from "../../src/http/ConnectionLimits.ts"
+import { NodeRequestListener } from "../../src/Server.ts"
+
+/** Returns the stream of a new connection. `openSocket` opens a socket to the server in the URL. */
+type Connect = (openSocket: () => Duplex) => Duplex
+
+const databaseLayer = (url: string, connect: Connect) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const { config, sockets } = yield* makeConnectionConfig({
+      url: Redacted.make(url),
+      applicationName: "tickerline",
+      pooled: false,
+    })
+    const open = () => connect(sockets.open)
+    const connection = {
+      config: { ...config, stream: open },
+      // A server in memory is never silent, so that the health probe closes no connections on a busy machine.
+      sockets: { ...sockets, open, openForProbe: open, hasReceivedBytes: () => true, block: () => {} },
+      pooler: undefined,
+    }
+    return Layer.merge(
+      pooledClientLayer({
+        ...connection.config,
+        maxConnections: yield* DatabasePoolSizeConfig,
+      }),
+      Layer.succeed(DirectConnectionConfig, connection),
+    )
+  }))
+
+const serviceLayer = (url: string, connect: Connect) =>
+  NodeRequestListener.layer.pipe(
+    Layer.provideMerge(NodeHttpServer.layerHttpServices),
+    Layer.provideMerge(databaseLayer(url, connect)),
+    Layer.provideMerge(NodeServices.layer),
+    Layer.provideMerge(NodeCrypto.layer),
+    Layer.provideMerge(Layer.succeed(BaseUrl, "http://127.0.0.1:8080")),
+    // A recorded time of PostgreSQL's clock is old, which the service would log.
+    Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
+  )
+
+export const startService = async (url: string, connect: Connect) => {
+  const scope = Scope.makeUnsafe()
+  const services = await Effect.runPromise(
+    Layer.buildWithScope(serviceLayer(url, connect), scope),
+  )
+  const { server } = makeHttpServer(
+    defaultConnectionTimeouts,
+    Context.get(services, NodeRequestListener),
+  )
+  return {
+    server,
+    services,
+    stop: () => Effect.runPromise(Scope.close(scope, Exit.void)),
+  }
+}
+
+export type Service = Awaited<ReturnType<typeof startService>>

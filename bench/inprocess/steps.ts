@@ -1,0 +1,205 @@
+/** Steps of a request, measured on their own in the process of the service. */
+import { PgPool } from "@effect/sql-pg"
+import { Context, Effect } from "effect"
+import { createServer } from "node:http"
+import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
+import { Database } from "../../src/db/Database.ts"
+import { makePipelineEndpoint } from "../../src/http/RequestPipeline.ts"
+import { makeResult } from "../../src/lists/QueryCache.ts"
+import { getRecordColumn } from "../../src/rows/BinaryRecord.ts"
+import { makeSingleRowResultEncoder } from "../../src/rows/ResultWriter.ts"
+import { encodeListPage } from "../../src/rules/Paging.ts"
+import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery } from "../../src/v1/intraday-runners/Api.ts"
+import { sleep } from "../processes.ts"
+import { connectClients, type Response, sendAll } from "./memoryClient.ts"
+import type { MemoryPostgres } from "./memoryPostgres.ts"
+import type { Service } from "./service.ts"
+
+export interface Step {
+  readonly name: string
+  readonly title: string
+  /** How often `run` repeats the step. */
+  readonly count: number
+  /** The case whose replies PostgreSQL sends. */
+  readonly replies?: string
+  readonly run: () => Promise<unknown>
+}
+
+/** As many statements at the same time as the service has connections. */
+const concurrency = 10
+
+const parameters = { ticker: "AAAA", min_gap_percentage: "-9000.1000000000" }
+
+/** Runs a synchronous step repeatedly. */
+const repeat = (count: number, run: () => unknown) => async () => {
+  for (let times = 0; times < count; times += 1) run()
+}
+
+/** Node's server alone, with the headers and the body of a response of the service. */
+const makeServerStep = (
+  { body, head }: Response,
+  connections: number,
+): Step => {
+  const headers = head.split("\r\n").slice(1, -2).flatMap((line) => {
+    const [name = "", value = ""] = line.split(": ", 2)
+    return /^(date|connection|keep-alive)$/i.test(name) ? [] : [name, value]
+  })
+  const server = createServer((_, response) => void response.writeHead(200, headers).end(body))
+  const clients = connectClients(server, connections)
+  const request = Buffer.from(
+    "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n",
+  )
+  const requests = Array.from({ length: 4000 }, () => request)
+  return {
+    name: "node",
+    title: "The client and `node:http`, with all headers and 10 rows from memory",
+    count: requests.length,
+    run: () => sendAll(clients, requests, 200),
+  }
+}
+
+const makeUsageStep = (
+  { services }: Service,
+  postgres: MemoryPostgres,
+): Step => {
+  const { record } = Context.get(services, UsageMetering)
+  const count = 4000
+  const recordRequest = (number: number) =>
+    record({
+      requested_at: Date.now(),
+      account_id: 1,
+      key_id: 1,
+      request_id: `0193a5f0-0000-7000-8000-${String(number).padStart(12, "0")}`,
+      endpoint: "/v1/intraday-runners",
+      status_code: 200,
+      records_returned: 10,
+      bytes: 9000,
+      cost_microdollars: 0,
+      duration_ms: 3,
+      cached: false,
+      deprecated: false,
+      via: null,
+      reservation_id: null,
+    })
+  return {
+    name: "usage",
+    title: "Recording usage, and writing it in batches of 2,000",
+    count,
+    run: async () => {
+      const expected = postgres.usageRows + count
+      for (let number = 0; number < count; number += 1) recordRequest(number)
+      while (postgres.usageRows < expected) await sleep(10)
+    },
+  }
+}
+
+/** The statement that reads runners, by the driver alone and by the service's own functions. */
+const makeReadSteps = async (
+  { services }: Service,
+  postgres: MemoryPostgres,
+) => {
+  const pool = Context.get(services, PgPool.PgPool)
+  const { readValues } = Context.get(services, Database)
+  const results = makeSingleRowResultEncoder(IntradayRunner)
+  const values = Object.values(parameters)
+
+  const repeatStatement = <E>(count: number, effect: Effect.Effect<unknown, E>) => () =>
+    Effect.runPromise(
+      Effect.forEach(Array.from({ length: count }), () => effect, {
+        concurrency,
+        discard: true,
+      }),
+    )
+
+  const steps: Array<Step> = []
+  for (const rows of [0, 10, 100]) {
+    const replies = `runners-${rows}`
+    postgres.startCase(replies)
+    const text = postgres.findStatement("intraday_runners", replies)
+    const query = pool.use((session) => session.queryValues(text, values, true))
+    const records = getRecordColumn(await Effect.runPromise(query))
+    const limit = Math.max(10, rows)
+    const encode = () =>
+      encodeListPage({ page: 1, limit }, {
+        format: "json",
+        message: undefined,
+        results,
+        rows: records,
+      })
+    const content = encode()
+    const count = rows === 100 ? 200 : 1000
+    steps.push(
+      {
+        name: "driver",
+        title: `Statement with ${rows} rows, driver alone`,
+        count,
+        replies,
+        run: repeatStatement(count, query),
+      },
+      {
+        name: "read",
+        title: `Statement with ${rows} rows, with queue, deadline and retries`,
+        count,
+        replies,
+        run: repeatStatement(
+          count,
+          readValues({ text, parameters: values, isPrepared: true }, "bench"),
+        ),
+      },
+    )
+    if (rows === 0) continue
+    steps.push(
+      {
+        name: "encode",
+        title: `JSON of ${rows} rows`,
+        count,
+        run: repeat(count, encode),
+      },
+      {
+        name: "etag",
+        title: `\`ETag\` of ${rows} rows`,
+        count,
+        run: repeat(count, () => makeResult(content, undefined)),
+      },
+    )
+  }
+  return steps
+}
+
+const makeDecodeStep = (): Step => {
+  const { decode } = makePipelineEndpoint(
+    IntradayRunnersApiGroup.endpoints.list,
+    IntradayRunnersQuery,
+    () => Effect.die("not called"),
+  )
+  const count = 2000
+  return {
+    name: "decode",
+    title: "Decoding a query of two parameters",
+    count,
+    run: repeat(count, () => Effect.runSync(decode(parameters))),
+  }
+}
+
+const idleMillis = 500
+
+/** Polls, probes and other loops, which need this time per millisecond whether there are requests or not. */
+const idleStep: Step = {
+  name: "idle",
+  title: "Background work per millisecond of time",
+  count: idleMillis,
+  run: () => sleep(idleMillis),
+}
+
+export const makeSteps = async (
+  service: Service,
+  postgres: MemoryPostgres,
+  response: Response,
+  connections: number,
+): Promise<ReadonlyArray<Step>> => [
+  makeServerStep(response, connections),
+  makeDecodeStep(),
+  ...await makeReadSteps(service, postgres),
+  makeUsageStep(service, postgres),
+  idleStep,
+]
