@@ -347,7 +347,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
         select table_name || '.' || column_name as name,
           'decimal(' || numeric_precision || ',' || numeric_scale || ')' as type
         from information_schema.columns where table_schema = current_schema() and data_type = 'numeric'
-          and table_name <> 'price_periods'
+          and table_name not in ('edgar_fees', 'price_periods')
       `
       const declared = Object.fromEntries(
         Object.entries(tables).flatMap(([table, model]) =>
