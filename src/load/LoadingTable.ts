@@ -313,7 +313,10 @@ const isComparedAsNull = ({ is_nullable, type }: LoadableColumn) => is_nullable 
 const toComparedKey = (row: string, column: LoadableColumn) =>
   isComparedAsNull(column) ? `nullif(${row}."${column.name}", '')` : `${row}."${column.name}"`
 
-/** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
+/**
+ * SQL condition for equal keys. Compares columns without nulls by `=`, because PostgreSQL uses no index for
+ * `is not distinct from`.
+ */
 const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) =>
   columns.filter(({ name }) => key.includes(name)).map((column) =>
     `${toComparedKey("existing", column)} ${column.is_nullable ? "is not distinct from" : "="} given."${column.name}"`

@@ -291,7 +291,7 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   }
 })
 
-/** Selects the forms of these datasets to download: new ones, and those of the queue that are due. */
+/** Selects the forms to download for these datasets: the new forms, and the forms in the queue that are due. */
 const selectForms = (
   context: VisitContext,
   filings: ReadonlyArray<EdgarFiling>,
@@ -370,7 +370,7 @@ const readForm = (context: FormContext, filing: FormFiling, entry?: CompanyWork)
     ? Effect.as(readFees(context, filing, entry), [])
     : readOwnershipForm(context, filing, entry)
 
-/** Adds what the forms contain to the visit, or lists the forms if they are deferred. */
+/** Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only those due. */
 const addForms = Effect.fnUntraced(
   function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
     const { defersForms, issuer: { cik }, visit } = context

@@ -15,9 +15,9 @@ export interface FilingInstance {
   readonly cik: string
   readonly accession: string
   readonly filingDate: string
-  /** Null if the instance has no usable counts, does not exist, or is not read yet. */
+  /** Null if the instance has no usable counts, does not exist or has not been read yet. */
   readonly cover: CoverCounts | null
-  /** Whether a first load has only listed the instance. */
+  /** Whether a first load listed the instance but did not download it. */
   readonly isWaiting: boolean
 }
 
@@ -72,7 +72,7 @@ const decodeKnown = decodeRows(Schema.Struct({
   cover: Schema.NullOr(Schema.fromJsonString(CoverCounts)),
 }))
 
-/** Reads what earlier runs have found in the instances of a company, by accession number. */
+/** Returns the counts that earlier runs found in the instances of a company, by accession number. */
 export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeKnown(sql`
@@ -81,7 +81,7 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map(({ accession, cover }) => [accession, cover]))
 })
 
-/** Reads the CIKs of the companies whose instances a first load has only listed. */
+/** Returns the CIKs of companies with instances that a first load listed but did not download. */
 export const readCompaniesWithWaitingInstances = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeRows(Schema.Struct({ cik: Schema.String }))(sql`

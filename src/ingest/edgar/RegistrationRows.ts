@@ -201,7 +201,7 @@ const findEnd = (
   // The increase of an offering (MEF) ends with the statement that it increases, which the list does not name.
   const isExact = effectiveDate !== null && !statement.form.endsWith("MEF")
   const rule = "three years after it became effective (Rule 415(a)(5))"
-  // `expireRegistrations` reads the last day from here if there is no exact one.
+  // If there is no exact day, `expireRegistrations` reads the latest possible one from this text.
   const latest = isExact ? "" : `, by ${endDate}`
   return {
     endDate,

@@ -195,8 +195,9 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
 }
 
 /**
- * Decodes the instance of a filing. Returns null if it has no count, or not the count of each class of the cover: those
- * with a count of any date, and the common shares among the listed securities. Fails if it is not a valid instance.
+ * Decodes the instance of a filing. Returns null if the cover has no count, or if the count of one of its classes is
+ * missing. Its classes are those with a count of any date, and the common shares among the listed securities. Fails if
+ * it is not a valid instance.
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
   Result.mapBoth(readCoverFacts(text), {

@@ -206,7 +206,7 @@ const dailyPrices: ComputedRows = {
     from touched join price_periods as known using (ticker, date)
     where ${hasClose} order by ticker, date, period
   ) as closes`,
-  // A close of a day whose corrected bars have none. A close of another source stays.
+  // Removes a close if the corrected bars of its day have none. A close from another source stays.
   replaced: `exists (
     select from removed
     where removed.ticker = existing.ticker and removed.date = existing.date and removed.period = 'regular'
