@@ -4,8 +4,8 @@ import { AuthorizationMiddleware, BillingMiddleware } from "./accounts/Authoriza
 import { AuthenticationMiddleware } from "./accounts/keys/Authentication.ts"
 import { CatalogueApiGroup } from "./catalogue/Api.ts"
 import { ChangelogApiGroup } from "./changelog/Api.ts"
-import { queryParseOptions, UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
-import { DeprecationMiddleware } from "./rules/Deprecation.ts"
+import { DeprecationMiddleware, UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/ContractErrors.ts"
+import { queryParseOptions } from "./rules/Validation.ts"
 import { AccountApiGroup } from "./v1/account/Api.ts"
 import { AfterhoursStatsApiGroup } from "./v1/afterhours-stats/Api.ts"
 import { ChangesApiGroup } from "./v1/changes/Api.ts"
@@ -31,17 +31,9 @@ import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
 import { TimelineApiGroup } from "./v1/timeline/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
-/** The endpoints that the router serves. Only `/estimate` needs a key. */
-export class PublicApi extends HttpApi.make("tickerline-public")
-  .add(CatalogueApiGroup, ChangelogApiGroup, CorrectionsApiGroup)
-  .middleware(ValidationMiddleware)
-  .middleware(UnexpectedErrorMiddleware)
-  .middleware(DeprecationMiddleware)
-  .annotate(HttpApi.QueryParseOptions, queryParseOptions) {}
-
 /**
- * The contract of every endpoint. `http/RequestPipeline.ts` serves the endpoints that are not in `PublicApi`. A
- * middleware applies to the endpoints that were added before it. The middleware added first is the innermost.
+ * The contract of every endpoint. A middleware declares what clients see: the security scheme, and errors. It applies to
+ * the endpoints that were added before it; nothing executes it. `http/RequestPipeline.ts` serves the endpoints.
  */
 export class Api extends HttpApi.make("tickerline")
   .add(
@@ -70,10 +62,10 @@ export class Api extends HttpApi.make("tickerline")
   .prefix("/v1")
   .middleware(AuthorizationMiddleware)
   .middleware(AuthenticationMiddleware)
+  .add(CatalogueApiGroup, ChangelogApiGroup, CorrectionsApiGroup)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
   .middleware(DeprecationMiddleware)
-  .addHttpApi(PublicApi)
   .annotate(HttpApi.QueryParseOptions, queryParseOptions)
   .annotateMerge(OpenApi.annotations({
     title: "Tickerline",

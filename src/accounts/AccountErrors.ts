@@ -1,5 +1,5 @@
 /** Errors about the API key (D2), tier (D3), balance (D13) and rate limit (D18). Other errors: `rules/Errors.ts`. */
-import { ErrorReporter, Schema } from "effect"
+import { Data, ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
@@ -74,3 +74,10 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
   readonly _tag = "TooManyStreams"
   override readonly [ErrorReporter.ignore] = true
 }
+
+/** An error with headers of its own, such as `retry-after`, whose value the class of the error does not determine. */
+export class Refusal extends Data.TaggedError("Refusal")<{
+  readonly error: RateLimitExceeded
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+}> {}

@@ -1,5 +1,5 @@
 /** GET /endpoints, /estimate, /v1/openapi.json and the health checks. Only /estimate needs a key: D2 (credentials). */
-import { ErrorReporter, Schema } from "effect"
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuthorizationMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
@@ -10,10 +10,10 @@ import {
   CursorExpired,
   DatabasePoolTimeout,
   DataRefreshing,
-  makeErrorFieldsWithDetails,
   NotFound,
 } from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
+import { NotReadyError, ReadinessParts } from "../rules/NotReadyError.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
@@ -55,6 +55,14 @@ export const CostEstimate = Schema.Struct({
   }),
 }).annotate({ identifier: "Estimate" })
 
+export const CostEstimates = Schema.Struct({
+  count: ResultCount,
+  results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),
+  message: Schema.optionalKey(
+    Schema.String.annotate({ description: "Why the request would be free, or what the numbers leave out." }),
+  ),
+})
+
 /** Accepts any parameter, because the estimated endpoint validates all parameters except `endpoint`. */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
@@ -67,50 +75,11 @@ export const CostEstimateQuery = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],
 )
 
-const Health = Schema.Struct({
+export const Health = Schema.Struct({
   status: Schema.Literal("ok").annotate({ description: "The service can do what the check asks." }),
 })
 
-const ReadinessParts = Schema.Struct({
-  service: Schema.Literals(["ok", "ending"]).annotate({
-    identifier: "ServiceState",
-    description: "ending: the service is shutting down and still answers for `SHUTDOWN_DELAY`.",
-  }),
-  database: Schema.Literals(["ok", "away"]).annotate({
-    identifier: "DatabaseState",
-    description: "away: the database does not answer in time.",
-  }),
-  usage: Schema.Literals(["ok", "full"]).annotate({
-    identifier: "UsageState",
-    description: "full: too many requests are waiting to be recorded, so requests for data are refused.",
-  }),
-  limits: Schema.Literals(["ok", "alone"]).annotate({
-    identifier: "LimitsState",
-    description: "alone: the shared request counts are unavailable, so the instance counts requests by itself. It " +
-      "still answers.",
-  }),
-  cache: Schema.Literals(["ok", "idle"]).annotate({
-    identifier: "CacheState",
-    description:
-      "idle: changes to the data cannot be followed at the moment, so every response is read from the database.",
-  }),
-  clock: Schema.Literals(["ok", "wrong"]).annotate({
-    identifier: "ClockState",
-    description: "wrong: the clocks of the instance and the database differ by more than a minute, so responses that " +
-      "depend on the current date may be wrong.",
-  }),
-}).annotate({ identifier: "Parts", description: "The parts of the service." })
-
-const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
-
-/** Status 503 with `Retry-After: 5`. Requests for data get the same error code while the database is down. */
-export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
-  makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: ReadinessParts })),
-  { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },
-) {
-  readonly _tag = "NotReady"
-  override readonly [ErrorReporter.ignore] = true
-}
+export const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
 
 export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
@@ -123,13 +92,7 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
     .annotate(FreeEndpointHasEtag, true),
   HttpApiEndpoint.get("estimate", "/estimate", {
     query: CostEstimateQuery,
-    success: Schema.Struct({
-      count: ResultCount,
-      results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),
-      message: Schema.optionalKey(
-        Schema.String.annotate({ description: "Why the request would be free, or what the numbers leave out." }),
-      ),
-    }),
+    success: CostEstimates,
     error: [AmbiguousTickerLineage, AsOfTooEarly, CursorExpired, NotFound, DataRefreshing, DatabasePoolTimeout],
   }).middleware(AuthorizationMiddleware).middleware(AuthenticationMiddleware).annotateMerge(describeEndpoint(
     "Estimate",

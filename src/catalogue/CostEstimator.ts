@@ -2,15 +2,16 @@
  * Estimates the cost of a request: D28 (estimates). Runs the request like any other, with router, validation, SQL and
  * encoders, but marks it as an estimate, so that it is not counted, charged or recorded.
  */
-import { Effect, Schema } from "effect"
-import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { checkEndpointAccess } from "../accounts/AuthorizationLayer.ts"
+import { Effect, Option, Schema } from "effect"
+import { findAccessError } from "../accounts/Admission.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import { CurrentAccount, estimatePath } from "../accounts/keys/Authentication.ts"
+import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
+import { estimatePath } from "../accounts/keys/Authentication.ts"
+import { makeObjectEncoder } from "../lists/QueryCache.ts"
+import type { FinishedResponse, PlainAnswer, Total } from "../rules/Answer.ts"
 import { ValidationError } from "../rules/Errors.ts"
-import { makeInternalRequester } from "../http/InternalRequests.ts"
-import { makeRequestContext, RequestContext, type ResponseBuilder, setRecordCount } from "../http/RequestContext.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
+import { CostEstimates } from "./Api.ts"
 import { findEndpoint, formatEndpointSuggestion } from "./Endpoints.ts"
 
 const makeEndpointError = (reason: string) =>
@@ -34,12 +35,13 @@ const removeEndpointParameter = (target: string) => {
   return getQueryString(target).split("&").filter(isForwarded).join("&")
 }
 
-const countSymbols = Effect.fnUntraced(function* (target: string) {
+const decodeTickers = Schema.decodeOption(TickerListParameter)
+
+const countSymbols = (target: string) => {
   const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
-  if (ticker === null) return 0
   // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as zero symbols.
-  return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerListParameter)(ticker), () => [])).length
-})
+  return ticker === null ? 0 : Option.match(decodeTickers(ticker), { onNone: () => 0, onSome: ({ length }) => length })
+}
 
 /** The fixed response to an estimate of `/estimate` itself, which is not run. */
 const selfEstimate = {
@@ -58,54 +60,58 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-const getMessage = (isPriced: boolean, { isTotalPartial, totalRecords }: ResponseBuilder) =>
-  isTotalPartial
-    ? { message: `There are more than ${totalRecords} records. Counting all of them would take too long.` }
+/** Answers with the error that the estimated request would get. */
+const makeErrorAnswer = (status: number, body: FinishedResponse["body"]): PlainAnswer => ({
+  _tag: "Plain",
+  status,
+  headers: {},
+  contentType: "application/json",
+  body,
+})
+
+const getMessage = (isPriced: boolean, total: Total | undefined) =>
+  total?.isPartial === true
+    ? { message: `There are more than ${total.records} records. Counting all of them would take too long.` }
     : isPriced
     ? {}
     : { message: "This endpoint is free." }
 
-export const makeCostEstimator = Effect.gen(function* () {
-  const runRequest = yield* makeInternalRequester
+const encode = makeObjectEncoder(CostEstimates)
 
-  return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
-    const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
-    const parameters = removeEndpointParameter(request.url)
-    if (endpoint.row.path === estimatePath) {
-      if (parameters !== "") return yield* makeEndpointError(selfParametersReason)
-      return yield* Effect.as(setRecordCount(1), selfEstimate)
-    }
-    if (endpoint.isEndless) {
-      const access = { path: endpoint.row.path, required_tier: endpoint.row.tier ?? "basic" }
-      yield* checkEndpointAccess(yield* CurrentAccount, access)
-      return yield* makeEndpointError(endlessStreamReason)
-    }
-    const { id, startedAt } = yield* RequestContext
-    const target = `${endpoint.row.path}?${parameters}`
-    const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
-    // Without these headers, the response has the complete, uncompressed body, which determines the cost.
-    const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
-    const response = yield* runRequest(request.modify({ headers }), context)
-    if (response.status !== 200) {
-      return HttpServerResponse.setBody(HttpServerResponse.empty({ status: response.status }), response.body)
-    }
-    const estimated_bytes = context.response.bytes ?? 0
-    const records_returned = context.response.records
-    yield* setRecordCount(1)
-    return {
-      count: 1,
-      results: [{
-        endpoint: endpoint.row.path,
-        unit: endpoint.unit,
-        ticker_count: yield* countSymbols(target),
-        records_returned,
-        records_total: context.response.totalRecords ?? records_returned,
-        rows_sampled: records_returned,
-        estimated_bytes,
-        estimated_cost_microdollars: computeDataCost(estimated_bytes, context.response.price),
-        price_per_gb_microdollars: context.response.price,
-      }] as const,
-      ...getMessage(endpoint.isPriced, context.response),
-    }
+export const estimateCost = Effect.fnUntraced(function* (path: string, { account, request, run }: AdmittedRequest) {
+  const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
+  const parameters = removeEndpointParameter(request.target)
+  if (endpoint.row.path === estimatePath) {
+    return parameters === "" ? encode(selfEstimate) : yield* makeEndpointError(selfParametersReason)
+  }
+  if (endpoint.isEndless) {
+    const access = { path: endpoint.row.path, required_tier: endpoint.row.tier ?? "basic" }
+    return yield* findAccessError(account, access) ?? makeEndpointError(endlessStreamReason)
+  }
+  const target = `${endpoint.row.path}?${parameters}`
+  // Without these headers, the response has the complete, uncompressed body, which determines the cost.
+  const { "accept-encoding": _, "if-none-match": __, ...headers } = request.headers
+  const { body, bytes, price, records, status, total } = yield* run({
+    ...request,
+    method: "GET",
+    target,
+    headers,
+    purpose: "estimate",
+  })
+  if (status !== 200) return makeErrorAnswer(status, body)
+  return encode({
+    count: 1,
+    results: [{
+      endpoint: endpoint.row.path,
+      unit: endpoint.unit,
+      ticker_count: countSymbols(target),
+      records_returned: records,
+      records_total: total?.records ?? records,
+      rows_sampled: records,
+      estimated_bytes: bytes,
+      estimated_cost_microdollars: computeDataCost(bytes, price),
+      price_per_gb_microdollars: price,
+    }],
+    ...getMessage(endpoint.isPriced, total),
   })
 })

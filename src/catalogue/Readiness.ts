@@ -4,7 +4,7 @@ import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
-import { NotReadyError } from "./Api.ts"
+import { NotReadyError } from "../rules/NotReadyError.ts"
 
 /** Set when a shutdown begins, so that load balancers stop sending requests before connections are refused. */
 export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/catalogue/ShutdownState", {

@@ -1,12 +1,9 @@
 /** Handles `GET /v1/changelog` and `GET /v1/changelog.atom`. */
-import { Effect } from "effect"
-import { HttpServerRequest } from "effect/http"
-import { HttpApiBuilder } from "effect/http-api"
-import { PublicApi } from "../Api.ts"
-import * as ConditionalRequests from "../http/ConditionalRequests.ts"
+import { Effect, Exit } from "effect"
+import { makePublicHandler } from "../accounts/EndpointHandler.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
-import { setRecordCount } from "../http/RequestContext.ts"
-import { atomContentType, type ChangelogQuery } from "./Api.ts"
+import { makeStaticPage, staticCacheHeaders } from "../http/ConditionalRequests.ts"
+import { atomContentType, ChangelogQuery } from "./Api.ts"
 import { renderAtomFeed } from "./AtomFeed.ts"
 import { changelogEntries } from "./Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "./ChangelogEntry.ts"
@@ -19,14 +16,8 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
     (path === undefined || doesEntryAffectPath(entry, path))
   )
 
-const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  return ConditionalRequests.makeStaticBodyResponder(
-    new TextEncoder().encode(text),
-    contentType,
-    ConditionalRequests.staticCacheHeaders,
-  )(request)
-})
+const makeTextPage = (text: string, contentType: string, records = 0) =>
+  makeStaticPage(new TextEncoder().encode(text), contentType, staticCacheHeaders, records)
 
 const toQueryString = (query: ChangelogQuery) => {
   const search = new URLSearchParams()
@@ -34,25 +25,18 @@ const toQueryString = (query: ChangelogQuery) => {
   return search.toString()
 }
 
-export const changelogHandlers = HttpApiBuilder.group(
-  PublicApi,
-  "changelog",
-  Effect.fnUntraced(function* (handlers) {
-    const baseUrl = yield* BaseUrl
-    return handlers.handleAll({
-      list: Effect.fnUntraced(function* ({ query }) {
-        const results = filterEntries(query)
-        yield* setRecordCount(results.length)
-        return yield* respond(JSON.stringify({ count: results.length, results }), "application/json")
-      }),
-      feed: ({ query }) => {
-        const feed = renderAtomFeed(filterEntries(query), {
-          baseUrl,
-          search: toQueryString(query),
-          newestDate: changelogEntries[0]?.date ?? "2026-11-01",
-        })
-        return respond(feed, atomContentType)
-      },
-    })
+export const changelogHandlers = Effect.map(BaseUrl, (baseUrl) => ({
+  list: makePublicHandler(ChangelogQuery, (query) => {
+    const results = filterEntries(query)
+    const text = JSON.stringify({ count: results.length, results })
+    return Exit.succeed(makeTextPage(text, "application/json", results.length))
   }),
-)
+  feed: makePublicHandler(ChangelogQuery, (query) => {
+    const feed = renderAtomFeed(filterEntries(query), {
+      baseUrl,
+      search: toQueryString(query),
+      newestDate: changelogEntries[0]?.date ?? "2026-11-01",
+    })
+    return Exit.succeed(makeTextPage(feed, atomContentType))
+  }),
+}))

@@ -15,7 +15,7 @@ import {
 import { scheduledRunFlag, untilServiceEnds } from "../ingest/edgar/IngestProcess.ts"
 import { type IngestReport, makeEmptyIngestReport } from "../ingest/edgar/IngestReport.ts"
 import { listWork } from "../ingest/edgar/IngestWork.ts"
-import { NonFutureDate } from "../rules/Dates.ts"
+import { PastDate } from "../rules/Dates.ts"
 import {
   makeBooleanFlag,
   makeCommandExample,
@@ -123,7 +123,7 @@ const flags = {
   ),
   all: makeBooleanFlag("all", "All companies of the SEC's ticker list"),
   since: Flag.String("since").pipe(
-    Flag.withSchema(NonFutureDate),
+    Flag.withSchema(PastDate),
     Flag.withDescription("First filing date, YYYY-MM-DD (default: a year ago)"),
     Flag.optional,
   ),

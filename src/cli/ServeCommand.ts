@@ -6,6 +6,7 @@ import type { ListenOptions } from "node:net"
 import { ChangeStream } from "../history/ChangeStream.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
+import { NodeListener } from "../http/NodeListener.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
 import { EmbeddedHomeDirectory, withDirectConnection } from "../db/ConnectionLayers.ts"
 import { requireRightClock } from "../db/health/ClockComparison.ts"
@@ -13,7 +14,7 @@ import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
-import { backgroundJobsLayer, NodeRequestListener } from "../Server.ts"
+import * as Server from "../Server.ts"
 import { apiBaseUrl, HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -25,14 +26,14 @@ export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
     yield* Layer.build(Layer.fresh(Prometheus.layer))
     const services = yield* Layer.build(
-      Layer.fresh(NodeRequestListener.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
+      Layer.fresh(Server.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
     )
-    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, NodeRequestListener))
+    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, NodeListener))
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
     // Starts the jobs last, because a process that cannot listen must not run jobs.
-    yield* Effect.provide(Layer.build(Layer.fresh(backgroundJobsLayer)), services)
+    yield* Effect.provide(Layer.build(Layer.fresh(Server.backgroundJobsLayer)), services)
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )

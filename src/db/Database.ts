@@ -1,8 +1,7 @@
 /** Reads from PostgreSQL through one pool, with a time limit and retries (§7.2, errors; §8, database load). */
 import { type PgConnection, PgPool } from "@effect/sql-pg"
-import { Config, Context, Effect, Layer, type Redacted, References, Schema } from "effect"
+import { Config, Context, Effect, Layer, Option, type Redacted, References, Schema } from "effect"
 import { SqlClient, Statement } from "effect/sql"
-import { RequestContext } from "../http/RequestContext.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { CompiledStatement } from "./CompiledStatement.ts"
@@ -17,6 +16,8 @@ import {
   poolTimeout,
   retryCounters,
 } from "./ReadPolicies.ts"
+import type { RequiredTableVersion } from "./replicas/Replica.ts"
+import { ReadRouter } from "./replicas/ReadRouter.ts"
 
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
@@ -46,50 +47,45 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
 /** A query that runs on the given connection, whether it leads to the primary or to a replica. */
 export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, DatabaseReadError, R>
 
-/** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
-export type ReplicaReader = <A, R>(
-  query: SessionQuery<A, R>,
-  route: string,
-  primary: DatabaseRead<A, R>,
-) => DatabaseRead<A, R>
+/** A moment in the past. `rewrite` changes a statement so that it reads the tables as they were at the moment. */
+export interface PastSource {
+  readonly moment: string
+  readonly rewrite: (
+    statement: CompiledStatement,
+  ) => Effect.Effect<CompiledStatement, DataRefreshing | DatabasePoolTimeout>
+}
 
-/**
- * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts. If unset, as for accounts, keys,
- * usage and balances, the query runs on the primary.
- */
-export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("tickerline/db/ReplicaReader", {
-  defaultValue: () => undefined,
-})
+/** Where a read may run: on the primary, also on a replica that has this version, or on the primary for a past moment. */
+export type ReadSource = "primary" | RequiredTableVersion | PastSource
 
-/** Rewrites a statement before it runs, for example so that it reads a past state. */
-export type StatementRewriter = (
+export interface ReadOptions {
+  /**
+   * The part of the pool: usually the path of the endpoint. Work for several endpoints has its own partition, so that it
+   * never waits for an endpoint with a locked table.
+   */
+  readonly partition: string
+  readonly from: ReadSource
+}
+
+export type Rows = ReadonlyArray<ReadonlyArray<unknown>>
+
+/** Reads the rows of a statement from where its request reads. */
+export type StatementReader = (
   statement: CompiledStatement,
-) => Effect.Effect<CompiledStatement, DataRefreshing | DatabasePoolTimeout>
-
-/** Set only by `history/AsOf.ts`, for requests with `as_of`. It applies to the statements of lists and lineages. */
-export const StatementRewriter = Context.Reference<StatementRewriter | undefined>("tickerline/db/StatementRewriter", {
-  defaultValue: () => undefined,
-})
-
-/** Applies the request's `StatementRewriter`, if it has one. */
-export const rewriteStatement = (statement: CompiledStatement) =>
-  Effect.flatMap(StatementRewriter, (rewrite) => rewrite === undefined ? Effect.succeed(statement) : rewrite(statement))
+) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
 
 /** Reads for the API. Failed reads are retried, so clients hardly notice a PostgreSQL restart. */
 export class Database extends Context.Service<Database, {
-  /**
-   * Runs a query once its partition of the pool has a free connection. The default partition is the request's endpoint.
-   * Work for several endpoints has its own partition, so that it never waits for an endpoint with a locked table.
-   */
+  /** Runs a query on the primary once its partition of the pool has a free connection. */
   readonly read: <A, R>(
     query: Effect.Effect<A, DatabaseReadError, R>,
-    partition?: string,
+    partition: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
-  /** Like `read`, but returns the values of one statement. Cheaper, because untraced reads bypass `SqlClient`. */
+  /** Reads the values of one statement. Cheaper than `read`, because untraced reads bypass `SqlClient`. */
   readonly readValues: (
     statement: CompiledStatement,
-    partition?: string,
-  ) => Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>
+    options: ReadOptions,
+  ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
 }>()("tickerline/db/Database") {
   static readonly layer = Layer.effect(
     Database,
@@ -98,6 +94,7 @@ export class Database extends Context.Service<Database, {
       const sql = yield* SqlClient.SqlClient
       const pool = yield* PgPool.PgPool
       const withReadPolicies = yield* makeReadPolicies
+      const router = Option.getOrUndefined(yield* Effect.serviceOption(ReadRouter))
       // The driver's pool has no time limit for waiting, so reads wait in this queue. It has one permit per connection.
       const permits = yield* DatabasePoolSizeConfig
       let timeouts = 0
@@ -130,55 +127,44 @@ export class Database extends Context.Service<Database, {
         read: () => timeouts,
       })
 
-      const readFrom = <A, R>(
-        onPrimary: Effect.Effect<A, DatabaseReadError, R>,
-        onReplica: SessionQuery<A, R>,
-        partition: string | undefined,
+      const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition: string) =>
+        withReadPolicies(withPermit(partition)(query))
+
+      /** Suspended, so that each retry chooses a replica anew. */
+      const readAnywhere = (
+        query: SessionQuery<Rows, never>,
+        primary: DatabaseRead<Rows, never>,
+        required: RequiredTableVersion,
+        partition: string,
       ) =>
-        Effect.withFiber<A, DataRefreshing | DatabasePoolTimeout, R>((fiber) => {
-          const route = partition ?? fiber.getRef(RequestContext).response.route ?? ""
-          const readReplica = fiber.getRef(ReplicaReader)
-          const primary = withPermit(route)(onPrimary)
-          // Suspended, so that each retry chooses a replica anew.
-          return withReadPolicies(
-            readReplica === undefined ? primary : Effect.suspend(() => readReplica(onReplica, route, primary)),
-          )
+        Effect.suspend(() => {
+          const replica = router?.chooseReplica(required)
+          return router === undefined || replica === undefined
+            ? primary
+            : router.withFallback(replica.read(query, required, partition), replica, primary)
         })
 
-      const readQuery = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
-        readFrom(
-          query,
-          (session) => Effect.provideService(query, sql.transactionService, [toSqlConnection(session), 0]),
-          partition,
-        )
-
-      /** Dies in requests with `as_of`: only compiled statements can be rewritten to read the past. */
-      const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
-        Effect.flatMap(
-          StatementRewriter,
-          (rewrite) =>
-            rewrite === undefined
-              ? readQuery(query, partition)
-              : Effect.die(new Error("A request with as_of can run compiled statements only")),
-        )
-
-      const readStatement = ({ isPrepared, parameters, text }: CompiledStatement, partition?: string) =>
-        Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
-          if (fiber.getRef(References.TracerEnabled) || fiber.getRef(Statement.CurrentTransformer) !== undefined) {
-            // Run by `SqlClient`, because `session.queryValues` creates no spans and applies no transformer.
-            const statement = sql.unsafe(text, parameters)
-            return readQuery(isPrepared ? statement.values : statement.valuesUnprepared, partition)
+      const readValues = (
+        { isPrepared, parameters, text }: CompiledStatement,
+        { from, partition }: ReadOptions,
+      ): Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout> =>
+        Effect.withFiber<Rows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
+          if (typeof from === "object" && "rewrite" in from) {
+            return Effect.flatMap(
+              from.rewrite({ isPrepared, parameters, text }),
+              (rewritten) => readValues(rewritten, { from: "primary", partition }),
+            )
           }
-          const query = (session: PgConnection.PgConnection) => session.queryValues(text, parameters, isPrepared)
-          return readFrom(pool.use(query), query, partition)
-        })
-
-      const readValues = (statement: CompiledStatement, partition?: string) =>
-        Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
-          const rewrite = fiber.getRef(StatementRewriter)
-          return rewrite === undefined
-            ? readStatement(statement, partition)
-            : Effect.flatMap(rewrite(statement), (rewritten) => readStatement(rewritten, partition))
+          const isTraced = fiber.getRef(References.TracerEnabled) ||
+            fiber.getRef(Statement.CurrentTransformer) !== undefined
+          // `session.queryValues` creates no spans and applies no transformer.
+          const statement = sql.unsafe(text, parameters)
+          const traced = isPrepared ? statement.values : statement.valuesUnprepared
+          const query: SessionQuery<Rows, never> = isTraced
+            ? (session) => Effect.provideService(traced, sql.transactionService, [toSqlConnection(session), 0])
+            : (session) => session.queryValues(text, parameters, isPrepared)
+          const primary = withPermit(partition)(isTraced ? traced : pool.use(query))
+          return withReadPolicies(from === "primary" ? primary : readAnywhere(query, primary, from, partition))
         })
       return Database.of({ read, readValues })
     }),

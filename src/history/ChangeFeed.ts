@@ -175,6 +175,9 @@ type ReadPage<A> = (
   limit: number,
 ) => Effect.Effect<ChangeFeedPage<A>, CursorExpired | FeedReadError | ValidationError>
 
+/** All pages are read from the primary, in one partition of the pool. */
+const source = { partition: "changes", from: "primary" } as const
+
 export class ChangeFeed extends Context.Service<ChangeFeed, {
   /**
    * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
@@ -194,7 +197,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
 
       const read = (statement: Statement.Statement<object>) => {
         const [text, parameters] = statement.compile()
-        return readValues({ text, parameters, isPrepared: false })
+        return readValues({ text, parameters, isPrepared: false }, source)
       }
 
       const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
@@ -416,7 +419,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           const reader = readers.get(dataset)
           if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
           const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
-          const rows = yield* readValues(compile(reader, changes))
+          const rows = yield* readValues(compile(reader, changes), source)
           // One statement reads the changes and their rows, so a row that it does not find is lost.
           if (rows.length !== changes.length) return yield* new HistoryMoved()
           for (const [index, change] of changes.entries()) {

@@ -11,7 +11,6 @@ import {
   Effect,
   Exit,
   type Fiber,
-  Function,
   Latch,
   Layer,
   Metric,
@@ -27,10 +26,11 @@ import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { KeyWatcher } from "../accounts/keys/KeyWatcher.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
-import { RequestContext, type StreamedAmount, type StreamUsageRecorder } from "../http/RequestContext.ts"
 import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
+import type { StreamedAmount, StreamUsageRecorder } from "../rules/Answer.ts"
+import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
 import { formatServerSentEvent, formatSseHeartbeat, sseReconnectDelayField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
@@ -115,6 +115,8 @@ const endedCounters = {
 
 export interface ChangeStreamOptions {
   readonly account: Account
+  readonly request: ApiRequest
+  readonly usage: StreamUsageRecorder
   readonly filter: ChangeFeedFilter
   /** Where the stream begins. Undefined: with the earliest known change. */
   readonly place: ChangeFeedStart | undefined
@@ -134,10 +136,8 @@ interface Ending {
 
 interface StreamState extends RecentChangesPosition {
   readonly options: ChangeStreamOptions
-  readonly context: RequestContext
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
-  readonly endless: StreamUsageRecorder
   /** Opened when the stream may have something to send. */
   readonly wake: Latch.Latch
   /** Whether the stream sends the recent changes; otherwise it reads its own pages from the database. */
@@ -174,7 +174,7 @@ const choosePageChanges = ({ changes }: ChangeFeedPage) => {
   return Math.max(1, Math.min(maxPageChanges, Math.floor((targetPageBytes * changes.length) / Math.max(1, bytes)) || 1))
 }
 
-const encodeExpiredError = Schema.encodeEffect(CursorExpired)
+const encodeExpiredError = Schema.encodeSync(CursorExpired)
 
 const makeTooManyError = (limit: number) =>
   new TooManyStreams({
@@ -248,7 +248,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         stream.recordedAt = clock.currentTimeMillisUnsafe()
         if (to.bytes === from.bytes && !isEnd) return
         stream.recorded = to
-        stream.endless.recordUsage({ startedAt, from, to })
+        stream.options.usage.recordUsage({ startedAt, from, to })
       }
 
       const sendFree = (stream: StreamState, text: string) => {
@@ -260,7 +260,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
         const { sent } = stream
         stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
-        stream.endless.countSent(sent, stream.sent)
+        stream.options.usage.countSent(sent, stream.sent)
         stream.sentAt = now()
         if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
         return text
@@ -346,24 +346,21 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return sendFree(stream, formatSseHeartbeat(id))
       }
 
-      const formatGap = (stream: StreamState, error: CursorExpired) =>
-        Effect.map(
-          Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
-          (body) => formatServerSentEvent("gap", body),
-        )
+      const formatGap = ({ options }: StreamState, error: CursorExpired) =>
+        formatServerSentEvent("gap", { ...encodeExpiredError(error), request_id: options.request.id })
 
-      const sendEnd = Effect.fnUntraced(function* (stream: StreamState, { gap, reason }: Ending) {
-        const before = gap === undefined ? "" : yield* formatGap(stream, gap)
+      const sendEnd = (stream: StreamState, { gap, reason }: Ending) => {
+        const before = gap === undefined ? "" : formatGap(stream, gap)
         const { cursor } = stream
         stream.isEnded = true
         const message = endMessages[reason]
         return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
-      })
+      }
 
       const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
         for (;;) {
           if (stream.isEnded) return yield* Cause.done()
-          if (stream.ending !== undefined) return yield* sendEnd(stream, stream.ending)
+          if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
           stream.wake.closeUnsafe()
           if (getRemaining(stream.options.account) <= 0) {
             end(stream, "out_of_credit")
@@ -483,17 +480,12 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
         const { account, filter, place } = options
         const { account_id } = account
-        const context = yield* RequestContext
         yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
         const page = yield* readOwnPage(place, filter, firstPageChanges)
-        const endless: StreamUsageRecorder = { countSent: Function.constVoid, recordUsage: Function.constVoid }
-        context.response.endlessStream = endless
         const stream: StreamState = {
           options,
-          context,
           scope: yield* Effect.scope,
           matcher: makeChangeMatcher(filter),
-          endless,
           wake: Latch.makeUnsafe(),
           isLive: false,
           hasMore: true,
@@ -506,7 +498,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           sentAt: now(),
           sent: { bytes: 0, records: 0 },
           recorded: { bytes: 0, records: 0 },
-          recordedAt: context.startedAt,
+          recordedAt: options.request.startedAt,
           ending: undefined,
           isEnded: false,
         }

@@ -163,7 +163,10 @@ export class CorrectionCountReader extends Context.Service<CorrectionCountReader
 
       const readCounts = Effect.gen(function* () {
         const [counts] = yield* decodeCounts(
-          readValues({ text: countsQuery, parameters: [], isPrepared: false }, "corrections"),
+          readValues(
+            { text: countsQuery, parameters: [], isPrepared: false },
+            { partition: "corrections", from: "primary" },
+          ),
         )
         if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
         const { changes, counted_until, fields, since } = counts

@@ -50,6 +50,9 @@ const settlingTimeout = Duration.seconds(5)
 
 const maxMoments = 10_000
 
+/** All moments are resolved on the primary, in one partition of the pool. */
+const source = { partition: "history", from: "primary" } as const
+
 interface RequestedMoment {
   readonly found: ResolvedMoment
   requests: number
@@ -135,7 +138,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
         Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
 
       const find = Effect.fnUntraced(function* (moment: string) {
-        const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), "history")))
+        const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), source)))
         if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
         // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
         const statement = {
@@ -144,7 +147,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           parameters: [],
           isPrepared: false,
         }
-        const { ids, month: firstMonth } = yield* readOne(decodeRunning(readValues(statement, "history")))
+        const { ids, month: firstMonth } = yield* readOne(decodeRunning(readValues(statement, source)))
         return { moment, bound, month: firstMonth, running: ids, isPopular: false }
       })
 

@@ -5,7 +5,7 @@
 import { Context, Effect, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { Database, type StatementRewriter } from "../db/Database.ts"
+import { Database, type PastSource } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
 
@@ -104,7 +104,9 @@ export const makePastStatementRewriters = Effect.gen(function* () {
 
   const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedMoment) => {
     const text = tables.map((table) => findShape(table, moment)).join(" union all ")
-    return decodeShapes(readValues({ text, parameters: [], isPrepared: false }, "history"))
+    return decodeShapes(
+      readValues({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
+    )
   }
 
   const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedMoment) {
@@ -117,7 +119,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
     return [...known, ...found]
   })
 
-  const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): StatementRewriter => {
+  const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
     const conditions = makeConditions(moment)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
     return Effect.fnUntraced(function* ({ isPrepared, parameters, text }: CompiledStatement) {

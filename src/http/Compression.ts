@@ -1,28 +1,23 @@
 /** Compresses responses of 1 KiB or more with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3). */
-import { Effect } from "effect"
-import { HttpBody, HttpMiddleware, HttpPlatform, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Effect, Stream } from "effect"
+import { HttpPlatform, HttpServerResponse } from "effect/http"
+import { LRUCache } from "lru-cache"
 import Negotiator from "negotiator"
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
-import { addAcceptEncodingToVary } from "./ConditionalRequests.ts"
+import type { FinishedResponse } from "../rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
+import { addEncodingToEtag } from "./ConditionalRequests.ts"
+import { isCompressible } from "./Finish.ts"
 
 /** Best first. The order decides between algorithms that the client prefers equally. */
 const algorithms = ["zstd", "br", "gzip"] as const
+type Algorithm = typeof algorithms[number]
 
-/** Compresses at low levels, because these save the most bytes of JSON rows per millisecond. */
-const makeCompression = (minSize: number) =>
-  HttpMiddleware.compression({
-    algorithms,
-    minSize,
-    compressible: (type) =>
-      /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type),
-    levels: { zstd: 1, br: 3, gzip: 4 },
-  })
+/** Low levels, because these save the most bytes of JSON rows per millisecond. */
+const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
 
-const compress = makeCompression(1024)
-
-/** For clients that refuse uncompressed bodies. */
-const compressAnySize = makeCompression(0)
+const minBytes = 1024
 
 /** The published types lack the option `preferred`. */
 interface EncodingNegotiator {
@@ -33,7 +28,7 @@ interface EncodingNegotiator {
 }
 
 /** Returns the available encodings that the client accepts, perhaps with `identity`, the most preferred one first. */
-const negotiateEncodings = (acceptEncoding: string | undefined, available: ReadonlyArray<string>) => {
+const negotiateEncodings = (acceptEncoding: string, available: ReadonlyArray<string>) => {
   const negotiator: EncodingNegotiator = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
   return negotiator.encodings([...available, "identity"], { preferred: algorithms })
 }
@@ -41,7 +36,7 @@ const negotiateEncodings = (acceptEncoding: string | undefined, available: Reado
 type Compressor = (bytes: Uint8Array) => Promise<Uint8Array>
 
 /** Compressors at high levels, for static bodies that are compressed only once. */
-const compressors: Readonly<Record<string, Compressor>> = {
+const staticCompressors: Readonly<Record<Algorithm, Compressor>> = {
   zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
   br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),
   gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
@@ -73,48 +68,81 @@ export const getCompressedBody = (
   return compressed
 }
 
-/** Makes the platform use the compressed static bodies, and offer only the given algorithm. */
-const makePlatform = (
-  platform: HttpPlatform.HttpPlatform["Service"],
-  offered: typeof algorithms[number] | undefined,
-): HttpPlatform.HttpPlatform["Service"] => ({
-  ...platform,
-  compression: {
-    algorithms: new Set(offered === undefined ? [] : [offered]),
-    compressResponse: (response, algorithm, options) => {
-      const { body, headers } = response
-      const bodies = body._tag === "Uint8Array" ? compressedBodies.get(body.body) : undefined
-      const compressor = compressors[algorithm]
-      if (body._tag !== "Uint8Array" || bodies === undefined || compressor === undefined) {
-        return platform.compression.compressResponse(response, algorithm, options)
-      }
-      return Effect.map(
-        Effect.promise(() => getCompressedBody(bodies, algorithm, compressor, body.body)),
-        (bytes) =>
-          HttpServerResponse.setHeaders(
-            HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
-            { "content-encoding": algorithm, vary: addAcceptEncodingToVary(headers["vary"]) },
-          ),
-      )
-    },
-  },
-})
+interface Negotiated {
+  /** Undefined if the body must not be compressed. */
+  readonly algorithm: Algorithm | undefined
+  readonly minBytes: number
+}
 
-export const makeCompressionMiddleware = Effect.map(
-  HttpPlatform.HttpPlatform,
-  (platform) => {
-    // Older versions of Node lack zstd.
-    const available = algorithms.filter((algorithm) => platform.compression.algorithms.has(algorithm))
-    const uncompressed = makePlatform(platform, undefined)
-    const platforms = new Map<string, HttpPlatform.HttpPlatform["Service"]>(
-      available.map((algorithm) => [algorithm, makePlatform(platform, algorithm)]),
+const uncompressed: Negotiated = { algorithm: undefined, minBytes }
+
+/** Clients choose the header, so the number of remembered values is limited. */
+const maxRememberedHeaders = 200
+
+export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
+  // Older versions of Node lack zstd.
+  const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
+  const negotiated = new LRUCache<string, Negotiated>({ max: maxRememberedHeaders })
+
+  const negotiate = (acceptEncoding: string | undefined): Negotiated => {
+    if (acceptEncoding === undefined) return uncompressed
+    const known = negotiated.get(acceptEncoding)
+    if (known !== undefined) return known
+    const accepted = negotiateEncodings(acceptEncoding, available)
+    const found = {
+      algorithm: available.find((algorithm) => algorithm === accepted[0]),
+      // A client may refuse uncompressed bodies.
+      minBytes: accepted.includes("identity") || accepted.length === 0 ? minBytes : 0,
+    }
+    negotiated.set(acceptEncoding, found)
+    return found
+  }
+
+  const compressBytes = (bytes: Uint8Array, contentType: string, algorithm: Algorithm) => {
+    const bodies = compressedBodies.get(bytes)
+    return bodies === undefined
+      ? Effect.map(
+        compression.compressResponse(HttpServerResponse.uint8Array(bytes, { contentType }), algorithm, {
+          level: levels[algorithm],
+        }),
+        ({ body }) => body,
+      )
+      : Effect.map(
+        Effect.promise(() => getCompressedBody(bodies, algorithm, staticCompressors[algorithm], bytes)),
+        (compressed) => HttpServerResponse.uint8Array(compressed, { contentType }).body,
+      )
+  }
+
+  const compressBody = (body: NonNullable<FinishedResponse["body"]>, contentType: string, algorithm: Algorithm) =>
+    body instanceof Uint8Array ? compressBytes(body, contentType, algorithm) : Effect.map(
+      compression.compressResponse(HttpServerResponse.stream(body, { contentType }), algorithm, {
+        level: levels[algorithm],
+      }),
+      ({ body }) => body,
     )
-    return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-        const accepted = negotiateEncodings(headers["accept-encoding"], available)
-        const middleware = accepted.includes("identity") || accepted.length === 0 ? compress : compressAnySize
-        const chosen = platforms.get(accepted[0] ?? "identity") ?? uncompressed
-        return Effect.provideService(middleware(httpApp), HttpPlatform.HttpPlatform, chosen)
-      })
-  },
-)
+
+  /** Compresses the body if the client accepts it and it is worth it. A 304 gets the tag that the client sent. */
+  return (request: ApiRequest, response: FinishedResponse): Effect.Effect<FinishedResponse> | FinishedResponse => {
+    const { body, headers } = response
+    const contentType = headers["content-type"]
+    if (body === undefined || contentType === undefined || !isCompressible(contentType)) return response
+    const { algorithm, minBytes } = negotiate(getHeader(request, "accept-encoding"))
+    const isTooSmall = body instanceof Uint8Array && body.length < minBytes
+    if (algorithm === undefined || isTooSmall || headers["content-encoding"] !== undefined) return response
+    return Effect.map(compressBody(body, contentType, algorithm), (compressed): FinishedResponse => {
+      const { "content-length": _, ...rest } = headers
+      const tag = headers["etag"] === undefined ? {} : { etag: addEncodingToEtag(headers["etag"], algorithm) }
+      const isComplete = compressed._tag === "Uint8Array"
+      return {
+        ...response,
+        headers: {
+          ...rest,
+          ...tag,
+          "content-encoding": algorithm,
+          ...(isComplete ? { "content-length": String(compressed.contentLength) } : {}),
+        },
+        body: isComplete ? compressed.body : compressed._tag === "Stream" ? compressed.stream : Stream.empty,
+      }
+    })
+  }
+})

@@ -1,29 +1,11 @@
 /** `ETag` and `If-None-Match` (D17, RFC 9110). */
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { hash } from "node:crypto"
-
-/** Returns a strong ETag: a hash of the uncompressed body. */
-export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
+import { computeEtag } from "../rows/ListFormats.ts"
+import { makePage, type Page } from "../rules/Answer.ts"
 
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
 export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
-
-export const addAcceptEncodingToVary = (vary = "") =>
-  vary === "" || /accept-encoding/i.test(vary) ? vary || "Accept-Encoding" : `${vary}, Accept-Encoding`
-
-/**
- * Adds the content encoding to `ETag`, and `Accept-Encoding` to `Vary`.
- * Effect's compression does not add `Vary` to a 304, which has no body but needs the same `Vary` as its 200.
- */
-export const addEncodingToEtagAndVary = (response: HttpServerResponse.HttpServerResponse) => {
-  const { "content-encoding": encoding, etag, vary } = response.headers
-  return etag === undefined ? response : HttpServerResponse.setHeaders(response, {
-    ETag: encoding === undefined ? etag : addEncodingToEtag(etag.replace(/^W\//, ""), encoding),
-    Vary: addAcceptEncodingToVary(vary),
-  })
-}
 
 const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
@@ -42,18 +24,12 @@ export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string):
 }
 
 /** Caching headers for public content that changes only with a release. */
-export const staticCacheHeaders = { "Cache-Control": "public, max-age=300" }
+export const staticCacheHeaders = { "cache-control": "public, max-age=300" }
 
-/** Returns a function that responds to a request with the bytes and their ETag, or with 304 if the client has them. */
-export const makeStaticBodyResponder = (
-  bytes: Uint8Array,
+/** Makes the page of a body that is the same for every client. */
+export const makeStaticPage = (
+  body: Uint8Array,
   contentType: string,
-  headers: Readonly<Record<string, string>>,
-) => {
-  const etag = computeEtag(bytes)
-  const full = HttpServerResponse.uint8Array(bytes, { contentType, headers: { ...headers, ETag: etag } })
-  return ({ headers: { "if-none-match": ifNoneMatch } }: HttpServerRequest.HttpServerRequest) => {
-    const match = matchIfNoneMatch(ifNoneMatch, etag)
-    return match === undefined ? full : HttpServerResponse.empty({ status: 304, headers: { ...headers, ETag: match } })
-  }
-}
+  { "cache-control": cacheControl, ...headers }: Readonly<Record<string, string>>,
+  records = 0,
+): Page => makePage({ body, contentType, records, headers, cacheControl, etag: computeEtag(body) })

@@ -1,6 +1,6 @@
 /** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, none may. */
 import { Config, Effect, Schema } from "effect"
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { corsExposedHeaderNames } from "../rules/ResponseHeaders.ts"
 import { addToVary } from "./ConditionalRequests.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
@@ -28,33 +28,29 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
 )
 
 const apiHeaders = {
-  "Access-Control-Allow-Methods": allowedEndpointMethods,
-  "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match, Last-Event-ID",
+  "access-control-allow-methods": allowedEndpointMethods,
+  "access-control-allow-headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match, Last-Event-ID",
 }
 
 const mcpHeaders = {
-  "Access-Control-Allow-Methods": "POST",
-  "Access-Control-Allow-Headers":
+  "access-control-allow-methods": "POST",
+  "access-control-allow-headers":
     "Authorization, X-API-Key, X-Request-Id, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 }
 
-const makeCorsHeaders = (
-  origins: ReadonlyArray<string>,
-  { headers: { origin }, url }: HttpServerRequest.HttpServerRequest,
-): Record<string, string> =>
-  origin === undefined || !origins.includes(origin) ? {} : {
-    "Access-Control-Allow-Origin": origin,
-    ...(decodePath(url) === mcpPath ? mcpHeaders : apiHeaders),
-    "Access-Control-Expose-Headers": corsExposedHeaderNames.join(", "),
-    "Access-Control-Max-Age": "86400",
-  }
-
-/** Returns a function that adds the CORS headers for the request's origin to a response. */
-export const makeCorsHeaderSetter = Effect.map(
+/** Makes the function that adds the CORS headers for the request's origin to the headers of its response. */
+export const makeCorsHeaders = Effect.map(
   CorsOriginsConfig,
-  (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
-    origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
-      Vary: addToVary(response.headers["vary"], "Origin"),
-      ...makeCorsHeaders(origins, request),
-    }),
+  (origins) => (request: ApiRequest, headers: Record<string, string>) => {
+    if (origins.length === 0) return
+    headers["vary"] = addToVary(headers["vary"], "Origin")
+    const origin = getHeader(request, "origin")
+    if (origin === undefined || !origins.includes(origin)) return
+    Object.assign(headers, {
+      "access-control-allow-origin": origin,
+      ...(decodePath(request.target) === mcpPath ? mcpHeaders : apiHeaders),
+      "access-control-expose-headers": corsExposedHeaderNames.join(", "),
+      "access-control-max-age": "86400",
+    })
+  },
 )

@@ -1,9 +1,8 @@
-/** Turns API errors into responses (§7.2, errors). */
-import { Effect, Schema, SchemaAST } from "effect"
-import { HttpServerResponse } from "effect/http"
+/** Encodes API errors (§7.2, errors). */
+import { Record, Schema, SchemaAST } from "effect"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import * as Errors from "../rules/Errors.ts"
-import { logDefectAsInternalError } from "../rules/Validation.ts"
+import { NotReadyError } from "../rules/NotReadyError.ts"
 
 const errorClasses = {
   AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
@@ -22,6 +21,7 @@ const errorClasses = {
   MethodNotAllowed: Errors.MethodNotAllowed,
   MissingApiKey: AccountErrors.MissingApiKey,
   NotFound: Errors.NotFound,
+  NotReady: NotReadyError,
   RateLimitExceeded: AccountErrors.RateLimitExceeded,
   TooManyStreams: AccountErrors.TooManyStreams,
   ValidationError: Errors.ValidationError,
@@ -30,25 +30,37 @@ const errorClasses = {
 /** Every error that a response can report. */
 export type ApiError = InstanceType<typeof errorClasses[keyof typeof errorClasses]>
 
-const makeResponder = (schema: Schema.Codec<unknown, unknown>) => {
-  const encode = Schema.encodeUnknownEffect(schema)
+const encoder = new TextEncoder()
+
+const makeEncoder = (schema: Schema.Codec<unknown, object>) => {
+  const encode = Schema.encodeUnknownSync(schema)
   const status = SchemaAST.resolve(schema.ast)?.["httpApiStatus"]
   if (typeof status !== "number") throw new Error("An error class has no HTTP status")
-  return (error: ApiError) =>
-    Effect.orDie(Effect.map(encode(error), (json) => HttpServerResponse.jsonUnsafe(json, { status })))
+  return (error: ApiError, request_id: string) => ({
+    status,
+    body: encoder.encode(JSON.stringify({ ...encode(error), request_id })),
+  })
 }
 
-const responders = Object.fromEntries(
-  Object.entries(errorClasses).map(([tag, schema]) => [tag, makeResponder(schema)]),
-)
+const encoders = Record.map(errorClasses, (schema) => makeEncoder(schema))
 
-/** Responds with the error's JSON and status. */
-export const respondWithError = (error: ApiError) =>
-  responders[error._tag]?.(error) ?? Effect.die(new Error(`There is no response for ${error._tag}`))
+/** Returns the status and the JSON of an error. */
+export const encodeError = (error: ApiError, request_id: string) => encoders[error._tag](error, request_id)
 
-/** Turns failures into error responses. A defect becomes a 500 and a log entry. */
-export const respondToFailures = <R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError, R>) =>
-  effect.pipe(
-    Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
-    Effect.catch(respondWithError),
-  )
+/** An error, and the headers that only its response has, by lower-case name. */
+export interface ErrorAnswer {
+  readonly _tag: "Error"
+  readonly error: ApiError
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const noHeaders = {}
+
+/** What a step of a request may fail with. */
+export type ApiFailure = ApiError | AccountErrors.Refusal
+
+/** Makes the answer of a failed request. */
+export const toErrorAnswer = (failure: ApiFailure): ErrorAnswer =>
+  failure._tag === "Refusal"
+    ? { _tag: "Error", error: failure.error, headers: failure.headers }
+    : { _tag: "Error", error: failure, headers: noHeaders }

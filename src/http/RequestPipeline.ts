@@ -1,142 +1,486 @@
 /**
- * The pipeline of all endpoints that need a key, except `/estimate`: one effect per request, no middleware chain.
- * Why: docs/decisions/0090-request-pipeline.md
+ * The steps of every request, in the order in which they run: match, response cache, admit, decode, answer, finish,
+ * record. Each takes values and returns values. Why: docs/decisions/0090-request-pipeline.md
  */
-import { Context, Effect, Layer, Schema, type Scope } from "effect"
-import { FindMyWay, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
-import { makeBillingChecks, makeExportWatcher, makeRequestAuthorizer } from "../accounts/AuthorizationLayer.ts"
+import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope } from "effect"
+import { FindMyWay, HttpServerError } from "effect/http"
+import { HttpApi, type HttpApiGroup } from "effect/http-api"
+import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeNoCreditError } from "../accounts/Admission.ts"
 import { BillingMiddleware } from "../accounts/Authorization.ts"
-import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { Authenticator } from "../accounts/keys/AuthenticationLayer.ts"
-import { Api, PublicApi } from "../Api.ts"
-import { AsOfReader } from "../history/AsOf.ts"
+import { type BilledExport, makeExportBilling } from "../accounts/billing/ExportBilling.ts"
+import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import type { AdmittedRequest, KeyedHandler, PublicHandler, ReceivedRequest } from "../accounts/EndpointHandler.ts"
+import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
+import { PastReader } from "../history/PastReader.ts"
+import { formatDigestHeader } from "../rows/ListFormats.ts"
+import type { Answer, ExportAnswer, FinishedResponse } from "../rules/Answer.ts"
+import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { readAsOfParameter } from "../rules/AsOfParameter.ts"
-import { AsOfTime } from "../rules/Dates.ts"
-import { makeRouteAndDeprecationStep } from "../rules/Deprecation.ts"
-import { TablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
-import { makeQueryValidationError, queryParseOptions, type RawSearchParameters } from "../rules/Validation.ts"
-import { type ApiError, respondToFailures } from "./ErrorResponses.ts"
-import { makeOutermostMiddleware } from "./OutermostMiddleware.ts"
+import {
+  ApiVersionDeprecation,
+  type Deprecation,
+  findSunsetError,
+  getEndpointDeprecation,
+  validateDeprecation,
+} from "../rules/Deprecation.ts"
+import { RequiredTier, TablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
+import { findDroppedTickers } from "../rules/Tickers.ts"
+import { logDefectAsInternalError, makeQueryValidationError, type RawSearchParameters } from "../rules/Validation.ts"
+import { BaseUrl } from "./BaseUrl.ts"
+import { makeCompress } from "./Compression.ts"
+import { type ApiFailure, encodeError, type ErrorAnswer, toErrorAnswer } from "./ErrorResponses.ts"
+import { type AnsweredRequest, costHeader, makeFinish } from "./Finish.ts"
+import { DocumentationPages, McpEndpoint } from "./OtherRoutes.ts"
+import { makeRecorder, type RecordOptions } from "./Record.ts"
+import { makeSpanRecorder } from "./RequestSpans.ts"
+import { decodePath, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
+import { type CachedResponse, makeResponseCache } from "./ResponseCache.ts"
+import {
+  announceDeprecations,
+  answerBeforeRouting,
+  answerLegacyPath,
+  answerUnknownPath,
+  isMcpRequest,
+  listDeprecations,
+} from "./UnroutedResponses.ts"
 
-type HttpApp<E = never, R = never> = Effect.Effect<
-  HttpServerResponse.HttpServerResponse,
-  E,
-  HttpServerRequest.HttpServerRequest | Scope.Scope | R
->
+export type EndpointHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailure>
 
-/** Responds to a request from the account. */
-type Responder = (account: typeof CurrentAccount.Service) => HttpApp<ApiError>
+/** The handlers of a contract's endpoints, by group and endpoint. */
+export type Handlers = Readonly<Record<string, Readonly<Record<string, EndpointHandler>>>>
 
-/** An endpoint that the pipeline serves. */
-export interface PipelineEndpoint {
-  /** The path after `/v1`, with a leading slash. */
+interface EndpointRoute {
+  readonly _tag: "Endpoint"
   readonly path: string
-  /** Decodes the parameters of a request. Succeeds with the function that responds to the request. */
-  readonly decode: (parameters: RawSearchParameters) => Effect.Effect<Responder, Schema.SchemaError>
+  /** Undefined if the endpoint needs no key. */
+  readonly rules: AdmissionRules | undefined
+  readonly deprecation: Deprecation | undefined
+  readonly tables: ReadonlyArray<string>
+  readonly handler: EndpointHandler
 }
 
-/** Makes an endpoint whose parameters are decoded with the schema `query`. */
-export const makePipelineEndpoint = <Query>(
-  { path }: { readonly path: string },
-  query: Schema.Codec<Query, unknown>,
-  respond: (query: Query, account: typeof CurrentAccount.Service) => HttpApp<ApiError>,
-): PipelineEndpoint => {
-  const decode = Schema.decodeUnknownEffect(
-    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
-    queryParseOptions,
-  )
-  return {
-    path,
-    decode: (parameters) => Effect.map(decode(parameters), (query): Responder => (account) => respond(query, account)),
-  }
+interface PageRoute {
+  readonly _tag: "Page"
+  readonly answer: (request: ApiRequest) => Effect.Effect<Answer | ErrorAnswer>
 }
 
-interface DeclaredEndpoint {
-  readonly endpoint: HttpApiEndpoint.Top
-  readonly isPriced: boolean
+const routerConfig = {
+  // The default of 100 characters would reject long unknown paths before they reach the 404 route.
+  maxParamLength: 1_000_000,
+  caseSensitive: true,
+  ignoreDuplicateSlashes: false,
 }
 
-/** Returns the endpoints of the contract that the pipeline must serve: all that are not in `PublicApi`. */
-const listDeclaredEndpoints = () => {
-  const found: Array<DeclaredEndpoint> = []
-  HttpApi.reflect(Api, {
-    predicate: ({ group }) => !(group.identifier in PublicApi.groups),
+/** The result of the steps before `finish`. */
+interface Settled {
+  readonly answer: Answer | ErrorAnswer | CachedResponse
+  /** Set for an export. */
+  readonly billed?: BilledExport
+  readonly recording?: RecordOptions
+}
+
+type AdmittedPart = Omit<AdmittedRequest, keyof ReceivedRequest>
+
+type Respond = (received: ReceivedRequest, admitted: AdmittedPart | undefined) => Effect.Effect<Answer, ApiFailure>
+
+/** Decodes the query of a request. The result answers the request. */
+const decode = (handler: EndpointHandler, parameters: RawSearchParameters, now: number) =>
+  handler.needsKey
+    ? Exit.map(
+      handler.decode(parameters, now),
+      (answer): Respond => (received, admitted) =>
+        admitted === undefined
+          ? Effect.die(new Error("An endpoint that needs a key was requested without one"))
+          : answer({ ...received, ...admitted }),
+    )
+    : Exit.map(handler.decode(parameters, now), (answer): Respond => answer)
+
+/** Lists the endpoints of the contract with their handlers. */
+const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<string, Groups>,
+  handlers: Handlers,
+) => {
+  const routes: Array<EndpointRoute> = []
+  HttpApi.reflect(api, {
     onGroup: () => {},
-    onEndpoint: ({ endpoint, middleware }) => {
-      found.push({ endpoint, isPriced: Array.from(middleware).some(({ key }) => key === BillingMiddleware.key) })
+    onEndpoint: ({ endpoint, group, mergedAnnotations, middleware }) => {
+      const handler = handlers[group.identifier]?.[endpoint.identifier]
+      if (handler === undefined) throw new Error(`Nothing handles the endpoint ${endpoint.path}`)
+      const keys = new Set(Array.from(middleware, ({ key }) => key))
+      const access = { path: endpoint.path, required_tier: Context.get(mergedAnnotations, RequiredTier) }
+      const needsKey = keys.has(AuthenticationMiddleware.key)
+      if (handler.needsKey && !needsKey) throw new Error(`The handler of ${endpoint.path} needs a key`)
+      routes.push({
+        _tag: "Endpoint",
+        path: endpoint.path,
+        rules: needsKey ? { access, isPriced: keys.has(BillingMiddleware.key) } : undefined,
+        deprecation: Option.getOrUndefined(getEndpointDeprecation(endpoint.annotations)),
+        tables: Context.get(mergedAnnotations, TablesReadByEndpoint),
+        handler,
+      })
     },
   })
-  return found
+  return routes
 }
-
-/** Pairs each endpoint with its declaration in the contract. Throws if either has no counterpart. */
-export const matchEndpointsWithContract = (endpoints: ReadonlyArray<PipelineEndpoint>) => {
-  const unmatched = new Map(endpoints.map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
-  const matched = listDeclaredEndpoints().map((declared) => {
-    const { path } = declared.endpoint
-    const endpoint = unmatched.get(path)
-    if (endpoint === undefined) throw new Error(`Nothing serves the endpoint ${path}`)
-    unmatched.delete(path)
-    return { declared, endpoint }
-  })
-  for (const path of unmatched.keys()) throw new Error(`The contract has no endpoint ${path}`)
-  return matched
-}
-
-type Handler = (parameters: RawSearchParameters) => HttpApp
 
 export class RequestPipeline extends Context.Service<RequestPipeline, {
-  /** Returns the app that serves the endpoints of the pipeline, and passes all other requests to the router. */
-  readonly dispatch: <E, R>(router: HttpApp<E, R>) => HttpApp<E, R>
+  /**
+   * Answers a request, and records it. Returns a response instead of an effect if nothing has to be waited for. The
+   * scope closes when the body has been sent.
+   */
+  readonly respond: (
+    request: ApiRequest,
+    scope: () => Scope.Scope,
+  ) => Effect.Effect<FinishedResponse> | FinishedResponse
 }>()("tickerline/http/RequestPipeline") {
-  static readonly layer = <E, R>(endpoints: Effect.Effect<ReadonlyArray<PipelineEndpoint>, E, R>) =>
+  /** `handlers` has the handler of every endpoint of `api`. */
+  static readonly layer = <Groups extends HttpApiGroup.Constraint, E, R>(
+    api: HttpApi.HttpApi<string, Groups>,
+    handlers: Effect.Effect<Handlers, E, R>,
+  ) =>
     Layer.effect(
       RequestPipeline,
       Effect.gen(function* () {
-        const { authenticate } = yield* Authenticator
-        const { authorize } = yield* makeRequestAuthorizer
-        const { requireCredit, requireCreditFor } = yield* makeBillingChecks
-        const watchExport = yield* makeExportWatcher
-        const { readAt } = yield* AsOfReader
-        const wrap = yield* makeOutermostMiddleware(new Set())
-        const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
+        const admit = yield* makeAdmit
+        const beginExport = yield* makeExportBilling
+        const { getRemaining, isReserved } = yield* PrepaidBalances
+        const pastReader = yield* PastReader
+        const { finishCached, finishPage, finishPlain } = yield* makeFinish
+        const { makeStreamUsageRecorder, record, recordMetrics } = yield* makeRecorder
+        const compress = yield* makeCompress
+        const responseCache = yield* makeResponseCache
+        const recordSpan = yield* makeSpanRecorder
+        const documentation = yield* DocumentationPages
+        const mcp = yield* McpEndpoint
+        const base = yield* BaseUrl
+        const versionDeprecation = Option.map(yield* ApiVersionDeprecation, validateDeprecation)
+        const routes = FindMyWay.make<EndpointRoute | PageRoute>(routerConfig)
 
-        const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
-          const checkDeprecation = makeRouteAndDeprecationStep(endpoint)
-          const tables = Context.get(endpoint.annotations, TablesReadByEndpoint)
-          const respond = Effect.fnUntraced(function* (parameters: RawSearchParameters) {
-            yield* checkDeprecation
-            const request = yield* HttpServerRequest.HttpServerRequest
-            const account = yield* authenticate(request)
-            yield* authorize(account, endpoint)
-            if (isPriced) yield* requireCredit(account, endpoint)
-            const moment = readAsOfParameter(parameters)
-            const decoding = Effect.mapError(
-              decode(parameters),
-              (error) => makeQueryValidationError(error, parameters, endpoint),
-            )
-            // With `as_of`, the dates in the parameters are validated against the requested time instead of today.
-            const respondTo = yield* moment === undefined ? decoding : Effect.provideService(decoding, AsOfTime, moment)
-            const responding = respondTo(account)
-            const response = yield* moment === undefined ? responding : readAt(moment, tables, responding)
-            if (isPriced) yield* requireCreditFor(account, request, response)
-            yield* watchExport(account, endpoint)
+        // -------------------------------------------------------------------------------------------------------------
+        // Finish and record
+        // -------------------------------------------------------------------------------------------------------------
+
+        const finishError = (answered: AnsweredRequest, { error, headers }: ErrorAnswer) => {
+          const { body, status } = encodeError(error, answered.request.id)
+          return finishPlain(answered, { status, headers, body, contentType: "application/json" })
+        }
+
+        /** Finishes an export, which is recorded when its body ends. */
+        const finishExport = (
+          answered: AnsweredRequest,
+          { contentType, headers, makeBody }: ExportAnswer,
+          { checkChunk, reservation_id }: BilledExport,
+        ) => {
+          const trailers: Record<string, string> = {}
+          const body = makeBody({
+            checkChunk,
+            onEnd: (status, { bytes, records }, digest) => {
+              const cost = status < 500 ? computeDataCost(bytes, answered.price) : 0
+              if (digest !== undefined) trailers["unencoded-digest"] = formatDigestHeader(digest)
+              trailers[costHeader] = String(cost)
+              record(answered, { status, bytes, records, cost, isCached: false }, { reservation_id })
+            },
+          })
+          // Trailers need a body in chunked encoding, which HTTP/1.0 lacks.
+          const sent = answered.request.httpVersion === "1.0" ? undefined : trailers
+          return finishPlain(answered, { status: 200, headers, body, contentType }, {
+            trailers: sent,
+            isEndless: false,
+          })
+        }
+
+        /** Whether other requests have spent the balance that would pay for the response. */
+        const isUnpaid = ({ account, request }: AnsweredRequest, isPriced: boolean, status: number) =>
+          isPriced && status === 200 && request.purpose === "answer" && request.method !== "HEAD" &&
+          account !== undefined && account.balance_microdollars !== null && getRemaining(account) <= 0
+
+        const refuseUnpaid = ({ account }: AnsweredRequest) =>
+          toErrorAnswer(
+            makeNoCreditError(account?.balance_microdollars ?? 0, account !== undefined && isReserved(account)),
+          )
+
+        /** Makes the response and records it. An export is recorded when it ends, a stream in installments. */
+        const finishAndRecord = (
+          answered: AnsweredRequest,
+          { answer, billed, recording }: Settled,
+          isPriced: boolean,
+        ): FinishedResponse => {
+          const finishRecorded = (response: FinishedResponse) => {
+            record(answered, response, recording)
             return response
-          })
-          return (parameters) => respondToFailures(respond(parameters))
+          }
+          switch (answer._tag) {
+            case "Page": {
+              const response = finishPage(answered, answer)
+              const isRefused = isUnpaid(answered, isPriced, response.status)
+              return finishRecorded(isRefused ? finishError(answered, refuseUnpaid(answered)) : response)
+            }
+            case "Cached":
+              return finishRecorded(finishCached(answered, answer))
+            case "Error":
+              return finishRecorded(finishError(answered, answer))
+            case "Plain":
+              return finishRecorded(finishPlain(answered, answer))
+            case "Measurement": {
+              const { bytes, records } = answer
+              const total = { records, isPartial: false }
+              const response = finishPlain(answered, {
+                status: 200,
+                headers: {},
+                body: undefined,
+                contentType: undefined,
+              })
+              return finishRecorded({ ...response, bytes, records, total })
+            }
+            case "Export":
+              if (billed !== undefined) return finishExport(answered, answer, billed)
+              throw new Error("An export began without an account to bill")
+            case "EventStream": {
+              const { body, contentType, headers } = answer
+              const stream = { trailers: undefined, isEndless: true }
+              const response = finishPlain(answered, { status: 200, headers, body, contentType }, stream)
+              recordMetrics(answered, response)
+              return response
+            }
+          }
         }
 
-        for (const { declared, endpoint } of matchEndpointsWithContract(yield* endpoints)) {
-          handlers.on("GET", `/v1${endpoint.path}`, makeHandler(endpoint, declared))
+        /** Finishes a request that was interrupted (499 if the client has gone) or failed unexpectedly (500). */
+        const finishCause = (answered: AnsweredRequest, cause: Cause.Cause<never>) =>
+          Cause.hasInterruptsOnly(cause)
+            ? Effect.map(HttpServerError.causeResponse(cause), ([{ status }]) => {
+              const answer = { _tag: "Plain", status, headers: {}, contentType: undefined, body: undefined } as const
+              return finishAndRecord(answered, { answer }, false)
+            })
+            : Effect.map(
+              logDefectAsInternalError(Cause.squash(cause), answered.request.id),
+              (error) => finishAndRecord(answered, { answer: toErrorAnswer(error) }, false),
+            )
+
+        /**
+         * Runs the steps of a request, then finishes and records it, however they end. `getAnswered` returns what the
+         * steps have found so far.
+         */
+        const complete = (
+          steps: Effect.Effect<Settled, ApiFailure>,
+          getAnswered: () => AnsweredRequest,
+          rules: AdmissionRules | undefined,
+        ): Effect.Effect<FinishedResponse> => {
+          const finish = (settled: Settled) => {
+            const answered = getAnswered()
+            const response = finishAndRecord(answered, settled, rules?.isPriced === true)
+            const compressed = compress(answered.request, response)
+            const { answer } = settled
+            if (answer._tag !== "Page" || rules === undefined) {
+              return Effect.isEffect(compressed) ? compressed : Exit.succeed(compressed)
+            }
+            const store = (stored: FinishedResponse) => responseCache.store(answered, rules, answer, stored)
+            return Effect.isEffect(compressed) ? Effect.map(compressed, store) : Exit.succeed(store(compressed))
+          }
+          const completed = Effect.uninterruptibleMask((restore) =>
+            Effect.matchCauseEffect(restore(steps), {
+              onSuccess: finish,
+              onFailure: (cause) => {
+                const failure = Cause.findError(cause)
+                return Result.isSuccess(failure)
+                  ? finish({ answer: toErrorAnswer(failure.success) })
+                  : finishCause(getAnswered(), failure.failure)
+              },
+            })
+          )
+          const { request, route } = getAnswered()
+          return recordSpan(request, route, completed)
         }
 
-        const dispatch = <E, R>(router: HttpApp<E, R>): HttpApp<E, R> =>
-          Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
-            const found = method === "GET" || method === "HEAD" ? handlers.find("GET", url) : undefined
-            return found === undefined ? router : Effect.interruptible(wrap(found.handler(found.searchParams)))
+        // -------------------------------------------------------------------------------------------------------------
+        // Endpoints
+        // -------------------------------------------------------------------------------------------------------------
+
+        const announcements = new Map<string, ReturnType<typeof announceDeprecations>>()
+        const announce = (path: string) => announceDeprecations(listDeprecations(path, versionDeprecation))
+
+        const beginAnswer = (request: ApiRequest, path: string, route: string | undefined): AnsweredRequest => {
+          const announced = announcements.get(path) ?? announce(path)
+          return { request, route, account: undefined, isRecorded: false, price: 0, ...announced }
+        }
+
+        const withAdmission = (answered: AnsweredRequest, admission: Admission): AnsweredRequest => {
+          const { account, headers, isRecorded, price } = admission
+          return { ...answered, account, isRecorded, price, headers: { ...answered.headers, ...headers } }
+        }
+
+        const withHeader = (answered: AnsweredRequest, name: string, value: string): AnsweredRequest => ({
+          ...answered,
+          headers: { ...answered.headers, [name]: value },
+        })
+
+        const respondFromEndpoint = (
+          request: ApiRequest,
+          route: EndpointRoute,
+          parameters: RawSearchParameters,
+          scope: () => Scope.Scope,
+          admitted?: Admission,
+        ): Effect.Effect<FinishedResponse> => {
+          const { deprecation, handler, path, rules, tables } = route
+          let answered = beginAnswer(request, path, path)
+
+          const steps = Effect.gen(function* () {
+            const removed = deprecation === undefined
+              ? undefined
+              : findSunsetError(deprecation, path, request.startedAt)
+            if (removed !== undefined) return yield* Exit.fail(removed)
+            if (rules !== undefined) {
+              const admission = admitted ?? (yield* admit(request, rules))
+              answered = withAdmission(answered, admission)
+              if (admission.error !== undefined) return yield* Exit.fail(admission.error)
+            }
+            const moment = readAsOfParameter(parameters)
+            const now = moment === undefined ? request.startedAt : Date.parse(moment)
+            const decoded = decode(handler, parameters, now)
+            const { ticker } = parameters
+            const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
+            if (dropped !== undefined) answered = withHeader(answered, "x-dropped-tickers", dropped)
+            const answerDecoded = Exit.isSuccess(decoded)
+              ? decoded.value
+              : yield* Effect.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
+            const past = moment === undefined ? undefined : yield* pastReader.open(moment, tables)
+            if (past !== undefined) answered = withHeader(answered, "x-as-of", past.moment)
+            const { account, price } = answered
+            const answer = yield* answerDecoded(
+              { request, now },
+              account === undefined ? undefined : {
+                account,
+                route: path,
+                past,
+                scope,
+                makeStreamUsageRecorder: () => makeStreamUsageRecorder(answered),
+                run,
+              },
+            )
+            if (answer._tag !== "Export" || account === undefined || rules?.access === undefined) return { answer }
+            const billed = yield* Scope.provide(beginExport(answer, account, rules.access, price), scope())
+            return { answer, billed }
           })
-        return RequestPipeline.of({ dispatch })
+          return complete(steps, () => answered, rules)
+        }
+
+        /** Runs a request of the process itself, whose body is not a stream. */
+        const run = (request: ApiRequest): Effect.Effect<FinishedResponse> =>
+          Effect.acquireUseRelease(
+            Scope.make(),
+            (scope) => {
+              const response = respond(request, () => scope)
+              return Effect.isEffect(response) ? response : Exit.succeed(response)
+            },
+            (scope, exit) => Scope.close(scope, exit),
+          )
+
+        // -------------------------------------------------------------------------------------------------------------
+        // Everything else
+        // -------------------------------------------------------------------------------------------------------------
+
+        const respondWith = (
+          request: ApiRequest,
+          path: string,
+          route: string | undefined,
+          answer: Effect.Effect<Answer | ErrorAnswer, ApiFailure>,
+        ) => {
+          const answered = beginAnswer(request, path, route)
+          return complete(Effect.map(answer, (answer) => ({ answer })), () => answered, undefined)
+        }
+
+        const mcpRules: AdmissionRules = { access: undefined, isPriced: false }
+
+        const respondFromMcp = (request: ApiRequest, scope: () => Scope.Scope) => {
+          let answered = beginAnswer(request, mcpPath, mcpPath)
+          const steps = Effect.gen(function* () {
+            const other = mcp.answerOther(request)
+            if (other !== undefined) return { answer: other }
+            const admission = yield* admit(request, mcpRules)
+            answered = withAdmission(answered, admission)
+            const { account, error, headers } = admission
+            const refusal = error?._tag === "RateLimitExceeded" ? error : undefined
+            if (error !== undefined && error !== refusal) return yield* Exit.fail(error)
+            if (account === undefined) return yield* Effect.die(new Error("A request without an account was admitted"))
+            const message = { request, account, headers, refusal, scope, run }
+            const { answer, recordedCost, recordedStatus } = yield* mcp.answer(message)
+            if (recordedCost !== undefined) {
+              answered = withHeader({ ...answered, isRecorded: false }, costHeader, String(recordedCost))
+            }
+            return { answer, recording: { recordedStatus } }
+          })
+          return complete(steps, () => answered, mcpRules)
+        }
+
+        for (const route of listEndpointRoutes(api, yield* handlers)) {
+          routes.on("GET", `/${route.path.slice(1)}`, route)
+          announcements.set(route.path, announce(route.path))
+        }
+        for (const { answer, path } of documentation.routes) routes.on("GET", path, { _tag: "Page", answer })
+        routes.on("GET", `${legacyPathPrefix}*`, {
+          _tag: "Page",
+          answer: (request) => Effect.sync(() => answerLegacyPath(request, base)),
+        })
+
+        /** Finds the step that answers a request, in the order in which the rules apply. */
+        const respondFromRouter = (
+          request: ApiRequest,
+          scope: () => Scope.Scope,
+          admitted?: Admission,
+        ): Effect.Effect<FinishedResponse> => {
+          const path = decodePath(request.target)
+          const unrouted = answerBeforeRouting(request, path, documentation.paths)
+          if (unrouted !== undefined) return respondWith(request, path, undefined, Effect.succeed(unrouted))
+          if (Option.isSome(versionDeprecation) && path.startsWith("/v1/")) {
+            const removed = findSunsetError(versionDeprecation.value, "Version v1", request.startedAt)
+            if (removed !== undefined) return respondWith(request, path, undefined, Effect.fail(removed))
+          }
+          if (isMcpRequest(request, path)) return respondFromMcp(request, scope)
+          const found = routes.find("GET", request.target)
+          if (found === undefined) {
+            return respondWith(request, path, undefined, Effect.succeed(answerUnknownPath(path)))
+          }
+          const { handler: route, searchParams } = found
+          return route._tag === "Endpoint"
+            ? respondFromEndpoint(request, route, searchParams, scope, admitted)
+            : respondWith(request, path, undefined, route.answer(request))
+        }
+
+        // -------------------------------------------------------------------------------------------------------------
+        // The response cache
+        // -------------------------------------------------------------------------------------------------------------
+
+        /** Sends the stored response if the account may get it. If not, the other steps find out why. */
+        const respondFromCache = (
+          request: ApiRequest,
+          scope: () => Scope.Scope,
+          cached: CachedResponse,
+          admission: Admission,
+        ) => {
+          const { account, error } = admission
+          if (account === undefined || error !== undefined || !cached.isAllowed(account)) {
+            return respondFromRouter(request, scope, admission)
+          }
+          const answered = withAdmission(beginAnswer(request, cached.route, cached.route), admission)
+          return finishAndRecord(answered, { answer: cached }, true)
+        }
+
+        const respond = (request: ApiRequest, scope: () => Scope.Scope) => {
+          const cached = responseCache.find(request)
+          if (cached === undefined) return respondFromRouter(request, scope)
+          const admission = admit(request, cached.rules)
+          if (isKnown(admission)) {
+            return Exit.isSuccess(admission)
+              ? respondFromCache(request, scope, cached, admission.value)
+              : respondFromRouter(request, scope)
+          }
+          return Effect.flatMap(admission, (admission) => {
+            const response = respondFromCache(request, scope, cached, admission)
+            return Effect.isEffect(response) ? response : Exit.succeed(response)
+          })
+        }
+        return RequestPipeline.of({ respond })
       }),
     )
 }

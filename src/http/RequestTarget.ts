@@ -1,8 +1,5 @@
-/** Parses request targets and derives the path and the span name (for traces) from them. */
-import { Option } from "effect"
-import type { HttpServerRequest } from "effect/http"
+/** Parses request targets, and derives the path from them. */
 import type { IncomingMessage } from "node:http"
-import { findEndpoint } from "../catalogue/Endpoints.ts"
 
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
@@ -58,7 +55,3 @@ export const mcpPath = "/mcp"
 /** The former prefix of all endpoint paths. Requests to such paths are redirected to `/v1/` (§9.1, redirects). */
 export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
-
-/** Returns the span name: the method and the declared path, or `other` in place of an unknown path. */
-export const getRequestSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
-  `${method} ${Option.match(findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`

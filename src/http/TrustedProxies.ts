@@ -1,6 +1,5 @@
 /** Takes the client's address from `X-Forwarded-For` if the request comes from a proxy in `TRUSTED_PROXIES`. */
-import { Config, Effect, Option, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { HttpMiddleware, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Config, Effect, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 
 /** Number of bits in front of the IPv4 address in an IPv4-mapped IPv6 address. */
@@ -38,31 +37,29 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
 
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
-/**
- * Makes a middleware that replaces the address of a trusted proxy with the address of its client. If the proxy names no
- * client, the request has no `remoteAddress`, so that nothing is counted for the proxy.
- */
-export const makeTrustedProxiesMiddleware = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
-  const resolveAddress = HttpMiddleware.xForwardedHeaders({ trustedProxies })
-  const isTrusted = (peer: string) =>
-    Result.match(NetAddress.ipFromString(peer), {
-      onFailure: () => false,
-      onSuccess: (address) =>
-        trustedProxies.some((network) => IpNetwork.contains(network, NetAddress.toCanonical(address))),
-    })
+/** Parses an entry of `X-Forwarded-For`, which some proxies write with a port or brackets. */
+const parseForwardedAddress = (text: string) => {
+  const ip = NetAddress.ipFromString(text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text)
+  if (Result.isSuccess(ip)) return NetAddress.toCanonical(ip.success)
+  const inet = NetAddress.inetAddressFromString(text)
+  return Result.isSuccess(inet) ? NetAddress.toCanonical(inet.success.address) : undefined
+}
 
-  return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) => {
-    if (trustedProxies.length === 0) return httpApp
-    return Effect.flatMap(
-      HttpServerRequest.HttpServerRequest,
-      (original) =>
-        resolveAddress(Effect.updateService(httpApp, HttpServerRequest.HttpServerRequest, (resolved) =>
-          // Effect returns the same object if `X-Forwarded-For` contains no usable address, and the address of a proxy
-          // if it contains only proxies.
-          (resolved === original || Option.exists(resolved.remoteAddress, isTrusted)) &&
-            Option.exists(original.peerAddress, isTrusted)
-            ? original.modify({ remoteAddress: Option.none(), peerAddress: original.peerAddress })
-            : resolved)),
-    )
+/**
+ * Makes a function that returns the address of the client: the peer's, or the last one in `X-Forwarded-For` that is not
+ * a trusted proxy's. Undefined if a trusted proxy names no client, so that nothing is counted for the proxy.
+ */
+export const makeClientAddressResolver = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
+  const isTrusted = (address: NetAddress.IpAddress | undefined) =>
+    address !== undefined && trustedProxies.some((network) => IpNetwork.contains(network, address))
+
+  return (peer: string | undefined, forwardedFor: string | undefined): string | undefined => {
+    if (trustedProxies.length === 0 || peer === undefined || !isTrusted(parseForwardedAddress(peer))) return peer
+    for (const entry of forwardedFor?.split(",").toReversed() ?? []) {
+      const address = parseForwardedAddress(entry.trim())
+      if (address === undefined) return undefined
+      if (!isTrusted(address)) return NetAddress.formatIp(address)
+    }
+    return undefined
   }
 })

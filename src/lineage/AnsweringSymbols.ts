@@ -7,10 +7,9 @@ import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database } from "../db/Database.ts"
+import { Database, type PastSource, type ReadSource } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
-import { AsOfTime } from "../rules/Dates.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 
 /** A symbol and the one that also answers requests for it. */
@@ -37,6 +36,7 @@ export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
 export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
   readonly find: (
     tickers: ReadonlyArray<string>,
+    past: PastSource | undefined,
   ) => Effect.Effect<FoundAnsweringSymbols, DataRefreshing | DatabasePoolTimeout>
 }>()("tickerline/lineage/AnsweringSymbols") {
   static readonly layer = Layer.effect(
@@ -59,9 +59,9 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
         },
       })
       /** Reads the symbols of a request, or all: a few thousand, because most symbols answer only for themselves. */
-      const read = (tickers?: ReadonlyArray<string>) =>
+      const read = (tickers?: ReadonlyArray<string>, from: ReadSource = "primary") =>
         Effect.map(
-          decodeSymbols(readValues(compileFind(tickers), "lineage")),
+          decodeSymbols(readValues(compileFind(tickers), { partition: "lineage", from })),
           (rows): SymbolMap => Map.groupBy(rows, ({ alias }) => alias),
         )
       let known: { readonly version: string; readonly symbols: SymbolMap } | undefined
@@ -72,15 +72,14 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
           return symbols
         })
 
-      const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
-        const isPast = (yield* AsOfTime) !== undefined
-        const getVersion = isPast ? versions.getTimeline : tableVersion.current
+      const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, past: PastSource | undefined) {
+        const getVersion = past !== undefined ? versions.getTimeline : tableVersion.current
         const version = getVersion()
         const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined
         const symbols = wasNeverWritten
           ? noSymbols
-          : version === undefined || isPast
-          ? yield* read(tickers)
+          : version === undefined || past !== undefined
+          ? yield* read(tickers, past)
           : known?.version === version
           ? known.symbols
           : yield* readAll(version)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database } from "../db/Database.ts"
+import { Database, type ReadSource, type StatementReader } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
@@ -25,7 +25,6 @@ const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
 const makeEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { readValues } = yield* Database
 
   // The query walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
   const compileFind = compileStatement<EventQuery>({
@@ -58,14 +57,14 @@ const makeEventReader = Effect.gen(function* () {
     },
   })
 
-  return (query: EventQuery, partition?: string) => decodeEvents(readValues(compileFind(query), partition))
+  return (query: EventQuery, read: StatementReader) => decodeEvents(read(compileFind(query)))
 })
 
 /** Returns a function that reads the component of a symbol up to `today` (in Chicago), in no particular order. */
 export const makeLineageEventFinder = Effect.map(
   makeEventReader,
-  (readEvents) => ({ ticker, today }: { readonly ticker: string; readonly today: string }) =>
-    readEvents({ tickers: [ticker], today }),
+  (readEvents) => ({ ticker, today }: { readonly ticker: string; readonly today: string }, read: StatementReader) =>
+    readEvents({ tickers: [ticker], today }, read),
 )
 
 const toSymbols = (ticker: string, events: Iterable<TickerChangeEvent>) =>
@@ -102,10 +101,11 @@ const groupBySymbol = (events: ReadonlyArray<TickerChangeEvent>) => {
  * Symbols of one component get the same lineage, which is resolved once.
  */
 export const makeLineageFinder = Effect.map(
-  makeEventReader,
-  (readEvents) =>
-    Effect.fnUntraced(function* ({ tickers, today }: EventQuery) {
-      const read = (tickers: ReadonlyArray<string>) => readEvents({ tickers, today }, "lineage")
+  Effect.all([makeEventReader, Database]),
+  ([readEvents, { readValues }]) =>
+    Effect.fnUntraced(function* ({ tickers, today }: EventQuery, from: ReadSource) {
+      const read = (tickers: ReadonlyArray<string>) =>
+        readEvents({ tickers, today }, (statement) => readValues(statement, { partition: "lineage", from }))
       const all = yield* read(tickers)
       // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
       const isComplete = all.length + tickers.length < maxEvents

@@ -3,7 +3,8 @@ import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
-import { AsOfTime, todayInChicago } from "../rules/Dates.ts"
+import type { PastSource } from "../db/Database.ts"
+import { getDateInChicago } from "../rules/Dates.ts"
 import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import {
   type CompanyLineage,
@@ -19,6 +20,13 @@ import { makeLineageFinder } from "./LineageEvents.ts"
 export interface RequestedSymbol {
   readonly ticker: string
   readonly cik?: string | undefined
+}
+
+/** When lineages are resolved: now, or at the moment of `as_of`. */
+export interface LineageTime {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly past: PastSource | undefined
 }
 
 export interface ResolvedLineages {
@@ -87,6 +95,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
   /** Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, with 422 if no candidate has the CIK. */
   readonly resolve: (
     requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
+    time: LineageTime,
   ) => Effect.Effect<
     ResolvedLineages,
     AmbiguousTickerLineage | ValidationError | DataRefreshing | DatabasePoolTimeout
@@ -103,10 +112,10 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       const findAll = Effect.fnUntraced(function* (
         tickers: ReadonlyArray<string>,
         version: string | undefined,
-        moment: string | undefined,
+        { now, past }: LineageTime,
       ) {
-        const today = yield* todayInChicago
-        const keyOf = (ticker: string) => moment === undefined ? ticker : `${moment} ${ticker}`
+        const today = getDateInChicago(now)
+        const keyOf = (ticker: string) => past === undefined ? ticker : `${past.moment} ${ticker}`
         const found = new Map<string, Lineage>()
         for (const ticker of tickers) {
           const cached = version === undefined ? undefined : cache.get(keyOf(ticker))
@@ -114,7 +123,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         }
         const missing = tickers.filter((ticker) => !found.has(ticker))
         if (missing.length === 0) return found
-        const lineages = yield* findLineages({ tickers: missing, today })
+        const lineages = yield* findLineages({ tickers: missing, today }, past ?? "primary")
         for (const ticker of missing) {
           const lineage = lineages.get(ticker) ?? Result.succeed(undefined)
           found.set(ticker, lineage)
@@ -125,12 +134,14 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         return found
       })
 
-      const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<RequestedSymbol>) {
-        const moment = yield* AsOfTime
+      const resolve = Effect.fnUntraced(function* (
+        requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
+        time: LineageTime,
+      ) {
         // Past states never change, unless a failover loses transactions. The timeline then has another value.
-        const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
+        const getVersion = () => time.past === undefined ? changes.current() : versions.getTimeline()
         const version = getVersion()
-        const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, moment)
+        const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)
         const results = Array.map(requests, (request) => ({
           query_ticker: request.ticker,
           result: selectLineage(lineages.get(request.ticker) ?? Result.succeed(undefined), request),

@@ -1,18 +1,12 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
-import { Clock, Data, Duration, Effect, Stream } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Clock, Data, Duration, Effect, Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
+import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { toApiError } from "../db/ReadPolicies.ts"
-import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
-import {
-  digestHeaderName,
-  type ExportFormat,
-  formatDigestHeader,
-  listContentTypes,
-  makeListFileHeaders,
-} from "../rows/ListFormats.ts"
+import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
 import { makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import type { ExportAnswer, ExportObserver, Measurement, PlainAnswer } from "../rules/Answer.ts"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
@@ -51,13 +45,15 @@ export interface ExportOptions {
   readonly format: ExportFormat
   /** The version of the tables when the export began, or shortly before; undefined if it is unknown. */
   readonly version: string | undefined
+  /** Response headers that depend on the data and the request, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** Returns the metadata of a Parquet file: endpoint, query, number of rows, and version of the data. */
-const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { response, target }: RequestContext) => {
-  const [path = "", ...search] = target.split("?")
+const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { request, route }: AdmittedRequest) => {
+  const [, ...search] = request.target.split("?")
   return {
-    "tickerline.endpoint": response.route ?? path,
+    "tickerline.endpoint": route,
     "tickerline.query": redactApiKeys(search.join("?")),
     "tickerline.row_count": String(cursor.rows),
     ...(version === undefined ? {} : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
@@ -76,9 +72,9 @@ interface FileChunk extends ExportChunk {
 }
 
 /** Returns an effect that reads the next chunk that is not empty. After the last chunk, it succeeds with undefined. */
-const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: RequestContext) => {
+const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
   const { format, results } = options
-  const writeRows = makeExportWriter(results, format, describeExport(options, cursor, context))
+  const writeRows = makeExportWriter(results, format, describeExport(options, cursor, request))
   let fetched: FetchedRows = { rows: 0, bytes: 0 }
   let previous = fetched
   let chunkRows = firstChunkRows
@@ -122,9 +118,9 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: 
 }
 
 /** Encodes the complete export without sending it, to find its exact size and number of results (D27, D28). */
-const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor, context: RequestContext) {
+const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) {
   yield* cursor.seek(0)
-  const readChunk = makeChunkReader(options, cursor, context)
+  const readChunk = makeChunkReader(options, cursor, request)
   const total = { bytes: 0, results: 0 }
   for (let chunk = yield* readChunk; chunk !== undefined; chunk = yield* readChunk) {
     total.bytes += chunk.bytes.length
@@ -144,95 +140,104 @@ const splitChunk = ({ bytes, results }: ExportChunk): ReadonlyArray<ExportChunk>
     return { bytes: bytes.subarray(index * targetChunkBytes, end), results: end < bytes.length ? 0 : results }
   })
 
-const makeHeaders = (format: ExportOptions["format"], rows: number | undefined, route: string | undefined) => ({
+const makeHeaders = ({ format, headers }: ExportOptions, rows: number | undefined, route: string) => ({
+  ...headers,
   ...makeListFileHeaders({ format, rows }, route),
-  "Cache-Control": "private, no-store",
+  "cache-control": "private, no-store",
 })
 
-const makeResponse = (
-  body: Stream.Stream<Uint8Array, ExportAborted>,
-  format: ExportOptions["format"],
-  headers: Record<string, string>,
-) => HttpServerResponse.stream(body, { contentType: listContentTypes[format], headers })
-
-/** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is omitted. */
-export const respondToExportHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
-  const { response: { route } } = yield* RequestContext
-  return makeResponse(Stream.empty, format, makeHeaders(format, undefined, route))
+/** Answers HEAD without reading the list. The number of rows is unknown, so the header with it is omitted. */
+export const makeExportHead = (options: ExportOptions, route: string): PlainAnswer => ({
+  _tag: "Plain",
+  status: 200,
+  headers: makeHeaders(options, undefined, route),
+  contentType: listContentTypes[options.format],
+  body: undefined,
 })
 
-/** Streams an export. For an estimate, it only measures the export. */
-export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor) {
+/** Makes an export, of which the first chunk has been read. For an estimate, it only measures the export. */
+export const makeExport = Effect.fnUntraced(function* (
+  options: ExportOptions,
+  cursor: ExportCursor,
+  request: AdmittedRequest,
+) {
   const { format, results } = options
-  const context = yield* RequestContext
-  if (context.purpose === "estimate") {
-    const total = yield* failWithApiError(measure(options, cursor, context))
-    context.response.bytes = total.bytes
-    context.response.records = total.results
-    context.response.totalRecords = total.results
-    return HttpServerResponse.empty({ status: 200 })
+  if (request.request.purpose === "estimate") {
+    const { bytes, results } = yield* failWithApiError(measure(options, cursor, request))
+    const measurement: Measurement = { _tag: "Measurement", bytes, records: results }
+    return measurement
   }
   const startedAt = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
   const rowCount = isGrouped ? yield* failWithApiError(countResults(results, cursor)) : cursor.rows
-  const readChunk = makeChunkReader(options, cursor, context)
+  const readChunk = makeChunkReader(options, cursor, request)
   const firstChunk = yield* failWithApiError(readChunk)
   const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
-  const streamedExport: StreamedExport = {
+
+  const answer: ExportAnswer = {
+    _tag: "Export",
+    contentType: listContentTypes[format],
+    headers: makeHeaders(options, rowCount, request.route),
     expectedBytes: Math.max(
       firstChunk?.bytes.length ?? 0,
       Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
     ),
     measureBytes: Effect.orDie(Effect.andThen(
-      measure(options, cursor, context),
+      measure(options, cursor, request),
       ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
     )),
-    budget: undefined,
-    refusal: undefined,
-    trailers: {},
-    endListeners: [],
+    makeBody: (observer) => makeBody(observer, { firstChunk, readChunk, request, startedAt }),
   }
-  /** Calls each listener once, no matter how the stream ends. */
-  const end = (status: number) => {
-    for (const notify of streamedExport.endListeners.splice(0)) notify(status)
-  }
-  context.response.streamedExport = streamedExport
-  context.response.bytes = 0
-  // A stream that was interrupted before its end counts as 499: the client closed the connection.
-  yield* Effect.addFinalizer(() => Effect.sync(() => end(499)))
+  return answer
+})
 
+interface BodyOptions {
+  readonly firstChunk: FileChunk | undefined
+  readonly readChunk: ReturnType<typeof makeChunkReader>
+  readonly request: AdmittedRequest
+  /** Milliseconds since 1970. */
+  readonly startedAt: number
+}
+
+const makeBody = (
+  { checkChunk, onEnd }: ExportObserver,
+  { firstChunk, readChunk, request, startedAt }: BodyOptions,
+): Stream.Stream<Uint8Array, ExportAborted> => {
   const hash = createHash("sha256")
+  let sent = { bytes: 0, records: 0 }
+  let hasEnded = false
+  const end = (status: number, digest?: string) => {
+    if (hasEnded) return
+    hasEnded = true
+    onEnd(status, sent, digest)
+  }
   const abort = (status: number, message: string) =>
     Effect.suspend(() => {
       end(status)
       return Effect.andThen(
-        Effect.annotateLogs(Effect.logWarning(`An export was aborted: ${message}`), "request_id", context.id),
+        Effect.annotateLogs(
+          Effect.logWarning(`An export was aborted: ${message}`),
+          "request_id",
+          request.request.id,
+        ),
         Effect.fail(new ExportAborted({ message })),
       )
     })
   const recordChunk = Effect.fnUntraced(function* (chunk: ExportChunk) {
-    const bytes = (context.response.bytes ?? 0) + chunk.bytes.length
-    const { budget, refusal } = streamedExport
+    const bytes = sent.bytes + chunk.bytes.length
+    const refusal = yield* checkChunk(bytes)
     if (refusal !== undefined) return yield* abort(refusal.status, refusal.reason)
-    if (budget !== undefined) {
-      const isCovered = yield* Effect.catch(budget.covers(bytes), ({ error }) => abort(503, error.message))
-      if (!isCovered) return yield* abort(402, "it costs more than the prepaid balance.")
-    }
     if ((yield* Clock.currentTimeMillis) - startedAt > maxDurationMillis) {
       return yield* abort(499, "the client took more than an hour to read it.")
     }
-    context.response.bytes = bytes
-    context.response.records += chunk.results
+    sent = { bytes, records: sent.records + chunk.results }
     hash.update(chunk.bytes)
     return chunk.bytes
   })
-  const complete = Effect.sync(() => {
-    streamedExport.trailers[digestHeaderName] = formatDigestHeader(hash.digest("base64"))
-    end(200)
-  })
+  const complete = Effect.sync(() => end(200, hash.digest("base64")))
   const readNextChunk = Effect.catch(readChunk, ({ message }) => abort(503, message)).pipe(
     Effect.catchDefect((defect) =>
-      Effect.andThen(logDefectAsInternalError(defect), abort(500, "an unexpected failure."))
+      Effect.andThen(logDefectAsInternalError(defect, request.request.id), abort(500, "an unexpected failure."))
     ),
   )
   const chunks = Stream.unfold(
@@ -246,9 +251,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
             : Effect.succeed([splitChunk(chunk), undefined] as const),
       ),
   )
-  const body = Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
-
-  return makeResponse(body, format, makeHeaders(format, rowCount, context.response.route))
-})
-
-export const isHeadRequest = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "HEAD")
+  // A body that was interrupted before its end counts as 499: the client closed the connection.
+  Effect.runSync(Scope.addFinalizer(request.scope(), Effect.sync(() => end(499))))
+  return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
+}

@@ -7,7 +7,6 @@ import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { rewriteStatement } from "../db/Database.ts"
 import { type DatabaseReadError, makeReadPolicies, poolTimeout, readTimeout } from "../db/ReadPolicies.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
@@ -15,7 +14,7 @@ import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { RequestContext } from "../http/RequestContext.ts"
+import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
 
 /** Maximum number of concurrent exports. */
@@ -43,6 +42,7 @@ interface CursorOptions {
   /** The version of the tables. If it is known, the cursor may be opened on a replica with this version. */
   readonly version?: string | undefined
   readonly statement: CompiledStatement
+  readonly request: AdmittedRequest
 }
 
 type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
@@ -158,9 +158,9 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       }
 
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
-        const { response: { account_id } } = yield* RequestContext
-        yield* acquireScoped(String(account_id))
-        const statement = yield* rewriteStatement(options.statement)
+        const { account, past } = options.request
+        yield* acquireScoped(String(account.account_id))
+        const statement = past === undefined ? options.statement : yield* past.rewrite(options.statement)
         return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
           Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),

@@ -1,13 +1,18 @@
-/** List endpoints: each responds with a page or an export, in the negotiated format (D8). */
-import { Array, Context, Effect, Layer, type Schema, type Scope } from "effect"
-import { HttpServerRequest, type HttpServerResponse } from "effect/http"
-import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
-import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+/** List endpoints: each answers with a page or an export, in the negotiated format (D8). */
+import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
+import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../accounts/EndpointHandler.ts"
+import { Database } from "../db/Database.ts"
 import { AnsweringSymbols, formatAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
 import { LineageResolver, type RequestedSymbol } from "../lineage/LineageResolver.ts"
 import { type ListFormat, negotiateExportFormat, negotiatePageFormat, type PageFormat } from "../rows/ListFormats.ts"
-import { type AnnotatedEndpoint, AnswersEverySymbol, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
+import type { Answer } from "../rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
+import {
+  type AnnotatedEndpoint,
+  AnswersEverySymbol,
+  type EndpointAccess,
+  getTablesReadByEndpoint,
+} from "../rules/EndpointAnnotations.ts"
 import {
   type AmbiguousTickerLineage,
   type DatabasePoolTimeout,
@@ -18,24 +23,25 @@ import { getSymbolsWithSelectedCiks, type LineageQuery } from "../rules/LineageP
 import type { PagingQuery } from "../rules/Paging.ts"
 import { jsonExportErrorReason, parquetPageErrorReason } from "../rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
+import type { QueryCodec } from "../rules/Validation.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
 import { type CompiledListQuery, type ListDefinition, makeListQueryCompiler } from "./ListQuery.ts"
-import { QueryCache, respondUncached } from "./QueryCache.ts"
+import { makePrivatePage, QueryCache } from "./QueryCache.ts"
 
 type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
 
-type Response = Effect.Effect<
-  HttpServerResponse.HttpServerResponse,
-  ListError,
-  HttpServerRequest.HttpServerRequest | Scope.Scope
->
+type AnswerQuery<Query> = (query: Query, request: AdmittedRequest) => Effect.Effect<Answer, ListError>
 
-type QueryResolver<Sent, Query> = (
-  query: Sent,
-  account: typeof CurrentAccount.Service,
-) => Effect.Effect<Query, ListError>
+/** The statement's values that come from the request instead of its parameters, and what they add to the answer. */
+export interface ResolvedQuery<Query> {
+  readonly query: Query
+  /** Response headers, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Further endpoints whose rows are in the answer. */
+  readonly sources: ReadonlyArray<EndpointAccess>
+}
 
 /** The query of a list that belongs to an account. */
 export type WithAccountId<Query> = Query & { readonly account_id: number }
@@ -43,29 +49,36 @@ export type WithAccountId<Query> = Query & { readonly account_id: number }
 const makeFormatError = (field: "limit" | "format", reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** Returns the value of the parameter `format`. If it is missing, negotiates the format and adds `Vary: Accept`. */
+const negotiatedHeaders = { vary: "Accept" }
+const noHeaders = {}
+
+/** Returns the value of the parameter `format`. If it is missing, negotiates the format, and the response says so. */
 const resolveFormat = <Name extends ListFormat>(
   { format }: PagingQuery,
+  request: ApiRequest,
   negotiate: (accept: string | undefined) => Name,
 ) =>
-  format !== undefined ? Effect.succeed(format) : Effect.flatMap(
-    HttpServerRequest.HttpServerRequest,
-    ({ headers }) => Effect.as(setResponseHeaders({ Vary: "Accept" }), negotiate(headers["accept"])),
-  )
+  format === undefined
+    ? { format: negotiate(getHeader(request, "accept")), headers: negotiatedHeaders }
+    : { format, headers: noHeaders }
 
-const resolvePageFormat = Effect.fnUntraced(function* (query: PagingQuery) {
-  const format = yield* resolveFormat(query, negotiatePageFormat)
-  return format === "parquet" ? yield* makeFormatError("format", parquetPageErrorReason) : format
-})
+/** Adds headers to an answer. */
+const withHeaders = (answer: Answer, headers: Readonly<Record<string, string>>): Answer => {
+  if (headers === noHeaders || answer._tag === "Measurement") return answer
+  const vary = [headers["vary"], answer.headers["vary"]].filter((names) => names !== undefined).join(", ")
+  return { ...answer, headers: { ...answer.headers, ...headers, ...(vary === "" ? {} : { vary }) } }
+}
 
-const resolveExportFormat = Effect.fnUntraced(function* (query: PagingQuery) {
-  const format = yield* resolveFormat(query, negotiateExportFormat)
-  return format === "json" ? yield* makeFormatError("limit", jsonExportErrorReason) : format
-})
+/** Lets the response cache use a page only while what it depends on besides its tables is unchanged. */
+const withCondition = (answer: Answer, isCurrent: () => boolean): Answer => {
+  if (answer._tag !== "Page" || answer.isCurrent === undefined) return answer
+  const { isCurrent: isPageCurrent } = answer
+  return { ...answer, isCurrent: () => isPageCurrent() && isCurrent() }
+}
 
 export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   /**
-   * Makes the endpoint of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
+   * Makes the handler of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
    * caching). Supports `follow_lineage`, and `provenance` if it is a parameter of the query.
    */
   readonly makeEndpoint: <
@@ -73,8 +86,8 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     const ShapedBy extends keyof Query = never,
   >(
     endpoint: AnnotatedEndpoint,
-    definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
-  ) => PipelineEndpoint
+    definition: ListDefinition<Query, ShapedBy> & { readonly Query: QueryCodec<Query> },
+  ) => KeyedHandler<ListError>
   /** Like `makeEndpoint`, for a list whose statement needs further values. `resolve` adds them to the parameters. */
   readonly makeResolvedEndpoint: <
     Sent extends PagingQuery,
@@ -82,16 +95,15 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     const ShapedBy extends keyof Query,
   >(
     endpoint: AnnotatedEndpoint,
-    query: Schema.Codec<Sent, unknown>,
-    resolve: QueryResolver<Sent, Query>,
+    query: QueryCodec<Sent>,
+    resolve: (query: Sent, request: AdmittedRequest) => ResolvedQuery<Query>,
     definition: ListDefinition<Query, ShapedBy>,
-  ) => PipelineEndpoint
-  /** Makes the endpoint of a list that depends on the account. Its pages are never cached. */
+  ) => KeyedHandler<ListError>
+  /** Makes the handler of a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PagingQuery>(
-    endpoint: AnnotatedEndpoint,
-    query: Schema.Codec<Query, unknown>,
+    query: QueryCodec<Query>,
     definition: ListDefinition<WithAccountId<Query>>,
-  ) => PipelineEndpoint
+  ) => KeyedHandler<ListError>
 }>()("tickerline/lists/ListEndpoints") {
   static readonly layer = Layer.effect(
     ListEndpointFactory,
@@ -102,103 +114,116 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
+      const { readValues } = yield* Database
 
-      const respondWithExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
+      const answerExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
         query: Query,
+        request: AdmittedRequest,
         { compileExport, readHeaders, results }: CompiledListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: CombinedTableVersion,
       ) {
-        const format = yield* resolveExportFormat(query)
-        yield* setResponseHeaders(yield* readHeaders(query))
+        const { past, route, scope } = request
+        const { format, headers } = resolveFormat(query, request.request, negotiateExportFormat)
+        if (format === "json") return yield* makeFormatError("limit", jsonExportErrorReason)
         const version = tableVersions?.current()
-        const options = { results, format, version }
-        if (yield* Export.isHeadRequest) return yield* Export.respondToExportHead(options)
-        const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
-        return yield* Export.sendExport(options, cursor)
+        const from = past ?? (version === undefined ? "primary" : { tables, version })
+        const dataHeaders = yield* readHeaders(query, (statement) => readValues(statement, { partition: route, from }))
+        const options = { results, format, version, headers: { ...headers, ...dataHeaders } }
+        if (request.request.method === "HEAD") return Export.makeExportHead(options, route)
+        const cursor = yield* Scope.provide(
+          cursors.open({ tables, version, statement: compileExport(query), request }),
+          scope(),
+        )
+        return yield* Export.makeExport(options, cursor, request)
       })
 
       /**
        * Prepares what all lists of an endpoint share: the tables and their versions. The returned function makes the
-       * responder of one list.
+       * answers of one list.
        */
-      const makeResponders = (endpoint: AnnotatedEndpoint) => {
+      const makeAnswers = (endpoint: AnnotatedEndpoint) => {
         const tables = getTablesReadByEndpoint(endpoint)
         const tableVersions = versions.watchTables(tables)
-        return <Query extends PagingQuery>(list: CompiledListQuery<Query>) => {
-          const makePageHandler = (format: PageFormat) =>
-            queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
-          const pageHandlers = {
-            json: makePageHandler("json"),
-            csv: makePageHandler("csv"),
-            ndjson: makePageHandler("ndjson"),
+        return <Query extends PagingQuery>(list: CompiledListQuery<Query>): AnswerQuery<Query> => {
+          const makePageAnswer = (format: PageFormat) =>
+            queryCache.makeAnswer(
+              endpoint,
+              (query: Query, read) => list.readPage(query, format, read),
+              (query, read) => Effect.map(list.countResults(query, read), (records) => ({ records, isPartial: false })),
+            )
+          const pageAnswers = {
+            json: makePageAnswer("json"),
+            csv: makePageAnswer("csv"),
+            ndjson: makePageAnswer("ndjson"),
           }
-          return (query: Query): Response =>
-            query.limit === "all"
-              ? respondWithExport(query, list, tables, tableVersions)
-              : Effect.flatMap(resolvePageFormat(query), (format) => pageHandlers[format](query))
+          return (query, request) => {
+            if (query.limit === "all") return answerExport(query, request, list, tables, tableVersions)
+            const { format, headers } = resolveFormat(query, request.request, negotiatePageFormat)
+            if (format === "parquet") return Exit.fail(makeFormatError("format", parquetPageErrorReason))
+            return Effect.map(pageAnswers[format](query, request), (page) => withHeaders(page, headers))
+          }
         }
       }
 
-      /** Lets the response cache use a response only while its tables and the lineages of its query are unchanged. */
-      const cacheWhile = Effect.fnUntraced(function* (response: Response, isCurrent: () => boolean) {
-        const responded = yield* response
-        const context = yield* RequestContext
-        const { isCurrent: isPageCurrent } = context.response
-        if (isPageCurrent !== undefined) context.response.isCurrent = () => isPageCurrent() && isCurrent()
-        return responded
-      })
-
-      /** Makes the responder of a list whose queries may follow lineages. `added`: further columns of its rows. */
-      const makeFollowingResponder = <Query extends PagingQuery & LineageQuery, ShapedBy extends keyof Query>(
+      /** Makes the answers of a list whose queries may follow lineages. `added`: further columns of its rows. */
+      const makeFollowingAnswer = <Query extends PagingQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy>,
         added: ReadonlyArray<"source">,
-      ) => {
-        const makeResponder = makeResponders(endpoint)
-        const respond = makeResponder(makeListQuery(definition, added))
+      ): AnswerQuery<Query> => {
+        const makeAnswer = makeAnswers(endpoint)
+        const answer = makeAnswer(makeListQuery(definition, added))
         const followedList = makeFollowedListQuery(definition, added)
-        const respondWithFollowed = makeResponder(followedList)
+        const answerFollowed = makeAnswer(followedList)
 
         const follow = Effect.fnUntraced(function* (
           query: Query,
+          request: AdmittedRequest,
           requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
         ) {
-          const { isCurrent, lineages } = yield* resolve(requests)
-          const response = respondWithFollowed({ ...query, followed: followedList.follow(lineages) })
-          return yield* cacheWhile(response, isCurrent)
+          const { isCurrent, lineages } = yield* resolve(requests, request)
+          const followed = yield* answerFollowed({ ...query, followed: followedList.follow(lineages) }, request)
+          return withCondition(followed, isCurrent)
         })
 
-        const respondToSymbols = (query: Query): Response => {
+        const answerSymbols: AnswerQuery<Query> = (query, request) => {
           const requests = query.follow_lineage === true ? getSymbolsWithSelectedCiks(query) : []
-          return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
+          return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, request, requests) : answer(query, request)
         }
-        if (!Context.get(endpoint.annotations, AnswersEverySymbol)) return respondToSymbols
+        if (!Context.get(endpoint.annotations, AnswersEverySymbol)) return answerSymbols
 
         /** Adds the symbols under which the companies of the requested symbols have their rows. */
-        const respondToCompanies = Effect.fnUntraced(function* (query: Query, tickers: ReadonlyArray<string>) {
-          const { found, isCurrent } = yield* answeringSymbols.find(tickers)
-          if (found.length === 0) return yield* cacheWhile(respondToSymbols(query), isCurrent)
-          yield* setResponseHeaders({ "X-Primary-Tickers": formatAnsweringSymbols(found) })
+        const answerCompanies = Effect.fnUntraced(function* (
+          query: Query,
+          request: AdmittedRequest,
+          tickers: ReadonlyArray<string>,
+        ) {
+          const { found, isCurrent } = yield* answeringSymbols.find(tickers, request.past)
+          if (found.length === 0) return withCondition(yield* answerSymbols(query, request), isCurrent)
           const ticker = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
-          return yield* cacheWhile(respondToSymbols({ ...query, ticker }), isCurrent)
+          const answered = yield* answerSymbols({ ...query, ticker }, request)
+          return withHeaders(withCondition(answered, isCurrent), {
+            "x-primary-tickers": formatAnsweringSymbols(found),
+          })
         })
 
-        return (query: Query): Response =>
-          query.ticker === undefined ? respondToSymbols(query) : respondToCompanies(query, [query.ticker].flat())
+        return (query, request) =>
+          query.ticker === undefined
+            ? answerSymbols(query, request)
+            : answerCompanies(query, request, [query.ticker].flat())
       }
 
       const makeEndpoint = <Query extends PagingQuery & LineageQuery & ProvenanceQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+        definition: ListDefinition<Query, ShapedBy> & { readonly Query: QueryCodec<Query> },
       ) => {
-        const respond = makeFollowingResponder(endpoint, definition, [])
+        const answer = makeFollowingAnswer(endpoint, definition, [])
         const hasSources = definition.Query.fields["provenance"] !== undefined
-        const respondWithSources = hasSources ? makeFollowingResponder(endpoint, definition, ["source"]) : respond
-        return makePipelineEndpoint(
-          endpoint,
+        const answerWithSources = hasSources ? makeFollowingAnswer(endpoint, definition, ["source"]) : answer
+        return makeHandler(
           definition.Query,
-          (query) => query.provenance === true ? respondWithSources(query) : respond(query),
+          (query, request) => query.provenance === true ? answerWithSources(query, request) : answer(query, request),
         )
       }
 
@@ -208,31 +233,39 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         ShapedBy extends keyof Query,
       >(
         endpoint: AnnotatedEndpoint,
-        query: Schema.Codec<Sent, unknown>,
-        resolve: QueryResolver<Sent, Query>,
+        query: QueryCodec<Sent>,
+        resolve: (query: Sent, request: AdmittedRequest) => ResolvedQuery<Query>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
-        const respond = makeFollowingResponder(endpoint, definition, [])
-        return makePipelineEndpoint(
-          endpoint,
-          query,
-          (sent, account): Response => Effect.flatMap(resolve(sent, account), respond),
-        )
+        const answer = makeFollowingAnswer(endpoint, definition, [])
+        return makeHandler(query, (sent, request) => {
+          const { headers, query, sources } = resolve(sent, request)
+          return Effect.map(answer(query, request), (answered) => {
+            const withSources = answered._tag === "Page" ? { ...answered, sources } : answered
+            return withHeaders(withSources, headers)
+          })
+        })
       }
 
       const makeAccountEndpoint = <Query extends PagingQuery>(
-        endpoint: AnnotatedEndpoint,
-        query: Schema.Codec<Query, unknown>,
+        query: QueryCodec<Query>,
         definition: ListDefinition<WithAccountId<Query>>,
       ) => {
         const list = makeListQuery(definition)
-        const respond = Effect.fnUntraced(function* (query: Query, { account_id }: typeof CurrentAccount.Service) {
-          const accountQuery = { ...query, account_id }
-          if (query.limit === "all") return yield* respondWithExport(accountQuery, list, [])
-          const format = yield* resolvePageFormat(query)
-          return yield* respondUncached(yield* list.readPage(accountQuery, format))
+        const answer = Effect.fnUntraced(function* (query: Query, request: AdmittedRequest) {
+          const accountQuery = { ...query, account_id: request.account.account_id }
+          if (query.limit === "all") return yield* answerExport(accountQuery, request, list, [])
+          const { format, headers } = resolveFormat(query, request.request, negotiatePageFormat)
+          if (format === "parquet") return yield* makeFormatError("format", parquetPageErrorReason)
+          const read = (statement: ReturnType<typeof list.compilePage>) =>
+            readValues(statement, { partition: request.route, from: "primary" })
+          const total = request.request.purpose === "estimate"
+            ? { records: yield* list.countResults(accountQuery, read), isPartial: false }
+            : undefined
+          const page = makePrivatePage(yield* list.readPage(accountQuery, format, read), request.route)
+          return withHeaders({ ...page, total }, headers)
         })
-        return makePipelineEndpoint(endpoint, query, respond)
+        return makeHandler(query, answer)
       }
       return ListEndpointFactory.of({ makeEndpoint, makeResolvedEndpoint, makeAccountEndpoint })
     }),

@@ -4,8 +4,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement, StatementParameter } from "../db/CompiledStatement.ts"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
-import { Database } from "../db/Database.ts"
-import { RequestContext } from "../http/RequestContext.ts"
+import type { Rows, StatementReader } from "../db/Database.ts"
 import type { CompanyLineage } from "../lineage/LineageRules.ts"
 import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
@@ -94,7 +93,13 @@ export interface CompiledListQuery<Query> {
   readonly readPage: (
     query: Query,
     format: PageFormat,
+    read: StatementReader,
   ) => Effect.Effect<ResponseContent, DataRefreshing | DatabasePoolTimeout>
+  /** Counts all results of the query, for an estimate. */
+  readonly countResults: (
+    query: Query,
+    read: StatementReader,
+  ) => Effect.Effect<number, DataRefreshing | DatabasePoolTimeout>
   /** The statement that reads the rows in the range from `getPageRowRange`, in order. */
   readonly compilePage: (query: Query) => CompiledStatement
   /** The statement that reads all rows, in order. */
@@ -104,6 +109,7 @@ export interface CompiledListQuery<Query> {
   /** Reads the response headers that depend on the data. */
   readonly readHeaders: (
     query: Query,
+    read: StatementReader,
   ) => Effect.Effect<Readonly<Record<string, string>>, DataRefreshing | DatabasePoolTimeout>
   readonly results: ResultEncoder
 }
@@ -199,12 +205,9 @@ const noOutsideRows = Effect.succeed<ReadonlyArray<number>>([])
 
 type PlainColumn = Exclude<OptInColumn, "lineage_ticker">
 
-type Rows = ReadonlyArray<ReadonlyArray<unknown>>
-
 /** Makes the functions that compile list definitions. */
 export const makeListQueryCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { readValues } = yield* Database
   const empty = sql.literal("")
   const makeFromPage = makeDeepPageBuilder(sql)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
@@ -330,28 +333,18 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     const compilePage = (query: Query) => compile(query, "page")
     const compileCount = (query: Query) => compile(query, "count")
 
-    /** Counts all results of the query, for an estimate. */
-    const countResults = (query: Query, { response }: RequestContext) =>
-      Effect.map(readValues(compileCount(query)), ([found]) => {
-        response.totalRecords = Number(found?.[0] ?? 0)
-      })
-
-    const readRows = (query: Query) =>
-      Effect.flatMap(RequestContext, (context) => {
-        const reading = readValues(compilePage(query))
-        return context.purpose === "estimate" ? Effect.andThen(countResults(query, context), reading) : reading
-      })
-
     return {
-      readRows,
+      readRows: (query: Query, read: StatementReader) => read(compilePage(query)),
+      countResults: (query: Query, read: StatementReader) =>
+        Effect.map(read(compileCount(query)), ([found]) => Number(found?.[0] ?? 0)),
       encodePage: (query: Query, format: PageFormat, rows: Rows) =>
         encodeListPage(query, { results, format, rows: getRecordColumn(rows), message }),
       compilePage,
       compileExport: (query: Query) => compile(query, "export"),
       compileCount,
       results,
-      countOutside: (query: Query) =>
-        Effect.map(readValues(compile(query, "outside")), ([row]) => toCompanyCounts(row?.[0])),
+      countOutside: (query: Query, read: StatementReader) =>
+        Effect.map(read(compile(query, "outside")), ([row]) => toCompanyCounts(row?.[0])),
     }
   }
 
@@ -363,7 +356,8 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     const list = compileList(definition, added)
     return {
       ...list,
-      readPage: (query, format) => Effect.map(list.readRows(query), (rows) => list.encodePage(query, format, rows)),
+      readPage: (query, format, read) =>
+        Effect.map(list.readRows(query, read), (rows) => list.encodePage(query, format, rows)),
       readHeaders: () => noHeaders,
     }
   }
@@ -376,19 +370,22 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     type Followed = Query & WithFollowedLineages
     const list = compileList<Followed, ShapedBy>(definition, [...added, "lineage_ticker"])
     const makeHeaders = ({ followed }: Followed, outside: ReadonlyArray<number>) => ({
-      "X-Lineage": formatLineageHeader(followed, outside),
+      "x-lineage": formatLineageHeader(followed, outside),
     })
-    const readHeaders = (query: Followed) =>
-      Effect.map(hasGaps(query) ? list.countOutside(query) : noOutsideRows, (outside) => makeHeaders(query, outside))
+    const readHeaders = (query: Followed, read: StatementReader) =>
+      Effect.map(
+        hasGaps(query) ? list.countOutside(query, read) : noOutsideRows,
+        (outside) => makeHeaders(query, outside),
+      )
     /** Takes the counts of omitted results from the first row. Only a page without rows needs a second statement. */
-    const findHeaders = (query: Followed, [row]: Rows) =>
+    const findHeaders = (query: Followed, [row]: Rows, read: StatementReader) =>
       row === undefined || !hasGaps(query)
-        ? readHeaders(query)
+        ? readHeaders(query, read)
         : Effect.succeed(makeHeaders(query, toCompanyCounts(row[1])))
-    const readPage = (query: Followed, format: PageFormat) =>
-      Effect.flatMap(list.readRows(query), (rows) => {
+    const readPage = (query: Followed, format: PageFormat, read: StatementReader) =>
+      Effect.flatMap(list.readRows(query, read), (rows) => {
         const content = list.encodePage(query, format, rows)
-        return Effect.map(findHeaders(query, rows), (headers) => ({ ...content, headers }))
+        return Effect.map(findHeaders(query, rows, read), (headers) => ({ ...content, headers }))
       })
     const isDated = definition.comparesPeriods === true || list.results.rowDate !== undefined
     const follow = isDated ? followSymbolPeriods : followCurrentSymbols

@@ -3,18 +3,21 @@
  * An entry is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
  */
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
-import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
-import { ReplicaReader } from "../db/Database.ts"
-import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { addToVary, computeEtag, matchIfNoneMatch } from "../http/ConditionalRequests.ts"
-import { RequestContext } from "../http/RequestContext.ts"
+import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
+import { Database, type ReadSource, type StatementReader } from "../db/Database.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
-import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
+import {
+  computeEtag,
+  digestHeaderName,
+  formatDigestHeader,
+  listContentTypes,
+  makeListFileHeaders,
+} from "../rows/ListFormats.ts"
+import { makePage, type Page, type Total } from "../rules/Answer.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
-import { encodeUnpagedResponse, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
-import { AsOfTime } from "../rules/Dates.ts"
+import { encodeUnpagedResponse, type ResponseContent } from "../rules/Paging.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** Maximum size of the query cache and of the response cache, each half of `CACHE_MEGABYTES`. 0 turns both off. */
@@ -26,32 +29,33 @@ export const MaxCacheBytesConfig = Config.schema(
 /** Estimated memory of an entry, excluding its body and key. */
 const entryOverheadBytes = 512
 
-interface CachedResult extends Omit<ResponseContent, "body"> {
-  readonly body: HttpBody.Uint8Array
+/** The parts of a page that depend only on the query. */
+interface CachedResult extends Pick<Page, "body" | "contentType" | "headers" | "bodyHeaders" | "records" | "nextPage"> {
   readonly etag: string
-  /** SHA-256 of a CSV or NDJSON page. */
-  readonly digest?: string
   readonly version: string | undefined
 }
 
-export const makeResult = (content: ResponseContent, version: string | undefined): CachedResult => {
-  const { body: bytes, file, headers = {}, nextPage, records } = content
+/** Makes the result of a query. `route` is the path of the endpoint, which names files. */
+export const makeResult = (content: ResponseContent, version: string | undefined, route: string): CachedResult => {
+  const { body, file, headers = {}, nextPage, records } = content
   return {
+    body,
+    contentType: listContentTypes[file?.format ?? "json"],
     headers,
-    nextPage,
+    bodyHeaders: file === undefined ? {} : {
+      ...makeListFileHeaders(file, route),
+      [digestHeaderName]: formatDigestHeader(hash("sha256", body, "base64")),
+    },
     records,
-    body: HttpBody.uint8Array(bytes, listContentTypes[file?.format ?? "json"]),
-    etag: computeEtag(bytes),
+    nextPage,
+    etag: computeEtag(body),
     version,
-    ...(file === undefined ? {} : { file, digest: formatDigestHeader(hash("sha256", bytes, "base64")) }),
   }
 }
 
-const getFileHeaders = ({ digest, file }: CachedResult, route: string | undefined) =>
-  file === undefined || digest === undefined ? {} : { ...makeListFileHeaders(file, route), [digestHeaderName]: digest }
-
-const estimateSize = ({ body, headers = {} }: CachedResult, key: string) =>
-  entryOverheadBytes + key.length + body.contentLength + Object.entries(headers).join("").length * 2
+const estimateSize = ({ body, bodyHeaders, headers }: CachedResult, key: string) =>
+  entryOverheadBytes + key.length + body.length +
+  Object.entries({ ...headers, ...bodyHeaders }).join("").length * 2
 
 /** Makes the store of cached results. */
 export const makeResultStore = (maxBytes: number) =>
@@ -82,21 +86,53 @@ type Listeners<E> = Array<(exit: Exit.Exit<CachedResult, E>) => void>
 const wasInterrupted = <E>(exit: Exit.Exit<CachedResult, E>) =>
   Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
 
+/** Makes the page of a result for a request. */
+const toPage = (
+  { body, bodyHeaders, contentType, etag, headers, nextPage, records }: CachedResult,
+  { past }: AdmittedRequest,
+  { isCached = false, isCurrent, total }: Partial<Pick<Page, "isCached" | "isCurrent" | "total">> = {},
+): Page => ({
+  _tag: "Page",
+  body,
+  contentType,
+  cacheControl: past === undefined ? "private, no-cache" : "private, max-age=31536000, immutable",
+  etag,
+  // Stored for a year, the response must not reach another key, which may not be allowed to get it.
+  headers: past === undefined ? headers : { ...headers, vary: "Authorization, X-API-Key" },
+  bodyHeaders,
+  records,
+  nextPage,
+  isCached,
+  isCurrent,
+  sources: [],
+  total,
+})
+
+/** Reads the content of a page. */
+type ReadContent<Query, E> = (query: Query, read: StatementReader, request: AdmittedRequest) => Effect.Effect<
+  ResponseContent,
+  E
+>
+
+/** Counts all results of a query, for an estimate (D28). */
+type CountAll<Query, E> = (query: Query, read: StatementReader) => Effect.Effect<Total, E>
+
 export class QueryCache extends Context.Service<QueryCache, {
   /**
-   * Returns a handler that caches the results of `read` until a table that the endpoint reads changes. Results of
-   * requests with `as_of` remain valid.
+   * Returns a function that answers with the results of `read`, which it caches until a table that the endpoint reads
+   * changes. Results of requests with `as_of` remain valid.
    */
-  readonly makeHandler: <Query extends object, E>(
+  readonly makeAnswer: <Query extends object, E>(
     endpoint: AnnotatedEndpoint,
-    read: (query: Query) => Effect.Effect<ResponseContent, E>,
-  ) => (query: Query) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>
+    read: ReadContent<Query, E>,
+    count?: CountAll<Query, E>,
+  ) => (query: Query, request: AdmittedRequest) => Effect.Effect<Page, E>
 }>()("tickerline/lists/QueryCache") {
   static readonly layer = Layer.effect(
     QueryCache,
     Effect.gen(function* () {
       const versions = yield* DatasetVersions
-      const { makeReplicaReader } = yield* ReadRouter
+      const { readValues } = yield* Database
       const results = makeResultStore(yield* MaxCacheBytesConfig)
       yield* registerGauge({
         name: "tickerline_cache_bytes",
@@ -105,7 +141,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         read: () => results.calculatedSize,
       })
       const wasRequestedRecently = makeRepetitionDetector()
-      let handlerCount = 0
+      let answerCount = 0
 
       /** Returns the version of all results with `as_of`. Only a failover that loses transactions can change them. */
       const getPastVersion = () => {
@@ -113,128 +149,110 @@ export class QueryCache extends Context.Service<QueryCache, {
         return timeline === undefined ? undefined : `past of ${timeline}`
       }
 
-      const makeHandler = <Query extends object, E>(
+      const makeAnswer = <Query extends object, E>(
         endpoint: AnnotatedEndpoint,
-        read: (query: Query) => Effect.Effect<ResponseContent, E>,
+        readContent: ReadContent<Query, E>,
+        count?: CountAll<Query, E>,
       ) => {
         const tables = getTablesReadByEndpoint(endpoint)
         const tableVersions = versions.watchTables(tables)
-        const handlerId = handlerCount++
+        const answerId = answerCount++
         const pendingReads = new Map<string, Listeners<E>>()
 
-        /** Reads from a replica that has the current version of the tables, or from the primary. */
-        const readCurrent = (query: Query) => {
+        /** Reads from the past, from a replica that has the current version of the tables, or from the primary. */
+        const makeReader = ({ past, route }: AdmittedRequest): StatementReader => {
           const version = tableVersions.current()
-          return makeReplicaReader === undefined || version === undefined
-            ? read(query)
-            : Effect.provideService(read(query), ReplicaReader, makeReplicaReader({ tables, version }))
+          const from: ReadSource = past ?? (version === undefined ? "primary" : { tables, version })
+          return (statement) => readValues(statement, { partition: route, from })
         }
 
-        const readAndNotify = (key: string, pendingKey: string, query: Query, version: string) => {
+        const readResult = (query: Query, request: AdmittedRequest, version: string | undefined) =>
+          Effect.map(
+            readContent(query, makeReader(request), request),
+            (content) => makeResult(content, version, request.route),
+          )
+
+        const readAndNotify = (
+          key: string,
+          pendingKey: string,
+          query: Query,
+          request: AdmittedRequest,
+          version: string,
+        ) => {
           const listeners: Listeners<E> = []
           const isRepeated = wasRequestedRecently(key)
-          const reading = Effect.suspend(() => {
-            pendingReads.set(pendingKey, listeners)
-            return Effect.map(readCurrent(query), (content) => {
-              const result = makeResult(content, version)
-              // Cache only repeated results, because results that are requested once would evict them.
-              if (isRepeated || listeners.length > 0) results.set(key, result)
-              return result
-            })
+          pendingReads.set(pendingKey, listeners)
+          return Effect.onExit(readResult(query, request, version), (exit) => {
+            pendingReads.delete(pendingKey)
+            // Cache only repeated results, because results that are requested once would evict them.
+            if (Exit.isSuccess(exit) && (isRepeated || listeners.length > 0)) results.set(key, exit.value)
+            for (const notify of listeners) notify(exit)
+            return Effect.void
           })
-          return Effect.onExit(reading, (exit) =>
-            Effect.sync(() => {
-              pendingReads.delete(pendingKey)
-              for (const notify of listeners) notify(exit)
-            }))
         }
 
         /** Waits for a pending read of the same result. Starts a read if there is none, or if it is interrupted. */
-        const readOnce = (key: string, query: Query, version: string): Effect.Effect<CachedResult, E> =>
+        const readOnce = (
+          key: string,
+          query: Query,
+          request: AdmittedRequest,
+          version: string,
+        ): Effect.Effect<CachedResult, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`
             const listeners = pendingReads.get(pendingKey)
-            if (listeners === undefined) return readAndNotify(key, pendingKey, query, version)
+            if (listeners === undefined) return readAndNotify(key, pendingKey, query, request, version)
             return Effect.callback<CachedResult, E>((resume) => {
-              listeners.push((exit) => resume(wasInterrupted(exit) ? readOnce(key, query, version) : exit))
+              listeners.push((exit) => resume(wasInterrupted(exit) ? readOnce(key, query, request, version) : exit))
             })
           })
 
-        const getResult = (
-          query: Query,
-          { purpose, response }: RequestContext,
-          moment: string | undefined,
-        ): Effect.Effect<CachedResult, E> => {
-          const getVersion = moment === undefined ? tableVersions.current : getPastVersion
-          const version = getVersion()
-          if (version === undefined || purpose === "estimate") {
-            return Effect.map(readCurrent(query), (content) => makeResult(content, undefined))
-          }
-          const key = hashQuery(`${handlerId} ${moment} ${JSON.stringify(query)}`)
-          const cached = results.get(key)
-          if (cached?.version !== version) return readOnce(key, query, version)
-          response.cached = true
-          response.isCurrent = () => getVersion() === version
-          return Effect.succeed(cached)
+        const estimate = (query: Query, request: AdmittedRequest) => {
+          const page = Effect.map(readResult(query, request, undefined), (result) => toPage(result, request))
+          return count === undefined ? page : Effect.flatMap(
+            count(query, makeReader(request)),
+            (total) => Effect.map(page, (page): Page => ({ ...page, total })),
+          )
         }
 
-        return (query: Query) =>
-          Effect.withFiber<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>((fiber) => {
-            const context = fiber.getRef(RequestContext)
-            const moment = fiber.getRef(AsOfTime)
-            return Effect.flatMap(getResult(query, context, moment), (result) => respond(result, context, moment))
-          })
+        return (query: Query, request: AdmittedRequest): Effect.Effect<Page, E> => {
+          if (request.request.purpose === "estimate") return estimate(query, request)
+          const { past } = request
+          const getVersion = past === undefined ? tableVersions.current : getPastVersion
+          const version = getVersion()
+          if (version === undefined) {
+            return Effect.map(readResult(query, request, undefined), (result) => toPage(result, request))
+          }
+          const key = hashQuery(`${answerId} ${past?.moment} ${JSON.stringify(query)}`)
+          const cached = results.get(key)
+          if (cached?.version !== version) {
+            return Effect.map(readOnce(key, query, request, version), (result) => toPage(result, request))
+          }
+          return Exit.succeed(toPage(cached, request, { isCached: true, isCurrent: () => getVersion() === version }))
+        }
       }
-      return QueryCache.of({ makeHandler })
+      return QueryCache.of({ makeAnswer })
     }),
   )
 }
 
-/** Responds with the result, or with 304 if the client has the same result. */
-const respond = (result: CachedResult, context: RequestContext, moment: string | undefined) =>
-  Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-    const { body, etag } = result
-    const { purpose, response } = context
-    setPageMetadata(context, result)
-    // Stored for a year, the response must not reach another key, which may not be allowed to get it.
-    if (moment !== undefined) response.headers["Vary"] = addToVary(response.headers["Vary"], "Authorization, X-API-Key")
-    const match = purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
-    const validators = {
-      "Cache-Control": moment === undefined ? "private, no-cache" : "private, max-age=31536000, immutable",
-      ETag: match ?? etag,
-    }
-    if (match !== undefined) {
-      response.cached = true
-      return HttpServerResponse.empty({ status: 304, headers: validators })
-    }
-    response.bytes = body.contentLength
-    const responseHeaders = result.file === undefined
-      ? validators
-      : { ...validators, ...getFileHeaders(result, response.route) }
-    return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: responseHeaders }), body)
-  })
+/** Makes a page that is not cached, but has an `ETag`. */
+export const makeUncachedPage = (content: ResponseContent, request: AdmittedRequest, total?: Total): Page =>
+  toPage(makeResult(content, undefined, request.route), request, { total })
 
-/** Responds with content that is not cached, or with 304 if the client has the same content. */
-export const respondWithEtag = (content: ResponseContent) =>
-  Effect.flatMap(RequestContext, (context) => respond(makeResult(content, undefined), context, undefined))
+/** Makes a page that nothing may store. */
+export const makePrivatePage = (content: ResponseContent, route: string): Page => {
+  const { bodyHeaders, contentType } = makeResult(content, undefined, route)
+  const { body, headers = {}, nextPage, records } = content
+  return makePage({ body, contentType, headers, bodyHeaders, nextPage, records })
+}
 
-/** Responds without caching and without an `ETag`. */
-export const respondUncached = (content: ResponseContent) =>
-  Effect.map(RequestContext, (context) => {
-    setPageMetadata(context, content)
-    if (content.file === undefined) {
-      return HttpServerResponse.uint8Array(content.body, { contentType: listContentTypes.json })
-    }
-    const result = makeResult(content, undefined)
-    return HttpServerResponse.setBody(
-      HttpServerResponse.empty({ status: 200, headers: getFileHeaders(result, context.response.route) }),
-      result.body,
-    )
-  })
-
-/** Returns a function that responds with one object that is not a list, such as the account. */
-export const makeUncachedObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {
-  const encode = Schema.encodeEffect(Schema.toCodecJson(schema))
-  return (value: Value) =>
-    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(encodeUnpagedResponse(encoded, 1)))
+/** Returns a function that makes the page of one object that is not a list, such as the account. */
+export const makeObjectEncoder = <Value>(schema: Schema.Codec<Value, unknown>) => {
+  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
+  return (value: Value, records = 1): Page =>
+    makePage({
+      ...encodeUnpagedResponse(encode(value), records),
+      contentType: listContentTypes.json,
+    })
 }

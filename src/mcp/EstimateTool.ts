@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { estimatePath } from "../accounts/keys/Authentication.ts"
 import { CostEstimate } from "../catalogue/Api.ts"
-import { InternalApiClient } from "./InternalApiClient.ts"
+import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { choosePageParameters, QueryArguments, readQueryArguments } from "./QueryTool.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { failWithInvalidArgument } from "./ToolErrors.ts"
@@ -31,7 +31,7 @@ const EstimateResponse = Schema.Struct({
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(EstimateResponse))
 
 export const makeEstimateToolHandler = Effect.gen(function* () {
-  const { send } = yield* InternalApiClient
+  const send = yield* makeInternalApiClient
   const decode = makeToolArgumentsDecoder(QueryArguments)
   return Effect.fnUntraced(function* (sent: unknown) {
     const { details, request } = yield* Effect.flatMap(decode(sent), readQueryArguments)

@@ -1,21 +1,20 @@
 /** `POST /mcp`: the MCP server over HTTP, without sessions. It requires an API key. */
-import { ByteSize, Effect, Layer, Option, Predicate, Result, Schema } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Result, Schema, Scope } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
-import { Headers, HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import Negotiator from "negotiator"
 import packageJson from "../../package.json" with { type: "json" }
 import { RateLimitExceeded } from "../accounts/AccountErrors.ts"
-import { makeRequestAuthorizer } from "../accounts/AuthorizationLayer.ts"
-import { Authenticator } from "../accounts/keys/AuthenticationLayer.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
-import { respondWithError } from "../http/ErrorResponses.ts"
-import { maxRequestBodyBytes, protocolErrorMessages } from "../http/ProtocolErrors.ts"
-import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+import { encodeError, type ErrorAnswer, toErrorAnswer } from "../http/ErrorResponses.ts"
+import { McpEndpoint, type McpMessage, type McpReply } from "../http/OtherRoutes.ts"
+import { protocolErrorMessages } from "../http/ProtocolErrors.ts"
 import { mcpPath } from "../http/RequestTarget.ts"
-import { refuseMethod } from "../http/UnroutedResponses.ts"
+import { makeEmptyAnswer, refuseMethod } from "../http/UnroutedResponses.ts"
+import type { Answer, PlainAnswer } from "../rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { BadRequest } from "../rules/Errors.ts"
-import { InternalApiClient } from "./InternalApiClient.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { makeMessageSlots, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
 import { findInitializedProtocolVersion, SessionlessMcpServer } from "./SessionlessServer.ts"
@@ -43,11 +42,21 @@ const decodeMessage = Schema.decodeUnknownOption(Message)
 const parseJson = Schema.decodeOption(Schema.fromJsonString(Schema.Unknown))
 const isId = Schema.is(Id)
 
+const encoder = new TextEncoder()
+
+const makeJsonAnswer = (status: number, json: unknown): PlainAnswer => ({
+  _tag: "Plain",
+  status,
+  headers: {},
+  contentType: "application/json",
+  body: encoder.encode(JSON.stringify(json)),
+})
+
 const makeJsonRpcError = (status: number, code: number, message: string, id: string | number | null = null) =>
-  HttpServerResponse.jsonUnsafe({ jsonrpc: "2.0", id, error: { code, message } }, { status })
+  makeJsonAnswer(status, { jsonrpc: "2.0", id, error: { code, message } })
 
 /** Parses a JSON-RPC request or notification. Fails with the response to anything else. */
-const parseMessage = (body: string): Result.Result<typeof Message.Type, HttpServerResponse.HttpServerResponse> => {
+const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainAnswer> => {
   const json = parseJson(body)
   if (Option.isNone(json)) return Result.fail(makeJsonRpcError(400, -32700, "Parse error: the body is not JSON."))
   if (Array.isArray(json.value)) {
@@ -85,22 +94,7 @@ const allowedOrigins = Effect.map(
 
 const originRefused = makeJsonRpcError(403, -32600, "Web pages of this origin may not use the MCP server.")
 
-const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: "POST" } })
-
-/** Reads the body of the request. Fails with a 413 response if the body is too long, or 400 if it cannot be read. */
-const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) => text).pipe(
-  Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxRequestBodyBytes)),
-  Effect.mapError(({ reason }) => {
-    const status = reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? 413 : 400
-    return { status, message: protocolErrorMessages[status] }
-  }),
-  Effect.catch(({ message, status }) =>
-    Effect.flatMap(
-      respondWithError(new BadRequest({ error: { message } })),
-      (response) => Effect.fail(HttpServerResponse.setStatus(response, status)),
-    )
-  ),
-)
+const preflightAnswer = makeEmptyAnswer(204, { allow: "POST" })
 
 const tooManyMessages = new RateLimitExceeded({
   error: {
@@ -108,99 +102,157 @@ const tooManyMessages = new RateLimitExceeded({
   },
 })
 
-/**
- * Responds to a message above the rate limit: to a tool call with a result that a model can read, to others with 429.
- * Usage records 429 in both cases.
- */
-const refuseMessage = Effect.fnUntraced(function* (message: typeof Message.Type, refusal: RateLimitExceeded) {
-  const context = yield* RequestContext
-  if (message.id === undefined || message.method !== "tools/call") return yield* respondWithError(refusal)
-  context.response.recordedStatus = 429
-  const text = JSON.stringify(makeToolError(context, refusal.error, context.response.headers["Retry-After"]))
-  const result = { content: [{ type: "text", text }], isError: true }
-  return HttpServerResponse.jsonUnsafe({
-    jsonrpc: "2.0",
-    id: message.id,
-    result: hasOwnVersion(message) ? { ...result, resultType: "complete" } : result,
-  })
+/** The caller of the message that Effect's MCP server answers. The router passes it on to the tools. */
+const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/mcp/CurrentCaller", {
+  defaultValue: () => undefined,
 })
 
-/**
- * Checks origin, method, key and rate limit, and counts each message once. Messages of protocol versions before
- * 2026-07-28 get their response here; all others go on to Effect's MCP server.
- */
-const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(function* () {
-  const { authenticate } = yield* Authenticator
-  const { countAndRecord } = yield* makeRequestAuthorizer
+const callerMiddleware = HttpRouter.middleware<{ provides: McpCaller }>()(
+  Effect.succeed((httpApp) =>
+    Effect.flatMap(
+      CurrentCaller,
+      (caller) =>
+        caller === undefined
+          ? Effect.die(new Error("A message has no caller"))
+          : Effect.provideService(httpApp, McpCaller, caller),
+    )
+  ),
+)
+
+/** Makes the request that Effect's MCP server gets. */
+const toHttpRequest = (request: ApiRequest, body: string) => {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (typeof value === "string") headers.set(name, value)
+  }
+  headers.set("accept", listAcceptedTypes(getHeader(request, "accept")))
+  headers.delete("content-length")
+  return HttpServerRequest.fromWeb(new Request(`http://localhost${mcpPath}`, { method: "POST", headers, body }))
+}
+
+const toAnswer = ({ body, headers, status }: HttpServerResponse.HttpServerResponse): PlainAnswer => {
+  const { "content-length": _, "content-type": type, ...rest } = headers
+  const contentType = type ?? ("contentType" in body ? body.contentType : undefined)
+  return {
+    _tag: "Plain",
+    status,
+    headers: rest,
+    contentType,
+    body: body._tag === "Uint8Array" ? body.body : body._tag === "Stream" ? body.stream : undefined,
+  }
+}
+
+/** Makes what the pipeline needs of the MCP server. `routes` has the route of Effect's MCP server. */
+const makeEndpoint = Effect.gen(function* () {
+  const router = yield* HttpRouter.HttpRouter
   const { answerRequest } = yield* SessionlessMcpServer
   const origins = yield* allowedOrigins
   const withSlot = makeMessageSlots()
+  const httpApp = router.asHttpEffect()
 
-  const refuseTooMany = Effect.andThen(setResponseHeaders({ "Retry-After": "1" }), respondWithError(tooManyMessages))
-
-  return (httpApp) => {
-    const answer = Effect.fnUntraced(function* (
-      slot: MessageSlot,
-      caller: McpCaller["Service"],
-      refusal: RateLimitExceeded | undefined,
-    ) {
-      const body = yield* Effect.result(readBody)
-      if (Result.isFailure(body)) return body.failure
-      const parsed = parseMessage(body.success)
-      if (Result.isFailure(parsed)) return refusal === undefined ? parsed.failure : yield* respondWithError(refusal)
-      const message = parsed.success
-      if (refusal !== undefined) return yield* refuseMessage(message, refusal)
-      const version = findInitializedProtocolVersion(caller.request.headers["mcp-protocol-version"])
-      if (version === undefined || hasOwnVersion(message)) {
-        const response = yield* slot.run(Effect.provideService(httpApp, McpCaller, caller))
-        const refusal = refusalMessages[response.status]
-        return refusal === undefined ? response : makeJsonRpcError(response.status, -32600, refusal, message.id)
-      }
-      const { id, method, params } = message
-      if (id === undefined) return HttpServerResponse.empty({ status: 202 })
-      const reply = slot.run(answerRequest({ id, method, params }, version))
-      return HttpServerResponse.jsonUnsafe(yield* Effect.provideService(reply, McpCaller, caller))
-    })
-
-    return Effect.gen(function* () {
-      const request = yield* HttpServerRequest.HttpServerRequest
-      const { response } = yield* RequestContext
-      response.route = mcpPath
-      const origin = request.headers["origin"]
-      if (origin !== undefined && !origins.includes(origin)) return originRefused
-      if (request.method === "OPTIONS") return preflightResponse
-      if (request.method !== "POST") return yield* refuseMethod(request.method, mcpPath, new Set())
-      const account = yield* Effect.result(authenticate(request))
-      if (Result.isFailure(account)) return yield* respondWithError(account.failure)
-      const counted = yield* Effect.result(countAndRecord(account.success, mcpPath))
-      if (Result.isFailure(counted)) return yield* respondWithError(counted.failure)
-      const caller = { account: account.success, request, rateLimitHeaders: { ...response.headers } }
-      const headers = Headers.set(request.headers, "accept", listAcceptedTypes(request.headers["accept"]))
-      return yield* withSlot(
-        account.success.account_id,
-        (slot) =>
-          Effect.provideService(
-            answer(slot, caller, counted.success),
-            HttpServerRequest.HttpServerRequest,
-            request.modify({ headers }),
-          ),
-        refuseTooMany,
-      )
-    })
+  /** Refuses web pages of foreign origins, and all methods but POST. */
+  const answerOther = (request: ApiRequest): Answer | ErrorAnswer | undefined => {
+    const origin = getHeader(request, "origin")
+    if (origin !== undefined && !origins.includes(origin)) return originRefused
+    if (request.method === "OPTIONS") return preflightAnswer
+    return request.method === "POST" ? undefined : refuseMethod(request.method, mcpPath, new Set())
   }
-}))
 
-/** The route of the MCP server. */
-export const layer = Layer.unwrap(Effect.map(allowedOrigins, (origins) =>
-  McpServer.layerHttp({
-    ...server,
-    path: mcpPath,
-    protocols: [McpProtocol.v2026_07_28, McpProtocol.v2025_11_25, McpProtocol.v2025_06_18],
-    allowedOrigins: origins,
-    allowSubscriptions: false,
-    registrations: mcpRegistrationsLayer,
-  }))).pipe(
-    Layer.provide(admission.layer),
-    Layer.provide(SessionlessMcpServer.layer(server).pipe(Layer.provide(McpServer.McpServer.layer))),
-    Layer.provide(InternalApiClient.layer),
+  /**
+   * Answers a message above the rate limit: a tool call with a result that a model can read, others with 429. Usage
+   * records 429 in both cases.
+   */
+  const refuseMessage = (
+    { headers, request }: McpMessage,
+    message: typeof Message.Type,
+    refusal: RateLimitExceeded,
+  ): Pick<McpReply, "answer" | "recordedStatus"> => {
+    if (message.id === undefined || message.method !== "tools/call") return { answer: toErrorAnswer(refusal) }
+    const text = JSON.stringify(makeToolError(request.id, refusal.error, headers["retry-after"]))
+    const result = { content: [{ type: "text", text }], isError: true }
+    const answer = makeJsonAnswer(200, {
+      jsonrpc: "2.0",
+      id: message.id,
+      result: hasOwnVersion(message) ? { ...result, resultType: "complete" } : result,
+    })
+    return { answer, recordedStatus: 429 }
+  }
+
+  /** Answers with Effect's MCP server, which understands messages of protocol version 2026-07-28. */
+  const answerWithRouter = (caller: McpCaller["Service"], body: string, scope: Scope.Scope) =>
+    httpApp.pipe(
+      Effect.provideService(HttpServerRequest.HttpServerRequest, toHttpRequest(caller.request, body)),
+      Effect.provideService(CurrentCaller, caller),
+      Effect.provideService(Scope.Scope, scope),
+      Effect.orDie,
+      Effect.map(toAnswer),
+    )
+
+  const answerMessage = Effect.fnUntraced(
+    function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
+      const { refusal, request, scope } = message
+      const body = yield* Effect.result(request.readBody)
+      if (Result.isFailure(body)) {
+        const error = new BadRequest({ error: { message: protocolErrorMessages[body.failure] } })
+        return { answer: { ...makeJsonAnswer(body.failure, {}), body: encodeError(error, request.id).body } }
+      }
+      const parsed = parseMessage(body.success)
+      if (Result.isFailure(parsed)) return { answer: refusal === undefined ? parsed.failure : toErrorAnswer(refusal) }
+      const parsedMessage = parsed.success
+      if (refusal !== undefined) return refuseMessage(message, parsedMessage, refusal)
+      const version = findInitializedProtocolVersion(getHeader(request, "mcp-protocol-version"))
+      if (version === undefined || hasOwnVersion(parsedMessage)) {
+        const answer = yield* slot.run(answerWithRouter(caller, body.success, scope()))
+        const text = refusalMessages[answer.status]
+        return { answer: text === undefined ? answer : makeJsonRpcError(answer.status, -32600, text, parsedMessage.id) }
+      }
+      const { id, method, params } = parsedMessage
+      if (id === undefined) return { answer: makeEmptyAnswer(202, {}) }
+      const reply = slot.run(answerRequest({ id, method, params }, version))
+      return { answer: makeJsonAnswer(200, yield* Effect.provideService(reply, McpCaller, caller)) }
+    },
   )
+
+  const answer = (message: McpMessage): Effect.Effect<McpReply> => {
+    const { account, headers, request, run } = message
+    let cost: number | undefined
+    const caller = McpCaller.of({
+      account,
+      request,
+      run,
+      rateLimitHeaders: headers,
+      onRequestRecorded: (recorded) => {
+        cost = recorded
+      },
+    })
+    const refuse: Pick<McpReply, "answer" | "recordedStatus"> = {
+      answer: { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } },
+    }
+    return Effect.map(
+      withSlot(
+        account.account_id,
+        (slot): Effect.Effect<Pick<McpReply, "answer" | "recordedStatus">> => answerMessage(message, caller, slot),
+        Effect.succeed(refuse),
+      ),
+      (reply): McpReply => ({ ...reply, recordedCost: cost }),
+    )
+  }
+  return McpEndpoint.of({ answerOther, answer })
+})
+
+/** The MCP server. */
+export const layer = Layer.effect(McpEndpoint, makeEndpoint).pipe(
+  Layer.provide(
+    Layer.unwrap(Effect.map(allowedOrigins, (origins) =>
+      McpServer.layerHttp({
+        ...server,
+        path: mcpPath,
+        protocols: [McpProtocol.v2026_07_28, McpProtocol.v2025_11_25, McpProtocol.v2025_06_18],
+        allowedOrigins: origins,
+        allowSubscriptions: false,
+        registrations: mcpRegistrationsLayer,
+      }))).pipe(Layer.provide(callerMiddleware.layer)),
+  ),
+  Layer.provide(SessionlessMcpServer.layer(server).pipe(Layer.provide(McpServer.McpServer.layer))),
+  Layer.provide(HttpRouter.layer),
+)

@@ -1,7 +1,7 @@
 /** The tool `lineage`: the chain of symbol changes of a company (§4.1), from `/v1/ticker-changes`. */
 import { Effect, Schema } from "effect"
 import { ChangeEvent } from "../rules/Errors.ts"
-import { InternalApiClient } from "./InternalApiClient.ts"
+import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { TickerChangesResponse } from "../v1/ticker-changes/Api.ts"
@@ -46,7 +46,7 @@ export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesResponse))
 
 export const makeLineageToolHandler = Effect.gen(function* () {
-  const { send } = yield* InternalApiClient
+  const send = yield* makeInternalApiClient
   const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(LineageArguments)
   return Effect.fnUntraced(function* (sent: unknown) {

@@ -1,11 +1,13 @@
-/** The account and the HTTP request of an MCP request, for its tools. */
+/** The account and the HTTP request of an MCP message, for its tools. */
 import { Context } from "effect"
-import type { HttpServerRequest } from "effect/http"
-import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
+import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 
-export class McpCaller extends Context.Service<McpCaller, {
-  readonly account: typeof CurrentAccount.Service
-  readonly request: HttpServerRequest.HttpServerRequest
-  /** The headers that state the rate limit, which counts a message once: also for the request that its tool sends. */
-  readonly rateLimitHeaders: Readonly<Record<string, string>>
-}>()("tickerline/mcp/McpCaller") {}
+export class McpCaller extends Context.Service<
+  McpCaller,
+  Pick<AdmittedRequest, "account" | "request" | "run"> & {
+    /** The headers that state the rate limit, which counts a message once: also for the request that its tool sends. */
+    readonly rateLimitHeaders: Readonly<Record<string, string>>
+    /** Called when usage lists the request of a tool. `cost` is its cost in microdollars. */
+    readonly onRequestRecorded: (cost: number) => void
+  }
+>()("tickerline/mcp/McpCaller") {}

@@ -6,11 +6,12 @@ import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
-import { InternalApiClient, type InternalApiResponse } from "./InternalApiClient.ts"
+import { type InternalApiResponse, makeInternalApiClient } from "./InternalApiClient.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { findQueryableEndpoint, maxRowsPerCall, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
+import type { McpCaller } from "./McpCaller.ts"
 import { failWithInvalidArgument, failWithToolError, type McpToolError } from "./ToolErrors.ts"
 
 const ParameterValue = Schema.Union([
@@ -162,7 +163,7 @@ const beginRows = Effect.fnUntraced(function* (
   details: McpEndpointDescription,
   format: RowsRequest["format"],
   sent: Readonly<Record<string, string>>,
-): Effect.fn.Return<RowsRequest, McpToolError> {
+): Effect.fn.Return<RowsRequest, McpToolError, McpCaller> {
   const { paging, path: endpoint } = details
   if (sent["format"] !== undefined) {
     const reason = "is an argument of the tool: send csv or json outside of parameters"
@@ -282,7 +283,7 @@ const describeHeaders = ({ headers }: InternalApiResponse) => {
 }
 
 export const makeQueryToolHandler = Effect.gen(function* () {
-  const { send } = yield* InternalApiClient
+  const send = yield* makeInternalApiClient
   const { getLastChange } = yield* DatasetVersions
   const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(QueryArguments)

@@ -41,7 +41,7 @@ export const makeReadOnlyMcpTool = <const Name extends string, Success extends S
 /** Returns a function that decodes arguments, or fails with a `validation_error` that names each wrong argument. */
 export const makeToolArgumentsDecoder = <A, I>(
   schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },
-): (sent: unknown) => Effect.Effect<A, McpToolError> => {
+): (sent: unknown) => Effect.Effect<A, McpToolError, McpCaller> => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error", errors: "all" })
   const names = Object.keys(schema.fields)
   return (sent) =>

@@ -1,6 +1,6 @@
 /** Errors of tools: the API's error, and what the model should do next. */
 import { Effect, Option, Schema } from "effect"
-import { RequestContext } from "../http/RequestContext.ts"
+import { McpCaller } from "./McpCaller.ts"
 import { shortenToMaxTokens } from "./ResultSize.ts"
 
 export const McpToolError = Schema.Struct({
@@ -52,15 +52,18 @@ interface ApiErrorBody {
 }
 
 /** Adds to an error in the API's format what the model should do. */
-export const makeToolError = ({ id }: RequestContext, error: ApiErrorBody, retryAfter = "5"): McpToolError => ({
+export const makeToolError = (request_id: string, error: ApiErrorBody, retryAfter = "5"): McpToolError => ({
   error,
   next_step: getNextStep(error.code, retryAfter),
-  request_id: id,
+  request_id,
 })
 
 /** Fails with an error in the API's format. */
-export const failWithToolError = (error: ApiErrorBody, retryAfter?: string): Effect.Effect<never, McpToolError> =>
-  Effect.flatMap(RequestContext, (context) => Effect.fail(makeToolError(context, error, retryAfter)))
+export const failWithToolError = (
+  error: ApiErrorBody,
+  retryAfter?: string,
+): Effect.Effect<never, McpToolError, McpCaller> =>
+  Effect.flatMap(McpCaller, ({ request }) => Effect.fail(makeToolError(request.id, error, retryAfter)))
 
 /** Fails with a `validation_error` for one argument. The message is the name and the reason: "endpoint is required". */
 export const failWithInvalidArgument = (field: string, reason: string) =>

@@ -4,7 +4,6 @@
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactApiKeys } from "../rules/Errors.ts"
-import type { RequestContext } from "../http/RequestContext.ts"
 
 export interface CompletedRequest {
   readonly request_id: string
@@ -57,8 +56,6 @@ const makeEndpointMetrics = (endpoint: string) => {
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
   readonly record: (request: CompletedRequest) => void
-  /** Records a request from its context. Ignores the requests that `/estimate` runs internally (D28, estimates). */
-  readonly recordFromContext: (method: string, status: number, context: RequestContext, milliseconds: number) => void
 }>()("tickerline/observability/RequestMetrics") {
   static readonly layer = Layer.effect(
     RequestMetrics,
@@ -85,14 +82,7 @@ export class RequestMetrics extends Context.Service<RequestMetrics, {
         metrics.duration.updateUnsafe(milliseconds / 1000, context)
         if (isLogged) log(request)
       }
-
-      const recordFromContext = (method: string, status: number, request: RequestContext, milliseconds: number) => {
-        const { id: request_id, purpose, response, target } = request
-        const { account_id, bytes = 0, cached, route: endpoint } = response
-        if (purpose === "estimate") return
-        record({ request_id, method, target, endpoint, account_id, status, bytes, cached, milliseconds })
-      }
-      return RequestMetrics.of({ record, recordFromContext })
+      return RequestMetrics.of({ record })
     }),
   )
 }

@@ -1,4 +1,5 @@
 /** Formats of a list, chosen by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
+import { hash } from "node:crypto"
 
 /** Formats of a page. */
 export const pageFormats = ["json", "csv", "ndjson"] as const
@@ -87,20 +88,26 @@ export const negotiatePageFormat = (accept: string | undefined): PageFormat => n
 /** Like `negotiatePageFormat`, for an export. Returns `json` if the client prefers JSON or accepts no export format. */
 export const negotiateExportFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedExportTypes)
 
-/** Returns the headers of a file: the number of rows, if known in advance, and the name of a CSV or Parquet file. */
+/**
+ * Returns the headers of a file, by lower-case name: the number of rows, if known in advance, and the name of a CSV or
+ * Parquet file. `route` is the path of the endpoint.
+ */
 export const makeListFileHeaders = (
   { format, rows }: { readonly format: ExportFormat; readonly rows: number | undefined },
-  route: string | undefined,
+  route: string,
 ): Record<string, string> => {
-  const name = (route ?? "").split("/").slice(2).join("-") || "list"
+  const name = route.split("/").slice(2).join("-") || "list"
   return {
-    ...(rows === undefined ? {} : { "X-Row-Count": String(rows) }),
-    ...(format === "ndjson" ? {} : { "Content-Disposition": `attachment; filename="${name}.${format}"` }),
+    ...(rows === undefined ? {} : { "x-row-count": String(rows) }),
+    ...(format === "ndjson" ? {} : { "content-disposition": `attachment; filename="${name}.${format}"` }),
   }
 }
 
 /** The header with the SHA-256 of a file before compression (HTTP Unencoded Digest, which updates RFC 9530). */
-export const digestHeaderName = "Unencoded-Digest"
+export const digestHeaderName = "unencoded-digest"
 
 /** Formats a Base64 SHA-256 as the header value. */
 export const formatDigestHeader = (sha256: string) => `sha-256=:${sha256}:`
+
+/** Returns a strong ETag: a hash of the uncompressed body. */
+export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`

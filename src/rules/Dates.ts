@@ -32,43 +32,30 @@ export const makeMomentSql = (time: string) =>
 export const getEndOfNewYorkDay = (date: string) =>
   formatMoment(getNextMidnight(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
 
-/**
- * The moment of which a request reads the data (`as_of`), such as `2026-03-01T10:00:00.123456-05:00`. Undefined for the
- * present.
- */
-export const AsOfTime = Context.Reference<string | undefined>("tickerline/rules/AsOfTime", {
-  defaultValue: () => undefined,
-})
-
-const currentMillis = Effect.flatMap(
-  AsOfTime,
-  (moment) => moment === undefined ? Clock.currentTimeMillis : Effect.succeed(Date.parse(moment)),
-)
-
-/** Returns an effect with the current date in the time zone, `YYYY-MM-DD`. The date is computed once per day. */
-const makeCurrentDate = (zone: DateTime.TimeZone) => {
+/** Returns a function from epoch milliseconds to the date in the time zone. The date is computed once per day. */
+const makeDateReader = (zone: DateTime.TimeZone) => {
   let date = { name: "", begins: 0, ends: 0 }
-  return Effect.map(currentMillis, (now) => {
+  return (now: number) => {
     if (now < date.begins || now >= date.ends) {
       const zoned = DateTime.setZone(DateTime.makeUnsafe(now), zone)
       const begins = DateTime.toEpochMillis(DateTime.startOf(zoned, "day"))
       date = { name: DateTime.formatIsoDate(zoned), begins, ends: getNextMidnight(zone, now) }
     }
     return date.name
-  })
+  }
 }
 
-/**
- * The current date in New York, `YYYY-MM-DD`; with `as_of`, the date at the requested time. Filters treat every later
- * date as future (D7, dates).
- */
-export const todayInNewYork = makeCurrentDate(newYork)
+/** Returns the date in New York, `YYYY-MM-DD`. Filters treat every later date as future (D7, dates). */
+export const getDateInNewYork = makeDateReader(newYork)
 
-/**
- * The current date in Chicago, `YYYY-MM-DD`; with `as_of`, the date at the requested time. Ticker changes up to this
- * date are effective (§2.2, D19).
- */
-export const todayInChicago = makeCurrentDate(chicago)
+/** Returns the date in Chicago, `YYYY-MM-DD`. Ticker changes up to this date are effective (§2.2, D19). */
+export const getDateInChicago = makeDateReader(chicago)
+
+/** The current date in New York. */
+export const todayInNewYork = Effect.map(Clock.currentTimeMillis, getDateInNewYork)
+
+/** The current date in Chicago. */
+export const todayInChicago = Effect.map(Clock.currentTimeMillis, getDateInChicago)
 
 /** Returns the first midnight after `now` in New York or Chicago. `now` and the result are milliseconds since 1970. */
 export const getNextDateChange = (now: number) => Math.min(getNextMidnight(newYork, now), getNextMidnight(chicago, now))
@@ -90,18 +77,28 @@ export const CalendarDate = Schema.String.check(
   }),
 ).annotate({ format: "date" })
 
+/**
+ * What counts as now when a query is decoded, in milliseconds since 1970: the time of the request, or the moment of
+ * `as_of`.
+ */
+export class DecodingTime extends Context.Service<DecodingTime, number>()("tickerline/rules/DecodingTime") {}
+
 /** A date that is not later than today in New York, for filters on past events. */
 export const NonFutureDate = CalendarDate.pipe(
   Schema.decode({
     decode: SchemaGetter.checkEffect((text: string) =>
-      Effect.map(
-        todayInNewYork,
-        (today) =>
-          text <= today ? undefined : new SchemaIssue.InvalidValue({
-            message: `must be in the past: ${text} is after today, ${today}, in New York`,
-          }),
-      )
+      Effect.map(DecodingTime, (now) => {
+        const today = getDateInNewYork(now)
+        return text <= today ? undefined : new SchemaIssue.InvalidValue({
+          message: `must be in the past: ${text} is after today, ${today}, in New York`,
+        })
+      })
     ),
     encode: SchemaGetter.passthrough(),
   }),
+)
+
+/** Like `NonFutureDate`, but compares with the clock. For the command line. */
+export const PastDate = NonFutureDate.pipe(
+  Schema.middlewareDecoding((decoding) => Effect.provideServiceEffect(decoding, DecodingTime, Clock.currentTimeMillis)),
 )

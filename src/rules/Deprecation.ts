@@ -2,11 +2,11 @@
  * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement). An
  * endpoint declares its deprecation once, for headers, `/endpoints`, OpenAPI and the documentation.
  */
-import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
-import { type HttpApiEndpoint, HttpApiMiddleware, OpenApi } from "effect/http-api"
-import { addLinkHeader, RequestContext, type ResponseLink, setResponseHeaders } from "../http/RequestContext.ts"
-import { CalendarDate, todayInNewYork } from "./Dates.ts"
+import { Context, DateTime, Duration, Option, Schema } from "effect"
+import { OpenApi } from "effect/http-api"
+import { CalendarDate, getDateInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
+import type { ResponseLink } from "./Links.ts"
 
 export interface Deprecation {
   /** Date of the announcement, `YYYY-MM-DD`. */
@@ -66,10 +66,10 @@ export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
 export const getEndpointDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
-/** Returns the headers `Deprecation` and `Sunset`. */
+/** Returns the headers `deprecation` and `sunset`. */
 export const makeDeprecationHeaders = ({ announced, sunset }: Deprecation): Readonly<Record<string, string>> => ({
-  Deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
-  ...(sunset === undefined ? {} : { Sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
+  deprecation: `@${Duration.toSeconds(Duration.millis(DateTime.toEpochMillis(parseMidnight(announced))))}`,
+  ...(sunset === undefined ? {} : { sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
 })
 
 /** Returns the links of the header `Link`. */
@@ -78,46 +78,13 @@ export const makeDeprecationLinks = ({ successor }: Deprecation): ReadonlyArray<
   { path: documentationPath, attributes: `rel="deprecation"; type="text/html"` },
 ]
 
-/** Adds `Deprecation`, `Sunset` and `Link`, which every response of a deprecated endpoint has (§9.4). */
-export const addDeprecationHeaders = Effect.fnUntraced(function* (deprecation: Deprecation) {
-  yield* setResponseHeaders(makeDeprecationHeaders(deprecation))
-  yield* Effect.forEach(makeDeprecationLinks(deprecation), addLinkHeader, { discard: true })
-})
-
-/** Fails with 410 if the sunset date has passed. The error message begins with `subject`, such as a path. */
-export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
-  const { note, successor, sunset } = deprecation
-  if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
-    const message = `${subject} was removed after ${sunset}. Use ${successor} instead. ${note}`
-    return yield* new EndpointRemoved({
-      error: { message, details: { successor, documentation: documentationPath, sunset } },
-    })
-  }
-})
-
-/**
- * Returns the first step of every request to the endpoint: it records the route and, if the endpoint is deprecated,
- * adds the deprecation headers and fails after the sunset.
- */
-export const makeRouteAndDeprecationStep = (
-  { annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">,
-) => {
-  const deprecation = Option.getOrUndefined(getEndpointDeprecation(annotations))
-  return Effect.flatMap(RequestContext, (context) => {
-    context.response.route = path
-    return deprecation === undefined
-      ? Effect.void
-      : Effect.andThen(addDeprecationHeaders(deprecation), failAfterSunset(deprecation, path))
-  })
-}
-
-/** The outermost API middleware, so that even a 401 or 422 of a deprecated endpoint has the deprecation headers. */
-export class DeprecationMiddleware extends HttpApiMiddleware.Service<DeprecationMiddleware>()(
-  "tickerline/rules/DeprecationMiddleware",
-  { error: EndpointRemoved },
-) {
-  static readonly layer = Layer.succeed(
-    this,
-    (httpApp, { endpoint }) => Effect.andThen(makeRouteAndDeprecationStep(endpoint), httpApp),
-  )
+/** Returns the 410 if the sunset date has passed. The error message begins with `subject`, such as a path. */
+export const findSunsetError = (
+  { note, successor, sunset }: Deprecation,
+  subject: string,
+  now: number,
+): EndpointRemoved | undefined => {
+  if (sunset === undefined || getDateInNewYork(now) <= sunset) return undefined
+  const message = `${subject} was removed after ${sunset}. Use ${successor} instead. ${note}`
+  return new EndpointRemoved({ error: { message, details: { successor, documentation: documentationPath, sunset } } })
 }

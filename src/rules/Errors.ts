@@ -3,20 +3,12 @@
  * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
-import { RequestContext } from "../http/RequestContext.ts"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
-/** The encoder sets the id from the request context, so that handlers need not pass it. */
-const request_id = Schema.String.pipe(
-  Schema.encodeTo(
-    Schema.String.annotate({ description: "The same value as the header X-Request-Id; quote it to support." }),
-    {
-      decode: SchemaGetter.passthrough(),
-      encode: SchemaGetter.transformEffect(() => Effect.map(RequestContext, ({ id }) => id)),
-    },
-  ),
-  Schema.withConstructorDefault(Effect.succeed("")),
-)
+/** `http/ErrorResponses.ts` sets the id when it encodes an error, so that handlers need not pass it. */
+const request_id = Schema.String.annotate({
+  description: "The same value as the header X-Request-Id; quote it to support.",
+}).pipe(Schema.withConstructorDefault(Effect.succeed("")))
 
 /** Matches the prefix of an API key, even if a URL percent-encodes some of its letters. */
 const keyPrefix = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")

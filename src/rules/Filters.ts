@@ -1,6 +1,6 @@
 /** Filter parameters, which endpoints combine into query schemas (D7, D9). Each declares its column and operator. */
 import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { CalendarDate, NonFutureDate } from "./Dates.ts"
+import { CalendarDate, type DecodingTime, NonFutureDate } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
 import { formatTextList, parseTextList } from "./TextLists.ts"
 
@@ -15,7 +15,7 @@ export const NoParameters = Schema.Struct({}).check(
 )
 
 /** Makes an optional parameter that is decoded from text. OpenAPI shows its `format`. */
-const formattedParameter = <To extends Schema.Codec<string, string>>(
+const formattedParameter = <To extends Schema.Codec<string, string, DecodingTime>>(
   to: To,
   format: "date" | "decimal",
   filter: FilterDeclaration,

@@ -1,6 +1,5 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
-import type { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats, type PageFormat } from "../rows/ListFormats.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import {
@@ -92,7 +91,8 @@ export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 export const getPageRowRange = ({ limit, page }: PagingQuery) =>
   limit === "all" ? { limit: unlimitedRowCount, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
-const makePageTarget = (target: string, page: number) => {
+/** Returns the target of another page of the same list. */
+export const makePageTarget = (target: string, page: number) => {
   const [path = "/", ...search] = target.split("?")
   const parameters = new URLSearchParams(redactApiKeys(search.join("?")))
   parameters.set("page", String(page))
@@ -115,7 +115,7 @@ export interface ResponseContent {
   readonly records: number
   /** Number of the next page; undefined on the last page. */
   readonly nextPage: number | undefined
-  /** Response headers that depend on the data. */
+  /** Response headers that depend on the data, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -156,15 +156,4 @@ export const encodeListPage = (
     writeJsonResults(results, shown, ",", start),
   )
   return { body: rowOutputBuffer.take(end), records: shown.length, nextPage }
-}
-
-/** Sets the number of results, the headers and the `Link` to the next page in the request context. */
-export const setPageMetadata = (
-  { response, target }: RequestContext,
-  { headers, nextPage, records }: Pick<ResponseContent, "headers" | "nextPage" | "records">,
-) => {
-  response.records = records
-  Object.assign(response.headers, headers)
-  if (nextPage === undefined) return
-  response.links.push({ path: makePageTarget(target, nextPage), attributes: `rel="next"` })
 }

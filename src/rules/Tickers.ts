@@ -1,8 +1,7 @@
 /** Ticker parameters (§7.3, D5, D6: ticker lists). */
-import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { setResponseHeaders } from "../http/RequestContext.ts"
+import { Array, Effect, Predicate, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { redactApiKeys } from "./Errors.ts"
-import type { FilterDeclaration } from "./FilterDeclarations.ts"
+import { type FilterDeclaration, getFilterDeclaration } from "./FilterDeclarations.ts"
 
 /** The format of a ticker in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
@@ -12,6 +11,9 @@ const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => le
 
 /** A symbol in a list, with or without the CIK of its issuer. */
 const tickerEntryPattern = /^[A-Z0-9.^-]{1,16}(?::\d{10})?$/
+
+/** Lists that drop nothing, without a closer look. */
+const onlyTickers = /^[A-Za-z0-9.^-]{1,16}(?:,[A-Za-z0-9.^-]{1,16})*$/
 
 const removeSpaces = (text: string) => text.replace(/\s+/gu, "")
 
@@ -46,21 +48,37 @@ const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) => {
   })
 }
 
-const parseTickers = Effect.fnUntraced(function* (text: string) {
+/** Splits a list into valid symbols, each once, and the entries that are dropped because they are invalid (D5). */
+const splitTickers = (text: string) => {
   const sent = text.split(",").map(normalizeTickerEntry).filter((entry) => entry !== "")
-  const dropped = sent.filter((entry) => !tickerEntryPattern.test(entry))
-  const tickers = Array.dedupe(sent.filter((entry) => tickerEntryPattern.test(entry)))
-  if (!Array.isArrayNonEmpty(tickers)) return yield* Effect.fail(makeInvalidTickersIssue(sent))
-  if (tickers.length > maxTickers) {
-    return yield* Effect.fail(
+  return {
+    sent,
+    tickers: Array.dedupe(sent.filter((entry) => tickerEntryPattern.test(entry))),
+    dropped: sent.filter((entry) => !tickerEntryPattern.test(entry)),
+  }
+}
+
+const isListAllowed = (tickers: ReadonlyArray<string>) => tickers.length > 0 && tickers.length <= maxTickers
+
+const parseTickers = (text: string) => {
+  const { sent, tickers } = splitTickers(text)
+  if (!Array.isArrayNonEmpty(tickers)) return Effect.fail(makeInvalidTickersIssue(sent))
+  if (!isListAllowed(tickers)) {
+    return Effect.fail(
       new SchemaIssue.InvalidValue({
         message: `must contain at most ${maxTickers} tickers, not ${tickers.length}; send the rest in another request`,
       }),
     )
   }
-  if (dropped.length > 0) yield* setResponseHeaders({ "X-Dropped-Tickers": formatDroppedTickers(dropped) })
-  return tickers
-})
+  return Effect.succeed(tickers)
+}
+
+/** Returns the value of `X-Dropped-Tickers` for a list that has a valid symbol; undefined if none is dropped. */
+export const findDroppedTickers = (text: string): string | undefined => {
+  if (onlyTickers.test(text)) return undefined
+  const { dropped, tickers } = splitTickers(text)
+  return dropped.length > 0 && isListAllowed(tickers) ? formatDroppedTickers(dropped) : undefined
+}
 
 /** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
 export const TickerListParameter = Schema.String.annotate({
@@ -75,6 +93,14 @@ export const TickerListParameter = Schema.String.annotate({
     encode: (tickers: Array.NonEmptyReadonlyArray<string>) => Effect.succeed(tickers.join(",")),
   }),
 )).annotate({ filter: { operator: "oneOf", column: "ticker" } satisfies FilterDeclaration })
+
+/** Whether the parameter `ticker` of a query is a list of tickers. */
+export const isTickerList = (query: Schema.Top) => {
+  const field = Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "ticker")
+    ? query.fields.ticker
+    : undefined
+  return Schema.isSchema(field) && getFilterDeclaration(field)?.operator === "oneOf"
+}
 
 const makeTickerSchema = (maxLength: number) =>
   Schema.String.annotate({

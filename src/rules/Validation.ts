@@ -1,9 +1,6 @@
-/** Two middlewares for every endpoint (§7.2, errors): 422 for invalid parameters, 500 for unexpected failures. */
-import { Cause, Effect, Layer, type Schema, SchemaAST } from "effect"
-import { HttpServerRequest } from "effect/http"
-import type { HttpApiEndpoint } from "effect/http-api"
-import { HttpApiMiddleware } from "effect/http-api"
-import { RequestContext } from "../http/RequestContext.ts"
+/** Decodes the parameters of a request (D4, D11), and makes the errors of what was not expected (§7.2, errors). */
+import { Cause, Context, Effect, type Exit, Schema, SchemaAST } from "effect"
+import { DecodingTime } from "./Dates.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { formatNameSuggestion } from "./Suggestions.ts"
@@ -27,9 +24,9 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: repeatedParameter,
 })
 
-const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string> => {
-  const ast = endpoint.query === undefined ? undefined : SchemaAST.toEncoded(endpoint.query.ast)
-  return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
+  const ast = SchemaAST.toEncoded(query.ast)
+  return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
 /** Completes the reason for an unknown parameter with a similar one, or with all parameters if none is similar (D4). */
@@ -52,13 +49,11 @@ export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as
 /** The parameters of a request as text, by name; an array if one is repeated. */
 export type RawSearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/**
- * Makes the 422 error for a query that does not match the schema of its endpoint. It names up to 20 invalid parameters.
- */
+/** Makes the 422 error for a query that does not match its schema. It names up to 20 invalid parameters. */
 export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
   parameters: RawSearchParameters,
-  endpoint: HttpApiEndpoint.Top,
+  query: Schema.Top,
 ) =>
   makeValidationError(
     getReasons(issue)
@@ -71,43 +66,25 @@ export const makeQueryValidationError = (
           : reason,
       }))
       .slice(0, maxFields)
-      .map(addSuggestion(getParameterNames(endpoint))),
+      .map(addSuggestion(getParameterNames(query))),
   )
 
-/** Turns a query that does not match its schema into a 422. */
-export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMiddleware>()(
-  "tickerline/rules/ValidationMiddleware",
-  { error: ValidationError },
-) {
-  static readonly layer = HttpApiMiddleware.layerSchemaErrorTransform(
-    ValidationMiddleware,
-    (failure, { endpoint }) =>
-      failure.kind === "Query"
-        ? Effect.flatMap(
-          HttpServerRequest.ParsedSearchParams,
-          (parameters) => Effect.fail(makeQueryValidationError(failure.cause, parameters, endpoint)),
-        )
-        : Effect.die(failure),
+/** The schema of a query. Its dates are compared with the time of the request. */
+export type QueryCodec<Query> = Schema.Codec<Query, unknown, DecodingTime>
+
+/** Makes a function that decodes the parameters of a request. `now` is the time of the request, or of its `as_of`. */
+export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
+  const decode = Schema.decodeUnknownEffect(
+    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
+    queryParseOptions,
   )
+  return (parameters: RawSearchParameters, now: number): Exit.Exit<Query, Schema.SchemaError> =>
+    Effect.runSyncExitWith(Context.make(DecodingTime, now))(decode(parameters))
 }
 
-/** Logs a defect with the request id, and returns the error to respond with. */
-export const logDefectAsInternalError = (defect: unknown) =>
-  Effect.flatMap(RequestContext, ({ id }) =>
-    Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
-      Effect.annotateLogs("request_id", id),
-      Effect.as(
-        new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }),
-      ),
-    ))
-
-/** Logs a defect with the request id and responds with 500. */
-export class UnexpectedErrorMiddleware extends HttpApiMiddleware.Service<UnexpectedErrorMiddleware>()(
-  "tickerline/rules/UnexpectedErrorMiddleware",
-  { error: InternalError },
-) {
-  static readonly layer = Layer.succeed(
-    this,
-    (httpApp) => Effect.catchDefect(httpApp, (defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
+/** Logs a defect, with the id of its request if it has one, and returns the error to respond with. */
+export const logDefectAsInternalError = (defect: unknown, request_id?: string) =>
+  Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
+    request_id === undefined ? (log) => log : Effect.annotateLogs("request_id", request_id),
+    Effect.as(new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } })),
   )
-}

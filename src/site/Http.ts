@@ -2,13 +2,15 @@
  * Serves the documentation. Pages are rendered when they are first requested, then cached with their compressed forms.
  * They load scripts and data only from their own origin.
  */
-import { Context, Effect, FileSystem, Function, Layer, Option, Path } from "effect"
-import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Effect, Exit, FileSystem, Function, Layer, Option, Path } from "effect"
 import { cacheCompressedBodies } from "../http/Compression.ts"
-import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
+import { makeStaticPage } from "../http/ConditionalRequests.ts"
 import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
-import { respondToUnknownPath } from "../http/UnroutedResponses.ts"
+import { DocumentationPages } from "../http/OtherRoutes.ts"
+import { answerUnknownPath, makeEmptyAnswer } from "../http/UnroutedResponses.ts"
+import type { PlainAnswer } from "../rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { escapeMarkup } from "./browser/markup.js"
 import { changelogPage } from "./ChangelogPage.ts"
@@ -47,10 +49,10 @@ const contentSecurityPolicy = [
 
 /** Forbids scripts from other origins, frames, referrers and access from other windows. */
 const securityHeaders = {
-  "Content-Security-Policy": contentSecurityPolicy,
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Referrer-Policy": "no-referrer",
-  "X-Frame-Options": "DENY",
+  "content-security-policy": contentSecurityPolicy,
+  "cross-origin-opener-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-frame-options": "DENY",
 }
 
 /** Every page, in navigation order. */
@@ -116,34 +118,29 @@ const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   headers: {},
 })
 
-/** Returns a function that sends the text in an encoding that the client accepts, or a 304 (RFC 9110). */
-const makeTextResponder = (text: string, { contentType, headers }: Pick<SiteFile, "contentType" | "headers">) => {
-  const allHeaders = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
-  return makeStaticBodyResponder(cacheCompressedBodies(new TextEncoder().encode(text)), contentType, allHeaders)
+const makeTextPage = (text: string, { contentType, headers }: Pick<SiteFile, "contentType" | "headers">) => {
+  const allHeaders = { "cache-control": "no-cache", vary: "Accept-Encoding", ...headers }
+  return makeStaticPage(cacheCompressedBodies(new TextEncoder().encode(text)), contentType, allHeaders)
 }
 
 const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
-  const responder = yield* Effect.cached(Effect.map(file.render, (text) => makeTextResponder(text, file)))
-  return HttpRouter.route("GET", file.path, (request) => Effect.map(responder, (respond) => respond(request)))
+  const page = yield* Effect.cached(Effect.map(file.render, (text) => makeTextPage(text, file)))
+  return { path: file.path, answer: () => page }
 })
 
 /** Makes the route of the corrections page, which is rendered again when newer counts have been read. */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
   const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>
-    makeTextResponder(renderHtmlPage(page, pages), { contentType: htmlType, headers: securityHeaders })
-  const responderOf = Function.memoize((counts: Effect.Success<typeof read>) =>
+    makeTextPage(renderHtmlPage(page, pages), { contentType: htmlType, headers: securityHeaders })
+  const pageOf = Function.memoize((counts: Effect.Success<typeof read>) =>
     render(makeCorrectionsPageWithCounts(counts))
   )
-  return HttpRouter.route(
-    "GET",
-    correctionsPageWithoutCounts.path,
-    (request) =>
-      read.pipe(
-        Effect.match({ onSuccess: responderOf, onFailure: () => render(makeCorrectionsPageWithCounts(undefined)) }),
-        Effect.map((respond) => respond(request)),
-      ),
-  )
+  const answer = Effect.match(read, {
+    onSuccess: pageOf,
+    onFailure: () => render(makeCorrectionsPageWithCounts(undefined)),
+  })
+  return { path: correctionsPageWithoutCounts.path, answer: () => answer }
 })
 
 /** Finds up to five pages with similar names, the most similar first. */
@@ -178,19 +175,19 @@ ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
 }
 
 /** Browsers accept `text/html` when they follow a link; API clients do not. */
-const acceptsHtml = ({ headers }: HttpServerRequest.HttpServerRequest) =>
-  /\btext\/html\b/i.test(headers["accept"] ?? "")
+const acceptsHtml = (request: ApiRequest) => /\btext\/html\b/i.test(getHeader(request, "accept") ?? "")
 
-const handleUnknownPage = (pages: ReadonlyArray<SitePage>) => (request: HttpServerRequest.HttpServerRequest) => {
-  const [path = ""] = request.url.split("?", 1)
-  if (!acceptsHtml(request)) return respondToUnknownPath(path)
-  return Effect.sync(() =>
-    HttpServerResponse.text(renderHtmlPage(notFoundPage(path, pages), pages), {
-      status: 404,
-      contentType: htmlType,
-      headers: { "Cache-Control": "no-store", Vary: "Accept", ...securityHeaders },
-    })
-  )
+const answerUnknownPage = (request: ApiRequest, pages: ReadonlyArray<SitePage>) => {
+  const [path = ""] = request.target.split("?", 1)
+  if (!acceptsHtml(request)) return answerUnknownPath(path)
+  const answer: PlainAnswer = {
+    _tag: "Plain",
+    status: 404,
+    contentType: htmlType,
+    headers: { "cache-control": "no-store", vary: "Accept", ...securityHeaders },
+    body: new TextEncoder().encode(renderHtmlPage(notFoundPage(path, pages), pages)),
+  }
+  return answer
 }
 
 /** Addresses that redirect to the documentation. */
@@ -198,31 +195,32 @@ const redirects = ["/", "/docs"] as const
 
 /** The redirect includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
 const redirectToStart = (baseUrl: string) =>
-  HttpServerResponse.redirect(`${getBasePath(baseUrl)}${getPagePath("index")}`, {
-    status: 302,
-    headers: { "Cache-Control": "no-cache" },
+  makeEmptyAnswer(302, {
+    location: `${getBasePath(baseUrl)}${getPagePath("index")}`,
+    "cache-control": "no-cache",
   })
 
-/** Every path of the site that can be requested with GET. */
-export class SitePaths extends Context.Service<SitePaths, ReadonlySet<string>>()("tickerline/site/SitePaths") {}
-
 export const layer = Layer.effect(
-  SitePaths,
+  DocumentationPages,
   Effect.gen(function* () {
-    const router = yield* HttpRouter.HttpRouter
-    const redirect = Effect.succeed(redirectToStart(yield* BaseUrl))
+    const redirect = Exit.succeed(redirectToStart(yield* BaseUrl))
     const pages = yield* loadPages
     const files = [
       ...pages.flatMap((page) => page === correctionsPageWithoutCounts ? [] : [pageFile(page, pages)]),
       ...(yield* loadAssets),
       searchIndexFile(pages),
     ]
-    yield* router.addAll([
-      ...(yield* Effect.forEach(files, fileRoute)),
-      yield* correctionsRoute(pages),
-      ...redirects.map((path) => HttpRouter.route("GET", path, redirect)),
-      HttpRouter.route("GET", `${getPagePath("index")}/:page/*`, handleUnknownPage(pages)),
-    ])
-    return new Set([...files.map(({ path }) => path), correctionsPageWithoutCounts.path, ...redirects])
+    return DocumentationPages.of({
+      routes: [
+        ...(yield* Effect.forEach(files, fileRoute)),
+        yield* correctionsRoute(pages),
+        ...redirects.map((path) => ({ path, answer: () => redirect })),
+        {
+          path: `${getPagePath("index")}/:page/*`,
+          answer: (request: ApiRequest) => Effect.sync(() => answerUnknownPage(request, pages)),
+        },
+      ],
+      paths: new Set([...files.map(({ path }) => path), correctionsPageWithoutCounts.path, ...redirects]),
+    })
   }),
 )

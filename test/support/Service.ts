@@ -18,15 +18,16 @@ import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { createServer } from "node:http"
+import { createServer, type Server } from "node:http"
 import { inject } from "vitest"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"
 import { type Tier, tiers } from "../../src/rules/EndpointAnnotations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import * as Server from "../../src/Server.ts"
+import * as Service from "../../src/Server.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { keepAliveTimeout } from "../../src/http/ConnectionLimits.ts"
+import { NodeListener } from "../../src/http/NodeListener.ts"
 import { makePoolableClientLayer } from "./PoolerMode.ts"
 
 const migratedUrl = () => new URL(inject("databaseUrl"))
@@ -123,11 +124,31 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
 // With Node's default of five seconds, a stalled client may send a request while the server closes the connection.
 const makeServer = () => createServer({ keepAliveTimeout: Duration.toMillis(keepAliveTimeout) })
 
+/** The Node server of the service. */
+class NodeServer extends Context.Service<NodeServer, Server>()("test/support/NodeServer") {
+  static readonly layer = Layer.sync(NodeServer, makeServer)
+}
+
 /** A server on a free port, and a client that, unlike `fetch`, requests no compression, which would double the time. */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
-  Layer.provideMerge(NodeHttpServer.layer(makeServer, { port: 0 })),
+  Layer.provideMerge(
+    Layer.effect(
+      HttpServer.HttpServer,
+      Effect.flatMap(NodeServer, (server) => NodeHttpServer.make(() => server, { port: 0 })),
+    ),
+  ),
+  Layer.provideMerge(NodeHttpServer.layerHttpServices),
+  Layer.provideMerge(NodeServer.layer),
 )
+
+/** Answers the requests to the server. */
+const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
+  const server = yield* NodeServer
+  const { handle } = yield* NodeListener
+  server.on("request", handle)
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.off("request", handle)))
+}))
 
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   serviceLayerWithKeys(TestKeys.layer, database)
@@ -137,7 +158,8 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   keys: Layer.Layer<TestKeys, E1, R1>,
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
-  Server.layer.pipe(
+  Layer.merge(listenerLayer, Service.backgroundJobsLayer).pipe(
+    Layer.provideMerge(Service.layer),
     // Logs are discarded, because failures that tests cause on purpose would fill them.
     Layer.provide(Logger.layer([])),
     Layer.provide(generousLimitsLayer),

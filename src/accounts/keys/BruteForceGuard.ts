@@ -2,13 +2,12 @@
  * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts separately:
  * docs/decisions/0011-wrong-keys-per-process.md
  */
-import { Cache, Clock, Config, Duration, Effect, Metric, Option, Result, Schema } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { Cache, Clock, Config, Duration, Effect, Metric, Result, Schema } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
-import { setResponseHeaders } from "../../http/RequestContext.ts"
-import { RateLimitExceeded } from "../AccountErrors.ts"
+import type { ApiRequest } from "../../rules/ApiRequest.ts"
+import { RateLimitExceeded, Refusal } from "../AccountErrors.ts"
 
 /** Maximum number of wrong keys per address and minute. */
 export const WrongKeysLimitConfig = Config.schema(
@@ -60,12 +59,11 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     )
   })
 
-  /** Finds the sender's network. `None` if the sender is a trusted proxy that names no client. */
-  const findSender = Effect.gen(function* () {
-    const { peerAddress, remoteAddress } = yield* HttpServerRequest.HttpServerRequest
-    if (Option.isNone(remoteAddress) && Option.isSome(peerAddress)) yield* reportUnnamedClient(peerAddress.value)
-    return Option.map(remoteAddress, toNetwork)
-  })
+  /** Finds the sender's network. Undefined if the sender is a trusted proxy that names no client. */
+  const findSender = ({ address, peerAddress }: ApiRequest): Effect.Effect<string | undefined> => {
+    if (address !== undefined) return Effect.succeed(toNetwork(address))
+    return peerAddress === undefined ? Effect.undefined : Effect.as(reportUnnamedClient(peerAddress), undefined)
+  }
 
   const newEnd = () => getMonotonicMillis(clock) + Duration.toMillis(window)
   const windows = yield* Cache.make({
@@ -79,21 +77,21 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     const millisLeft = current.endsAt - getMonotonicMillis(clock)
     if (millisLeft <= 0) Object.assign(current, { wrongKeys: 0, endsAt: newEnd() })
     if (current.wrongKeys < limit) return
-    yield* setResponseHeaders({ "Retry-After": String(Math.ceil(millisLeft / 1000)) })
-    return yield* tooManyWrongKeys
+    const headers = { "retry-after": String(Math.ceil(millisLeft / 1000)) }
+    return yield* new Refusal({ error: tooManyWrongKeys, headers })
   })
 
   /** Fails with 429 if the sender is blocked. */
-  const requireUnblocked = Effect.fnUntraced(function* (sender: Option.Option<string>) {
-    if (Option.isNone(sender)) return
-    const current = yield* Cache.getSuccess(windows, sender.value)
-    if (Option.isSome(current)) yield* checkWindow(current.value)
+  const requireUnblocked = Effect.fnUntraced(function* (sender: string | undefined) {
+    if (sender === undefined) return
+    const current = yield* Cache.getSuccess(windows, sender)
+    if (current._tag === "Some") yield* checkWindow(current.value)
   })
 
   /** Counts a wrong key. Fails with 429 if the sender is already blocked, so at most `limit` wrong keys get a 401. */
-  const countWrongKey = Effect.fnUntraced(function* (sender: Option.Option<string>) {
-    if (Option.isNone(sender)) return
-    const current = yield* Cache.get(windows, sender.value)
+  const countWrongKey = Effect.fnUntraced(function* (sender: string | undefined) {
+    if (sender === undefined) return
+    const current = yield* Cache.get(windows, sender)
     yield* checkWindow(current)
     current.wrongKeys += 1
   })

@@ -1,6 +1,4 @@
 /** D2 (API keys): reads the credential from the headers, and detects conflicting credentials. */
-import type { HttpServerRequest } from "effect/http"
-import { IncomingMessage } from "node:http"
 
 /** What `parseCredential` returns for two or more different credentials. */
 export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
@@ -35,7 +33,3 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   }
   return key
 }
-
-/** Reads the credential of a request. Only requests from Node have raw headers, which can contain duplicates. */
-export const readRequestCredential = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
-  parseCredential(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())

@@ -1,5 +1,5 @@
 /** D18 (rate limits): limits an account's requests per minute, with a token bucket that all processes share. */
-import { Config, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
+import { Config, Context, Duration, Effect, Exit, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
 import { initializeCounters } from "../../observability/CallbackMetrics.ts"
@@ -34,13 +34,13 @@ const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Ma
 
 const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): RateLimitResult => {
   const headers = {
-    "X-RateLimit-Limit": String(limit),
-    "X-RateLimit-Remaining": isAllowed ? String(Math.floor(tokens)) : "0",
-    "X-RateLimit-Reset": secondsToRefill(limit - tokens, limit),
+    "x-ratelimit-limit": String(limit),
+    "x-ratelimit-remaining": isAllowed ? String(Math.floor(tokens)) : "0",
+    "x-ratelimit-reset": secondsToRefill(limit - tokens, limit),
   }
   if (isAllowed) return { headers, refusal: undefined }
   return {
-    headers: { ...headers, "Retry-After": secondsToRefill(1 - tokens, limit) },
+    headers: { ...headers, "retry-after": secondsToRefill(1 - tokens, limit) },
     refusal: new RateLimitExceeded({
       error: { message: `More than ${limit} requests per minute. Wait the number of seconds in Retry-After.` },
     }),
@@ -48,13 +48,14 @@ const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): Ra
 }
 
 export interface RateLimitResult {
+  /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly refusal: RateLimitExceeded | undefined
 }
 
 export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   readonly getRequestsPerMinute: (tier: Tier) => number
-  /** Takes a token, unless the request is refused. */
+  /** Takes a token, unless the request is refused. Call it once per request: it counts even before the effect runs. */
   readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
   /** Like `countRequest`, but never waits. Returns undefined and takes no token if the result depends on PostgreSQL. */
   readonly countRequestNow: (account: typeof CurrentAccount.Service) => RateLimitResult | undefined
@@ -86,17 +87,16 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
         return result === undefined ? undefined : makeResult(result, limit)
       }
 
-      const countRequest = (account: typeof CurrentAccount.Service) =>
-        Effect.suspend(() => {
-          const counted = countRequestNow(account)
-          if (counted !== undefined) return Effect.succeed(counted)
-          const { account_id, tier } = account
-          const limit = limits[tier]
-          return Effect.map(
-            Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
-            (result) => makeResult(result, limit),
-          )
-        })
+      const countRequest = (account: typeof CurrentAccount.Service) => {
+        const counted = countRequestNow(account)
+        if (counted !== undefined) return Exit.succeed(counted)
+        const { account_id, tier } = account
+        const limit = limits[tier]
+        return Effect.map(
+          Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
+          (result) => makeResult(result, limit),
+        )
+      }
       return AccountRateLimiter.of({
         getRequestsPerMinute: (tier) => limits[tier],
         countRequest,

@@ -6,7 +6,6 @@ import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema }
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
-import type { ReplicaReader } from "../Database.ts"
 import { makeRetryCounter } from "../ReadPolicies.ts"
 import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
@@ -96,8 +95,6 @@ export class ReadRouter extends Context.Service<ReadRouter, {
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
   /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
   readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
-  /** Makes a reader for the required version; undefined if no replicas are configured. */
-  readonly makeReplicaReader: ((required: RequiredTableVersion) => ReplicaReader) | undefined
   /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
   readonly withFallback: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
@@ -153,16 +150,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
           )
         })
 
-      const makeReplicaReader = (required: RequiredTableVersion): ReplicaReader => (query, route, primary) => {
-        const replica = chooseReplica(required)
-        return replica === undefined ? primary : withFallback(replica.read(query, required, route), replica, primary)
-      }
-      return ReadRouter.of({
-        pollReplicas,
-        chooseReplica,
-        makeReplicaReader: replicas.length === 0 ? undefined : makeReplicaReader,
-        withFallback,
-      })
+      return ReadRouter.of({ pollReplicas, chooseReplica, withFallback })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

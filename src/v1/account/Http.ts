@@ -1,20 +1,20 @@
 /** Handles `GET /v1/account` and `GET /v1/account/api-keys`. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { Database } from "../../db/Database.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { makeUncachedObjectResponder } from "../../lists/QueryCache.ts"
+import { makeObjectEncoder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
-import { AccountApiGroup, AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
+import { AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
 
-export const accountEndpoints = Effect.gen(function* () {
+export const accountHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
   const { makeAccountEndpoint } = yield* ListEndpointFactory
 
-  const respond = makeUncachedObjectResponder(AccountResponse)
+  const encode = makeObjectEncoder(AccountResponse)
 
   const find = SqlSchema.findAll({
     Request: Schema.Int,
@@ -23,7 +23,7 @@ export const accountEndpoints = Effect.gen(function* () {
       sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
   })
 
-  const keys = makeAccountEndpoint(AccountApiGroup.endpoints.listKeys, ApiKeysQuery, {
+  const listKeys = makeAccountEndpoint(ApiKeysQuery, {
     Row: ApiKeyRow,
     select: ({ account_id }, { columns, orderAndLimit }) =>
       sql`
@@ -34,13 +34,12 @@ export const accountEndpoints = Effect.gen(function* () {
         `,
   })
 
-  const show = makePipelineEndpoint(
-    AccountApiGroup.endpoints.show,
+  const show = makeHandler(
     NoParameters,
-    Effect.fnUntraced(function* (_, { account_id }) {
-      const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id)))))
-      return yield* respond({ count: 1, results: [account] })
+    Effect.fnUntraced(function* (_, { account: { account_id }, route }) {
+      const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id), route))))
+      return encode({ count: 1, results: [account] })
     }),
   )
-  return [show, keys]
+  return { show, listKeys }
 })

@@ -1,15 +1,13 @@
 /** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
-import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import { Effect, Equivalence, Stream } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { checkEndpointAccess } from "../../accounts/AuthorizationLayer.ts"
+import { Effect, Equivalence, Scope, type Stream } from "effect"
+import { findAccessError } from "../../accounts/Admission.ts"
+import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ChangeFeed, type ChangeFeedFilter, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
-import { exemptFromResponseTimeout } from "../../http/ConnectionLimits.ts"
-import { RequestContext, setResponseHeaders } from "../../http/RequestContext.ts"
-import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { respondWithEtag } from "../../lists/QueryCache.ts"
+import { makeUncachedPage } from "../../lists/QueryCache.ts"
+import type { EventStreamAnswer, PlainAnswer } from "../../rules/Answer.ts"
+import { getHeader } from "../../rules/ApiRequest.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { ValidationError } from "../../rules/Errors.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
@@ -60,19 +58,29 @@ export const selectReadableDatasets = Effect.fnUntraced(function* (
   endpoints = datasetAccessEndpoints,
 ) {
   if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
-  const needed = requested.flatMap((dataset) => accessOf(dataset, endpoints))
-  yield* Effect.forEach(needed, (access) => checkEndpointAccess(account, access), { discard: true })
+  for (const access of requested.flatMap((dataset) => accessOf(dataset, endpoints))) {
+    const error = findAccessError(account, access)
+    if (error !== undefined) return yield* error
+  }
   return requested
 })
 
-const streamHeaders = {
-  "Cache-Control": "no-store",
-  // Tells proxies such as nginx to pass on each event immediately.
-  "X-Accel-Buffering": "no",
+const streamHead = {
+  contentType: eventStreamContentType,
+  headers: {
+    "cache-control": "no-store",
+    // Tells proxies such as nginx to pass on each event immediately.
+    "x-accel-buffering": "no",
+  },
 }
 
-const respondWithEvents = (body: Stream.Stream<Uint8Array>) =>
-  HttpServerResponse.stream(body, { contentType: eventStreamContentType, headers: streamHeaders })
+const answerHead: PlainAnswer = { _tag: "Plain", status: 200, body: undefined, ...streamHead }
+
+const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamAnswer => ({
+  _tag: "EventStream",
+  body,
+  ...streamHead,
+})
 
 const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
@@ -94,55 +102,56 @@ const resolveFeedStart = (lastEventId: string | undefined, after: string | undef
 const countedPageSize = 5_000
 const maxCountedPages = 20
 
-export const changesEndpoints = Effect.gen(function* () {
+export const changesHandlers = Effect.gen(function* () {
   const { readPage, summarizePage } = yield* ChangeFeed
   const { open: openStream } = yield* ChangeStream
 
   /** Counts the changes on all pages for an estimate (D28): those of the first page, and those after its cursor. */
   const countAll = Effect.fnUntraced(function* (first: ChangeFeedPage, filter: ChangeFeedFilter) {
-    const { response } = yield* RequestContext
     let page: ChangeFeedPage<unknown> = first
     let total = first.changes.length
     for (let counted = 0; page.hasMore && counted < maxCountedPages; counted++) {
       page = yield* summarizePage(parseChangeFeedStart(page.cursor), filter, countedPageSize)
       total += page.changes.length
     }
-    response.totalRecords = total
-    response.isTotalPartial = page.hasMore
+    return { records: total, isPartial: page.hasMore }
   })
 
-  const respond = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, account: Account) {
+  const answer = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, request: AdmittedRequest) {
     const { after, dataset, kind, limit, ticker } = query
-    const datasets = yield* selectReadableDatasets(account, dataset)
+    const datasets = yield* selectReadableDatasets(request.account, dataset)
     const place = after === undefined ? undefined : parseChangeFeedStart(after)
     const filter = { datasets, tickers: ticker, kinds: kind }
     const page = yield* readPage(place, filter, limit)
-    const { purpose } = yield* RequestContext
-    if (purpose === "estimate") yield* countAll(page, filter)
-    return yield* respondWithEtag(makeContent(page))
+    const total = request.request.purpose === "estimate" ? yield* countAll(page, filter) : undefined
+    return makeUncachedPage(makeContent(page), request, total)
   })
 
-  const respondWithStream = Effect.fnUntraced(function* (query: typeof ChangeStreamQuery.Type, account: Account) {
+  const answerWithStream = Effect.fnUntraced(function* (
+    query: typeof ChangeStreamQuery.Type,
+    admitted: AdmittedRequest,
+  ) {
     const { after, dataset, kind, ticker } = query
-    const request = yield* HttpServerRequest.HttpServerRequest
+    const { account, makeStreamUsageRecorder, request, scope } = admitted
     const datasets = yield* selectReadableDatasets(account, dataset)
-    const place = yield* resolveFeedStart(request.headers["last-event-id"], after)
-    if (request.method === "HEAD") return respondWithEvents(Stream.empty)
-    const response = NodeHttpServerRequest.toServerResponse(request)
-    const body = yield* openStream({
-      account,
-      filter: { datasets, tickers: ticker, kinds: kind },
-      place,
-      hasSameAccess: (current) =>
-        canAccountUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
-      disconnect: () => response.destroy(),
-    }).pipe(Effect.tapErrorTag("TooManyStreams", () => setResponseHeaders({ "Retry-After": "30" })))
-    exemptFromResponseTimeout(response)
-    return respondWithEvents(body)
+    const place = yield* resolveFeedStart(getHeader(request, "last-event-id"), after)
+    if (request.method === "HEAD") return answerHead
+    const body = yield* Effect.provideService(
+      openStream({
+        account,
+        request,
+        usage: makeStreamUsageRecorder(),
+        filter: { datasets, tickers: ticker, kinds: kind },
+        place,
+        hasSameAccess: (current) =>
+          canAccountUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
+        disconnect: request.disconnect,
+      }),
+      Scope.Scope,
+      scope(),
+    )
+    return makeEventStream(body)
   })
 
-  return [
-    makePipelineEndpoint(ChangesApiGroup.endpoints.list, ChangesQuery, respond),
-    makePipelineEndpoint(ChangesApiGroup.endpoints.stream, ChangeStreamQuery, respondWithStream),
-  ]
+  return { list: makeHandler(ChangesQuery, answer), stream: makeHandler(ChangeStreamQuery, answerWithStream) }
 })

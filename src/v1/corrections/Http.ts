@@ -1,23 +1,17 @@
 /** Handles `GET /v1/corrections`. */
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
-import { PublicApi } from "../../Api.ts"
+import { makePublicHandler } from "../../accounts/EndpointHandler.ts"
 import { CorrectionCountReader } from "../../history/CorrectionCounts.ts"
-import { makeStaticBodyResponder } from "../../http/ConditionalRequests.ts"
-import { setRecordCount } from "../../http/RequestContext.ts"
+import { makeStaticPage } from "../../http/ConditionalRequests.ts"
+import { NoParameters } from "../../rules/Filters.ts"
 
-export const correctionsHandlers = HttpApiBuilder.group(
-  PublicApi,
-  "corrections",
-  Effect.fnUntraced(function* (handlers) {
-    const { read } = yield* CorrectionCountReader
-    return handlers.handleAll({
-      list: Effect.fnUntraced(function* ({ request }) {
-        const counts = yield* read
-        yield* setRecordCount(counts.count)
-        const bytes = new TextEncoder().encode(JSON.stringify(counts))
-        return makeStaticBodyResponder(bytes, "application/json", { "Cache-Control": "public, max-age=60" })(request)
-      }),
-    })
-  }),
-)
+export const correctionsHandlers = Effect.map(CorrectionCountReader, ({ read }) => ({
+  list: makePublicHandler(NoParameters, () =>
+    Effect.map(read, (counts) =>
+      makeStaticPage(
+        new TextEncoder().encode(JSON.stringify(counts)),
+        "application/json",
+        { "cache-control": "public, max-age=60" },
+        counts.count,
+      ))),
+}))

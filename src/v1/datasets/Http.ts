@@ -2,15 +2,15 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { DatasetRow, DatasetsApiGroup, DatasetsQuery } from "./Api.ts"
+import { DatasetRow, DatasetsQuery } from "./Api.ts"
 import { endpointsByDataset } from "./DatasetEndpoints.ts"
 
-export const datasetsEndpoints = Effect.gen(function* () {
+export const datasetsHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
   const known = JSON.stringify(endpointsByDataset)
 
-  const list = makeAccountEndpoint(DatasetsApiGroup.endpoints.list, DatasetsQuery, {
+  const list = makeAccountEndpoint(DatasetsQuery, {
     Row: DatasetRow,
     // Takes the latest time, because concurrent changes to a dataset add several rows to dataset_versions.
     select: (_, { columns, orderAndLimit }) =>
@@ -24,5 +24,5 @@ export const datasetsEndpoints = Effect.gen(function* () {
         `,
   })
 
-  return [list]
+  return { list }
 })

@@ -13,23 +13,23 @@ import {
   WarrantWithAdvancedFields,
 } from "./Api.ts"
 
-export const dilutionDataEndpoints = Effect.gen(function* () {
+export const dilutionDataHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
   const select = (_: object, { columns, fromPage, where }: ListClauses) =>
     sql`select ${columns} from ${fromPage({ table: "dilution_data", where, order: sql`filed_at desc, id` })}`
 
-  return [
-    makeEndpoint(DilutionDataApiGroup.endpoints.list, {
+  return {
+    list: makeEndpoint(DilutionDataApiGroup.endpoints.list, {
       Query: DilutionDataQuery,
       Row: [Warrant, Convertible],
       select,
     }),
-    makeEndpoint(DilutionDataApiGroup.endpoints.listAdvanced, {
+    listAdvanced: makeEndpoint(DilutionDataApiGroup.endpoints.listAdvanced, {
       Query: DilutionDataAdvancedQuery,
       Row: [WarrantWithAdvancedFields, ConvertibleWithAdvancedFields],
       select,
     }),
-  ]
+  }
 })

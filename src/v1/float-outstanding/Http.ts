@@ -15,15 +15,17 @@ const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(i
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
 
-export const floatOutstandingEndpoints = Effect.gen(function* () {
+export const floatOutstandingHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
-  return [makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
-    Query: FloatOutstandingQuery,
-    Row: FloatOutstanding,
-    message: (rows) => rows.some(isIncomplete) ? message : undefined,
-    select: (_, { columns, fromPage, where }) =>
-      sql`select ${columns} from ${fromPage({ table: "float_outstanding", where, order: sql`ticker` })}`,
-  })]
+  return {
+    list: makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
+      Query: FloatOutstandingQuery,
+      Row: FloatOutstanding,
+      message: (rows) => rows.some(isIncomplete) ? message : undefined,
+      select: (_, { columns, fromPage, where }) =>
+        sql`select ${columns} from ${fromPage({ table: "float_outstanding", where, order: sql`ticker` })}`,
+    }),
+  }
 })

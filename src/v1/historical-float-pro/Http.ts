@@ -53,7 +53,7 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
   return { baseColumns, computed, everyTicker, marketCap, order }
 }
 
-export const historicalFloatProEndpoints = Effect.gen(function* () {
+export const historicalFloatProHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
   const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
@@ -77,21 +77,22 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
         ) as followed
       `
 
-  return [makeEndpoint(HistoricalFloatProApiGroup.endpoints.list, {
-    Query: HistoricalFloatProQuery,
-    Row: HistoricalFloat,
-    shapedBy: ["latest", "provenance"],
-    // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
-    select: (query, { columns, orderAndLimit, orderBy, period, where }) => {
-      const storedColumns = query.provenance === true ? sql`${baseColumns}, source` : baseColumns
-      const matching = sql`select ${storedColumns} from (${computed}) as computed where ${where}`
-      const isLatest = query.latest === true
-      const selected = period !== undefined
-        ? selectPeriods(period, isLatest, matching)
-        : isLatest
-        ? selectNewest(query.ticker, matching)
-        : matching
-      return sql`
+  return {
+    list: makeEndpoint(HistoricalFloatProApiGroup.endpoints.list, {
+      Query: HistoricalFloatProQuery,
+      Row: HistoricalFloat,
+      shapedBy: ["latest", "provenance"],
+      // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
+      select: (query, { columns, orderAndLimit, orderBy, period, where }) => {
+        const storedColumns = query.provenance === true ? sql`${baseColumns}, source` : baseColumns
+        const matching = sql`select ${storedColumns} from (${computed}) as computed where ${where}`
+        const isLatest = query.latest === true
+        const selected = period !== undefined
+          ? selectPeriods(period, isLatest, matching)
+          : isLatest
+          ? selectNewest(query.ticker, matching)
+          : matching
+        return sql`
             select ${columns}
             from (
               select * from (${selected}) as matching
@@ -99,6 +100,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
             ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
             ${orderBy(order)}
           `
-    },
-  })]
+      },
+    }),
+  }
 })

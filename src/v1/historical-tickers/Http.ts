@@ -1,12 +1,12 @@
 /** Handles `GET /v1/historical-tickers`. */
 import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
-import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
+import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { compileStatement } from "../../db/CompiledStatement.ts"
-import { Database } from "../../db/Database.ts"
+import type { StatementReader } from "../../db/Database.ts"
 import { decodePositionalRows } from "../../db/DecodeRows.ts"
-import { todayInChicago } from "../../rules/Dates.ts"
+import { getDateInChicago } from "../../rules/Dates.ts"
 import { isGivenUpTicker } from "../../rules/EffectiveDates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { encodeUnpagedResponse } from "../../rules/Paging.ts"
@@ -24,11 +24,10 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
   Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
 )
 
-export const historicalTickersEndpoints = Effect.gen(function* () {
+export const historicalTickersHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { readValues } = yield* Database
   const findEvents = yield* makeLineageEventFinder
-  const { makeHandler } = yield* QueryCache
+  const { makeAnswer } = yield* QueryCache
 
   const compileFind = compileStatement<{ readonly ticker: string; readonly today: string }>({
     isPrepared: true,
@@ -42,12 +41,12 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
   })
   const decodeFormerTickers = decodePositionalRows(FormerTicker)
 
-  const list = makeHandler(
+  const answer = makeAnswer(
     HistoricalTickersApiGroup.endpoints.list,
-    Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
+    Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }, read: StatementReader) {
       const { ticker } = query
-      const events = yield* findEvents(query)
-      const withoutEvent = yield* decodeFormerTickers(readValues(compileFind(query)))
+      const events = yield* findEvents(query, read)
+      const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
       const former = [
         ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
         ...withoutEvent,
@@ -65,11 +64,9 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
     }),
   )
 
-  return [
-    makePipelineEndpoint(
-      HistoricalTickersApiGroup.endpoints.list,
-      HistoricalTickersQuery,
-      ({ ticker }) => Effect.flatMap(todayInChicago, (today) => list({ ticker, today })),
-    ),
-  ]
+  const list = makeHandler(
+    HistoricalTickersQuery,
+    ({ ticker }, request) => answer({ ticker, today: getDateInChicago(request.now) }, request),
+  )
+  return { list }
 })

@@ -4,14 +4,16 @@ import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { ComplianceNotice, NasdaqComplianceApiGroup, NasdaqComplianceQuery } from "./Api.ts"
 
-export const nasdaqComplianceEndpoints = Effect.gen(function* () {
+export const nasdaqComplianceHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
-  return [makeEndpoint(NasdaqComplianceApiGroup.endpoints.list, {
-    Query: NasdaqComplianceQuery,
-    Row: ComplianceNotice,
-    select: (_, { columns, fromPage, where }) =>
-      sql`select ${columns} from ${fromPage({ table: "nasdaq_compliance", where, order: sql`date desc, id` })}`,
-  })]
+  return {
+    list: makeEndpoint(NasdaqComplianceApiGroup.endpoints.list, {
+      Query: NasdaqComplianceQuery,
+      Row: ComplianceNotice,
+      select: (_, { columns, fromPage, where }) =>
+        sql`select ${columns} from ${fromPage({ table: "nasdaq_compliance", where, order: sql`date desc, id` })}`,
+    }),
+  }
 })

@@ -5,7 +5,7 @@ import type { ListClauses } from "../../lists/ListQuery.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { NewsApiGroup, NewsBasicItem, NewsItem, NewsQuery } from "./Api.ts"
 
-export const newsEndpoints = Effect.gen(function* () {
+export const newsHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
@@ -14,8 +14,8 @@ export const newsEndpoints = Effect.gen(function* () {
     return sql`select ${columns} from ${page}`
   }
 
-  return [
-    makeEndpoint(NewsApiGroup.endpoints.list, { Query: NewsQuery, Row: NewsItem, select }),
-    makeEndpoint(NewsApiGroup.endpoints.listBasic, { Query: NewsQuery, Row: NewsBasicItem, select }),
-  ]
+  return {
+    list: makeEndpoint(NewsApiGroup.endpoints.list, { Query: NewsQuery, Row: NewsItem, select }),
+    listBasic: makeEndpoint(NewsApiGroup.endpoints.listBasic, { Query: NewsQuery, Row: NewsBasicItem, select }),
+  }
 })

@@ -1,20 +1,20 @@
 /** Handles `GET /v1/overview`. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
+import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { Database } from "../../db/Database.ts"
-import { todayInNewYork } from "../../rules/Dates.ts"
-import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { makeUncachedObjectResponder } from "../../lists/QueryCache.ts"
+import { getDateInNewYork } from "../../rules/Dates.ts"
+import { makeObjectEncoder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
-import { AccountOverview, OverviewApiGroup, OverviewResponse } from "./Api.ts"
+import { AccountOverview, OverviewResponse } from "./Api.ts"
 
-export const overviewEndpoints = Effect.gen(function* () {
+export const overviewHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
   const { getRequestsPerMinute: perMinute } = yield* AccountRateLimiter
 
-  const respond = makeUncachedObjectResponder(OverviewResponse)
+  const encode = makeObjectEncoder(OverviewResponse)
 
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ account_id: Schema.Int, today: Schema.String }),
@@ -32,17 +32,16 @@ export const overviewEndpoints = Effect.gen(function* () {
         `,
   })
 
-  const show = makePipelineEndpoint(
-    OverviewApiGroup.endpoints.show,
+  const show = makeHandler(
     NoParameters,
-    Effect.fnUntraced(function* (_, { account_id }) {
-      const found = yield* read(find({ account_id, today: yield* todayInNewYork }))
+    Effect.fnUntraced(function* (_, { account: { account_id }, now, route }) {
+      const found = yield* read(find({ account_id, today: getDateInNewYork(now) }), route)
       const overview = yield* Effect.orDie(Effect.fromOption(Array.head(found)))
-      return yield* respond({
+      return encode({
         count: 1,
         results: [{ ...overview, rate_limit_per_minute: perMinute(overview.tier) }],
       })
     }),
   )
-  return [show]
+  return { show }
 })

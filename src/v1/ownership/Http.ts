@@ -58,7 +58,7 @@ interface OwnershipClauses {
   readonly filingClauses: (order: Statement.Fragment) => Statement.Fragment
 }
 
-export const ownershipEndpoints = Effect.gen(function* () {
+export const ownershipHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
@@ -153,5 +153,5 @@ export const ownershipEndpoints = Effect.gen(function* () {
     },
   })
 
-  return [list]
+  return { list }
 })

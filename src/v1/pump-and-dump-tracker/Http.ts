@@ -4,16 +4,18 @@ import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { PumpAndDumpSuspect, PumpAndDumpTrackerApiGroup, PumpAndDumpTrackerQuery } from "./Api.ts"
 
-export const pumpAndDumpTrackerEndpoints = Effect.gen(function* () {
+export const pumpAndDumpTrackerHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
-  return [makeEndpoint(PumpAndDumpTrackerApiGroup.endpoints.list, {
-    Query: PumpAndDumpTrackerQuery,
-    Row: PumpAndDumpSuspect,
-    select: (_, { columns, fromPage, where }) =>
-      sql`select ${columns} from ${
-        fromPage({ table: "pump_and_dump_tracker", where, order: sql`ipo_date desc nulls last, ticker` })
-      }`,
-  })]
+  return {
+    list: makeEndpoint(PumpAndDumpTrackerApiGroup.endpoints.list, {
+      Query: PumpAndDumpTrackerQuery,
+      Row: PumpAndDumpSuspect,
+      select: (_, { columns, fromPage, where }) =>
+        sql`select ${columns} from ${
+          fromPage({ table: "pump_and_dump_tracker", where, order: sql`ipo_date desc nulls last, ticker` })
+        }`,
+    }),
+  }
 })

@@ -5,7 +5,7 @@ import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { ResearchReport, ResearchReportsApiGroup, ResearchReportsQuery, ResearchReportTldr } from "./Api.ts"
 
-export const researchReportsEndpoints = Effect.gen(function* () {
+export const researchReportsHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
@@ -14,16 +14,16 @@ export const researchReportsEndpoints = Effect.gen(function* () {
       fromPage({ table: "research_reports", where, order: sql`created_at desc, report_id` })
     }`
 
-  return [
-    makeEndpoint(ResearchReportsApiGroup.endpoints.list, {
+  return {
+    list: makeEndpoint(ResearchReportsApiGroup.endpoints.list, {
       Query: ResearchReportsQuery,
       Row: ResearchReport,
       select,
     }),
-    makeEndpoint(ResearchReportsApiGroup.endpoints.listTldr, {
+    listTldr: makeEndpoint(ResearchReportsApiGroup.endpoints.listTldr, {
       Query: ResearchReportsQuery,
       Row: ResearchReportTldr,
       select,
     }),
-  ]
+  }
 })

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { ScreenerApiGroup, ScreenerQuery, ScreenerRow, type ScreenerSortOrder } from "./Api.ts"
 
-export const screenerEndpoints = Effect.gen(function* () {
+export const screenerHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
 
@@ -12,11 +12,13 @@ export const screenerEndpoints = Effect.gen(function* () {
   const order = (sort: ScreenerSortOrder) =>
     sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 
-  return [makeEndpoint(ScreenerApiGroup.endpoints.list, {
-    Query: ScreenerQuery,
-    Row: ScreenerRow,
-    shapedBy: ["sort"],
-    select: (query, { columns, fromPage, where }) =>
-      sql`select ${columns} from ${fromPage({ table: "screener", where, order: order(query.sort) })}`,
-  })]
+  return {
+    list: makeEndpoint(ScreenerApiGroup.endpoints.list, {
+      Query: ScreenerQuery,
+      Row: ScreenerRow,
+      shapedBy: ["sort"],
+      select: (query, { columns, fromPage, where }) =>
+        sql`select ${columns} from ${fromPage({ table: "screener", where, order: order(query.sort) })}`,
+    }),
+  }
 })

@@ -1,11 +1,12 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect } from "effect"
-import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
+import { makeHandler } from "../../accounts/EndpointHandler.ts"
+import type { StatementReader } from "../../db/Database.ts"
 import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../lineage/LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
-import { todayInChicago } from "../../rules/Dates.ts"
+import { getDateInChicago } from "../../rules/Dates.ts"
 import { encodeUnpagedResponse } from "../../rules/Paging.ts"
 import { TickerChangesApiGroup, TickerChangesQuery, type TickerChangesResponse } from "./Api.ts"
 
@@ -14,35 +15,37 @@ const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded
   return encodeUnpagedResponse(response, 1)
 }
 
-export const tickerChangesEndpoints = Effect.gen(function* () {
+export const tickerChangesHandlers = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
-  const { makeHandler } = yield* QueryCache
+  const { makeAnswer } = yield* QueryCache
 
-  const resolve = makeHandler(
+  const answer = makeAnswer(
     TickerChangesApiGroup.endpoints.resolve,
-    Effect.fnUntraced(function* (query: typeof TickerChangesQuery.Type & { readonly today: string }) {
-      const { cik, ticker: query_ticker } = query
-      const lineage = resolveLineageOfEvents(yield* findEvents(query))
-      const chain = yield* Effect.mapError(
-        Effect.fromResult(cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker })),
-        (failure) =>
-          failure instanceof UnknownLineageCik
-            ? makeUnknownCikError(query_ticker, failure)
-            : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
-      )
-      if (chain === undefined) {
-        return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
-      }
-      const { current_ticker, history } = chain
-      return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
-    }),
+    Effect.fnUntraced(
+      function* (query: typeof TickerChangesQuery.Type & { readonly today: string }, read: StatementReader) {
+        const { cik, ticker: query_ticker } = query
+        const lineage = resolveLineageOfEvents(yield* findEvents(query, read))
+        const chain = yield* Effect.mapError(
+          Effect.fromResult(
+            cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker }),
+          ),
+          (failure) =>
+            failure instanceof UnknownLineageCik
+              ? makeUnknownCikError(query_ticker, failure)
+              : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
+        )
+        if (chain === undefined) {
+          return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
+        }
+        const { current_ticker, history } = chain
+        return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
+      },
+    ),
   )
 
-  return [
-    makePipelineEndpoint(
-      TickerChangesApiGroup.endpoints.resolve,
-      TickerChangesQuery,
-      (query) => Effect.flatMap(todayInChicago, (today) => resolve({ ...query, today })),
-    ),
-  ]
+  const resolve = makeHandler(
+    TickerChangesQuery,
+    (query, request) => answer({ ...query, today: getDateInChicago(request.now) }, request),
+  )
+  return { resolve }
 })

@@ -1,10 +1,10 @@
 /** Handles `GET /v1/timeline`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
-import { RequestContext } from "../../http/RequestContext.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { todayInChicago } from "../../rules/Dates.ts"
+import { getDateInChicago } from "../../rules/Dates.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import {
   fullRowEndpointsByEventType,
@@ -31,23 +31,26 @@ export const splitEventTypesByAccess = (
 
 type Query = typeof TimelineQuery.Type
 
-export const timelineEndpoints = Effect.gen(function* () {
+export const timelineHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeResolvedEndpoint } = yield* ListEndpointFactory
 
-  const resolve = Effect.fnUntraced(function* (query: Query, account: Account) {
-    const { response } = yield* RequestContext
+  const resolve = (query: Query, { account, now }: AdmittedRequest) => {
     const { omitted, types } = splitEventTypesByAccess(account, query.types)
-    if (omitted.length > 0) response.headers["X-Omitted-Types"] = omitted.join(",")
-    response.sources = types.map((type) => getEndpointAccess(fullRowEndpointsByEventType[type]))
-    return { ...query, types, today: yield* todayInChicago }
-  })
+    const headers: Record<string, string> = omitted.length === 0 ? {} : { "x-omitted-types": omitted.join(",") }
+    return {
+      query: { ...query, types, today: getDateInChicago(now) },
+      headers,
+      sources: types.map((type) => getEndpointAccess(fullRowEndpointsByEventType[type])),
+    }
+  }
 
-  return [makeResolvedEndpoint(TimelineApiGroup.endpoints.list, TimelineQuery, resolve, {
+  const list = makeResolvedEndpoint(TimelineApiGroup.endpoints.list, TimelineQuery, resolve, {
     Query: TimelineQuery,
     Row: TimelineEvent,
     comparesPeriods: true,
     shapedBy: ["types"],
     select: makeTimelineStatementBuilder(sql),
-  })]
+  })
+  return { list }
 })

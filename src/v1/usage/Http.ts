@@ -4,12 +4,12 @@ import { SqlClient } from "effect/sql"
 import type { ListClauses, ListQueryShape } from "../../lists/ListQuery.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../lists/ListEndpoints.ts"
 import { type ListStatementParameter, makeFilterConditionBuilders } from "../../lists/Conditions.ts"
-import { DailyUsageQuery, DailyUsageRow, UsageApiGroup, UsageQuery, UsageRow } from "./Api.ts"
+import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
 
 type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
 type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
 
-export const usageEndpoints = Effect.gen(function* () {
+export const usageHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
   const { fromDayOfInstant, toDayOfInstant } = makeFilterConditionBuilders(sql)
@@ -94,7 +94,7 @@ export const usageEndpoints = Effect.gen(function* () {
       `
   }
 
-  const list = makeAccountEndpoint(UsageApiGroup.endpoints.list, UsageQuery, {
+  const list = makeAccountEndpoint(UsageQuery, {
     Row: UsageRow,
     select: (query, clauses) =>
       query.endpoint === undefined && query.status_code === undefined
@@ -102,7 +102,7 @@ export const usageEndpoints = Effect.gen(function* () {
         : selectFiltered(query, clauses),
   })
 
-  const listDaily = makeAccountEndpoint(UsageApiGroup.endpoints.listDaily, DailyUsageQuery, {
+  const listDaily = makeAccountEndpoint(DailyUsageQuery, {
     Query: DailyUsageQuery,
     Row: DailyUsageRow,
     select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
@@ -114,5 +114,5 @@ export const usageEndpoints = Effect.gen(function* () {
         `,
   })
 
-  return [list, listDaily]
+  return { list, listDaily }
 })

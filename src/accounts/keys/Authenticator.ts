@@ -1,12 +1,12 @@
-/** D2 (API keys): the implementation of `AuthenticationMiddleware`, which finds the account of a request's key. */
+/** Finds the account of a request's key (D2, API keys). */
 import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
-import { HttpServerRequest } from "effect/http"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
+import type { ApiRequest } from "../../rules/ApiRequest.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKeyFormat.ts"
-import { AuthenticationMiddleware, CurrentAccount } from "./Authentication.ts"
+import type { CurrentAccount } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
-import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
+import { conflictingCredentials, parseCredential } from "./Credentials.ts"
 import { makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 import { ApiKeyCache, apiKeyCacheTtlMillis } from "./ApiKeyCache.ts"
 
@@ -62,8 +62,8 @@ const makeAuthenticator = Effect.gen(function* () {
     return yield* Cache.get(lookups, digest)
   })
 
-  const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
-    const sender = yield* guard.findSender
+  const identify = Effect.fnUntraced(function* (key: Redacted.Redacted, request: ApiRequest) {
+    const sender = yield* guard.findSender(request)
     if (!isWellFormedApiKey(key)) {
       yield* guard.countWrongKey(sender)
       return yield* unknownApiKeyError
@@ -84,14 +84,15 @@ const makeAuthenticator = Effect.gen(function* () {
   type Identified = ReturnType<typeof identify>
   type Failure = Effect.Error<Identified> | MissingApiKey | InvalidApiKey
 
+  /** Returns an `Exit` if the account is known. */
   return (
-    request: HttpServerRequest.HttpServerRequest,
+    request: ApiRequest,
   ): Effect.Effect<typeof CurrentAccount.Service, Failure, Effect.Services<Identified>> => {
-    const credential = readRequestCredential(request)
-    if (credential === "") return Effect.fail(missingKey)
-    if (credential === conflictingCredentials) return Effect.fail(differentCredentials)
+    const credential = parseCredential(request.rawHeaders)
+    if (credential === "") return Exit.fail(missingKey)
+    if (credential === conflictingCredentials) return Exit.fail(differentCredentials)
     const recent = recentKeys.find(credential)
-    return recent === undefined ? identify(Redacted.make(credential)) : Effect.succeed(recent)
+    return recent === undefined ? identify(Redacted.make(credential), request) : Exit.succeed(recent)
   }
 })
 
@@ -104,26 +105,3 @@ export class Authenticator extends Context.Service<Authenticator, {
     Effect.map(makeAuthenticator, (authenticate) => Authenticator.of({ authenticate })),
   )
 }
-
-export const authenticationLayer = Layer.effect(
-  AuthenticationMiddleware,
-  Effect.gen(function* () {
-    const { authenticate } = yield* Authenticator
-    // Effect tries the two security schemes in turn, but the first attempt already reads both headers. If it fails, the
-    // second attempt returns the stored error.
-    const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
-
-    const check = Effect.fnUntraced(function* <A, E, R>(next: Effect.Effect<A, E, R>) {
-      const request = yield* HttpServerRequest.HttpServerRequest
-      const knownError = errors.get(request)
-      if (knownError !== undefined) return yield* knownError
-      const account = yield* Effect.tapError(
-        authenticate(request),
-        (error) => Effect.sync(() => errors.set(request, error)),
-      )
-      return yield* Effect.provideService(next, CurrentAccount, account)
-    })
-
-    return AuthenticationMiddleware.of({ bearer: (next) => check(next), apiKey: (next) => check(next) })
-  }),
-)

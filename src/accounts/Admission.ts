@@ -1,0 +1,147 @@
+/**
+ * Decides whether a request is answered: key (D2), rate limit (D18), tier and allowed paths (D3), balance (D13). Usually
+ * everything is known, so that nothing has to be fetched.
+ */
+import { Effect, Exit } from "effect"
+import type { ApiRequest } from "../rules/ApiRequest.ts"
+import { type EndpointAccess, isTierSufficient } from "../rules/EndpointAnnotations.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import {
+  type ApiKeyDisabled,
+  EndpointNotAllowed,
+  InsufficientCredits,
+  InsufficientTier,
+  type InvalidApiKey,
+  type MissingApiKey,
+  type RateLimitExceeded,
+  type Refusal,
+} from "./AccountErrors.ts"
+import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
+import { PriceLookup } from "./billing/Pricing.ts"
+import { UsageMetering } from "./billing/UsageMetering.ts"
+import { canKeyAccessPath, type CurrentAccount } from "./keys/Authentication.ts"
+import { Authenticator } from "./keys/Authenticator.ts"
+import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
+
+type Account = typeof CurrentAccount.Service
+
+/** Returns the error if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
+export const findAccessError = (
+  account: Account,
+  { path, required_tier }: EndpointAccess,
+): InsufficientTier | EndpointNotAllowed | undefined => {
+  const { endpoints, tier } = account
+  if (!isTierSufficient(tier, required_tier)) {
+    const message = `This endpoint requires the tier ${required_tier}; the account has ${tier}.`
+    return new InsufficientTier({ error: { message, details: { required_tier, tier } } })
+  }
+  if (endpoints !== null && !canKeyAccessPath(account, path)) {
+    const message = `This API key is not allowed to use ${path}. It may use: ${endpoints.join(", ")}.`
+    return new EndpointNotAllowed({ error: { message, details: { endpoint: path, allowed: endpoints } } })
+  }
+  return undefined
+}
+
+export const makeNoCreditError = (balance_microdollars: number, isReserved: boolean) =>
+  new InsufficientCredits({
+    error: {
+      message: isReserved
+        ? "The account's prepaid balance is reserved by exports in progress. Wait until they end, or add credit."
+        : "The account's prepaid balance is used up. Add credit, and try again.",
+      details: { balance_microdollars },
+    },
+  })
+
+type AdmissionError =
+  | ApiKeyDisabled
+  | DatabasePoolTimeout
+  | DataRefreshing
+  | EndpointNotAllowed
+  | InsufficientCredits
+  | InsufficientTier
+  | InvalidApiKey
+  | MissingApiKey
+  | RateLimitExceeded
+  | Refusal
+
+/** What an endpoint requires of the account that requests it. */
+export interface AdmissionRules {
+  /** Undefined if every account and key may use it. */
+  readonly access: EndpointAccess | undefined
+  /** Whether responses cost money (D27, prices). */
+  readonly isPriced: boolean
+}
+
+export interface Admission {
+  /** Undefined if the key is missing or invalid, or could not be looked up. */
+  readonly account: Account | undefined
+  /** Whether usage lists the request (D29). */
+  readonly isRecorded: boolean
+  /** Rate limit headers, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Price of the response in microdollars per gigabyte; 0 if the endpoint is free. */
+  readonly price: number
+  /** Undefined if the request is admitted. */
+  readonly error: AdmissionError | undefined
+}
+
+const noHeaders = {}
+
+const refuseWithoutAccount = (error: AdmissionError): Admission => ({
+  account: undefined,
+  isRecorded: false,
+  headers: noHeaders,
+  price: 0,
+  error,
+})
+
+/** Whether the result of an effect is known, so that nothing has to be waited for. */
+export const isKnown = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Exit<A, E> => Exit.isExit(effect)
+
+/** Makes the function that admits or refuses a request. */
+export const makeAdmit = Effect.gen(function* () {
+  const { authenticate } = yield* Authenticator
+  const { hasCapacity, requireCapacity } = yield* UsageMetering
+  const { countRequest } = yield* AccountRateLimiter
+  const { getRemaining, isReserved } = yield* PrepaidBalances
+  const prices = yield* PriceLookup
+
+  const findCreditError = (account: Account) =>
+    account.balance_microdollars === null || getRemaining(account) > 0
+      ? undefined
+      : makeNoCreditError(account.balance_microdollars, isReserved(account))
+
+  /** Counts the request, unless it is an estimate, or the message of `/mcp` that sent it has been counted. */
+  const admitAccount = (
+    { purpose, via }: ApiRequest,
+    { access, isPriced }: AdmissionRules,
+    account: Account,
+  ): Effect.Effect<Admission> => {
+    const price = isPriced && access !== undefined ? prices.getPricePerGigabyte(access.path) : 0
+    const isRecorded = purpose === "answer"
+    const admit = (headers: Admission["headers"], refusal: RateLimitExceeded | undefined) => {
+      const error = refusal ?? (access === undefined ? undefined : findAccessError(account, access)) ??
+        (isPriced && isRecorded ? findCreditError(account) : undefined)
+      return Exit.succeed<Admission>({ account, isRecorded, headers, price, error })
+    }
+    if (!isRecorded) return admit(noHeaders, undefined)
+    if (!hasCapacity()) {
+      return Effect.match(requireCapacity, {
+        onFailure: (error): Admission => ({ account, isRecorded: false, headers: noHeaders, price, error }),
+        onSuccess: (): Admission => ({ account, isRecorded: false, headers: noHeaders, price, error: undefined }),
+      })
+    }
+    if (via === "mcp") return admit(noHeaders, undefined)
+    return Effect.flatMap(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
+  }
+
+  return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {
+    const authentication = authenticate(request)
+    return isKnown(authentication) && Exit.isSuccess(authentication)
+      ? admitAccount(request, rules, authentication.value)
+      : Effect.matchEffect(authentication, {
+        onFailure: (error) => Exit.succeed(refuseWithoutAccount(error)),
+        onSuccess: (account) => admitAccount(request, rules, account),
+      })
+  }
+})

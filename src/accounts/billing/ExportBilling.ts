@@ -1,0 +1,99 @@
+/** Reserves the cost of exports, and ends an export that its account may no longer read or pay for (D13, D27). */
+import { Effect } from "effect"
+import type { ExportAnswer, ExportRefusal } from "../../rules/Answer.ts"
+import type { EndpointAccess } from "../../rules/EndpointAnnotations.ts"
+import { InsufficientCredits } from "../AccountErrors.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../keys/Authentication.ts"
+import { KeyWatcher } from "../keys/KeyWatcher.ts"
+import { type BalanceReservation, PrepaidBalances } from "./PrepaidBalances.ts"
+import { computeAffordableBytes, computeDataCost } from "./Pricing.ts"
+
+type Account = typeof CurrentAccount.Service
+
+type Attempt = Effect.Success<ReturnType<BalanceReservation["reserve"]>>
+
+const makeExportCostError = (cost: number, { balance_microdollars, reserved_microdollars }: Attempt) => {
+  const [remaining, alternative] = reserved_microdollars > 0
+    ? [
+      `${balance_microdollars} microdollars, of which other exports in progress have reserved ${reserved_microdollars}`,
+      ", reduce the export, or wait until the others end.",
+    ]
+    : [`${balance_microdollars} microdollars`, ", or reduce the export."]
+  const message = `The export costs ${cost} microdollars, more than the remaining prepaid balance: ${remaining}. ` +
+    `Add credit${alternative}`
+  return new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+}
+
+const revokedKey: ExportRefusal = { status: 401, reason: "its key was revoked or disabled, or has expired." }
+const lostAccess: ExportRefusal = { status: 403, reason: "the account or the key may no longer use its endpoint." }
+const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than the prepaid balance." }
+
+/** An export that has begun. */
+export interface BilledExport {
+  /** Null if the account is postpaid or the endpoint is free. */
+  readonly reservation_id: string | null
+  /** Returns the reason to end the export before a chunk. `bytes` is the size of the body up to the end of the chunk. */
+  readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
+}
+
+export const makeExportBilling = Effect.gen(function* () {
+  const { getRemaining, open } = yield* PrepaidBalances
+  const { watch } = yield* KeyWatcher
+
+  /**
+   * Reserves the expected cost of an export, or its exact cost if the expected one is more than half of what remains.
+   * Fails with 402 if the balance does not cover the exact cost.
+   */
+  const reserve = Effect.fnUntraced(function* (answer: ExportAnswer, account: Account, price: number) {
+    const reservation = yield* open(account.account_id)
+    const expected = computeDataCost(answer.expectedBytes, price)
+    if (expected === 0) return reservation
+    if (expected <= getRemaining(account) / 2 && (yield* reservation.reserve(expected, expected)).isGranted) {
+      return reservation
+    }
+    const cost = computeDataCost(yield* answer.measureBytes, price)
+    const attempt = yield* reservation.reserve(cost, cost)
+    return attempt.isGranted ? reservation : yield* makeExportCostError(cost, attempt)
+  })
+
+  /** Returns the reason to end an export that a reservation does not cover. Reserves more first, if necessary. */
+  const checkReservation = (
+    reservation: BalanceReservation,
+    price: number,
+    bytes: number,
+  ): Effect.Effect<ExportRefusal | undefined> => {
+    if (bytes <= computeAffordableBytes(reservation.getAmount(), price)) return Effect.undefined
+    const cost = computeDataCost(bytes, price)
+    // Reserves a quarter more than needed, so that it is rarely repeated.
+    return Effect.match(reservation.reserve(cost, Math.ceil(cost * 1.25)), {
+      onSuccess: ({ isGranted }) => isGranted ? undefined : costsTooMuch,
+      onFailure: ({ error }) => ({ status: 503, reason: error.message }),
+    })
+  }
+
+  /** Begins to bill an export. The reservation, and the check of the key, end with the scope. */
+  return Effect.fnUntraced(function* (
+    answer: ExportAnswer,
+    account: Account,
+    access: EndpointAccess,
+    price: number,
+  ) {
+    const isReserved = price > 0 && account.balance_microdollars !== null
+    const reservation = isReserved ? yield* reserve(answer, account, price) : undefined
+    let refusal: ExportRefusal | undefined
+    yield* watch(account, (current) => {
+      if (current === undefined) refusal = revokedKey
+      else if (!canAccountUseEndpoint(current, access)) refusal = lostAccess
+    })
+    const checkChunk = (bytes: number) =>
+      Effect.suspend(() =>
+        refusal !== undefined || reservation === undefined
+          ? Effect.succeed(refusal)
+          : checkReservation(reservation, price, bytes)
+      )
+    const billed: BilledExport = { reservation_id: reservation?.id ?? null, checkChunk }
+    return billed
+  })
+})
+
+export type ExportBilling = Effect.Success<typeof makeExportBilling>

@@ -1,0 +1,191 @@
+/** Turns an answer into a response: status, headers (D14) and cost (D27). The only place that makes headers. */
+import { Effect } from "effect"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
+import type { FinishedResponse, Page } from "../rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
+import { formatLinks, type ResponseLink } from "../rules/Links.ts"
+import { makePageTarget } from "../rules/Paging.ts"
+import { BaseUrl } from "./BaseUrl.ts"
+import { addToVary, matchIfNoneMatch } from "./ConditionalRequests.ts"
+import { makeCorsHeaders } from "./Cors.ts"
+import type { CachedResponse } from "./ResponseCache.ts"
+
+type Headers = Readonly<Record<string, string>>
+
+/** A request and what the steps before its answer have found. */
+export interface AnsweredRequest {
+  readonly request: ApiRequest
+  /** The declared path; undefined for a path that is no endpoint's. */
+  readonly route: string | undefined
+  readonly account: typeof CurrentAccount.Service | undefined
+  /** Whether usage lists the request (D29). */
+  readonly isRecorded: boolean
+  /** Microdollars per gigabyte. */
+  readonly price: number
+  /** Headers of every response to the request, such as rate limits, by lower-case name. */
+  readonly headers: Headers
+  /** Links of every response to the request: successor and documentation (§9.4, lifecycle). */
+  readonly links: ReadonlyArray<ResponseLink>
+}
+
+export const costHeader = "x-cost-microdollars"
+
+/** Headers that depend on the status (§7.2, errors). */
+const statusHeaders: Readonly<Record<number, Headers>> = {
+  401: { "www-authenticate": "Bearer" },
+  503: { "retry-after": "5" },
+}
+
+/** Whether bodies of the content type are compressed. */
+export const isCompressible = (type: string) =>
+  /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)
+
+const addAcceptEncodingToVary = (vary: string | undefined) =>
+  vary !== undefined && /accept-encoding/i.test(vary) ? vary : addToVary(vary, "Accept-Encoding")
+
+const noHeaders: Headers = {}
+
+/** The parts of a response from which its headers are made. */
+interface Head {
+  readonly status: number
+  readonly contentType: string | undefined
+  /** Undefined for a stream, and for a response without a body. */
+  readonly contentLength: number | undefined
+  readonly cacheControl: string | undefined
+  readonly etag: string | undefined
+  readonly headers: Headers
+  readonly bodyHeaders: Headers
+  readonly nextPage: number | undefined
+  /** Undefined if the cost is not known when the response begins. */
+  readonly cost: number | undefined
+}
+
+export const makeFinish = Effect.gen(function* () {
+  const base = yield* BaseUrl
+  const addCorsHeaders = yield* makeCorsHeaders
+
+  const makeHeaders = (answered: AnsweredRequest, head: Head): Headers => {
+    const { account, headers: common, isRecorded, links, request } = answered
+    const { bodyHeaders, cacheControl, contentLength, contentType, cost, etag, nextPage, status } = head
+    const headers: Record<string, string> = {}
+    if (contentType !== undefined) headers["content-type"] = contentType
+    if (contentLength !== undefined) headers["content-length"] = String(contentLength)
+    if (etag !== undefined) headers["etag"] = etag
+    Object.assign(headers, head.headers, bodyHeaders, statusHeaders[status], common)
+    headers["cache-control"] ??= cacheControl ?? (account === undefined ? "no-store" : "private, no-store")
+    const allLinks = nextPage === undefined
+      ? links
+      : [...links, { path: makePageTarget(request.target, nextPage), attributes: `rel="next"` }]
+    if (allLinks.length > 0) headers["link"] = formatLinks(base, allLinks)
+    // A browser must not interpret a response as a page or a script (OWASP API8).
+    headers["x-content-type-options"] = "nosniff"
+    headers["x-api-version"] = "v1"
+    headers["x-request-id"] = request.id
+    addCorsHeaders(request, headers)
+    if (etag !== undefined || (contentType !== undefined && isCompressible(contentType))) {
+      headers["vary"] = addAcceptEncodingToVary(headers["vary"])
+    }
+    if (isRecorded && cost !== undefined) headers[costHeader] = String(cost)
+    return headers
+  }
+
+  /** A complete response: in full, or as 304 if the client has the same body. */
+  const finishPage = (answered: AnsweredRequest, page: Page): FinishedResponse => {
+    const { price, request } = answered
+    const match = page.etag === undefined || request.purpose === "estimate"
+      ? undefined
+      : matchIfNoneMatch(getHeader(request, "if-none-match"), page.etag)
+    const isFull = match === undefined
+    const bytes = isFull ? page.body.length : 0
+    const cost = isFull && request.method !== "HEAD" ? computeDataCost(bytes, price) : 0
+    const status = isFull ? 200 : 304
+    const headers = makeHeaders(answered, {
+      status,
+      contentType: isFull ? page.contentType : undefined,
+      contentLength: isFull ? bytes : undefined,
+      cacheControl: page.cacheControl,
+      etag: match ?? page.etag,
+      headers: page.headers,
+      bodyHeaders: isFull ? page.bodyHeaders : noHeaders,
+      nextPage: page.nextPage,
+      cost,
+    })
+    return {
+      status,
+      headers,
+      body: isFull ? page.body : undefined,
+      trailers: undefined,
+      isEndless: false,
+      records: page.records,
+      bytes,
+      cost,
+      price,
+      total: page.total,
+      isCached: page.isCached || !isFull,
+    }
+  }
+
+  /** A response without an `ETag`: an error, a redirect, or a body whose size is unknown. */
+  const finishPlain = (
+    answered: AnsweredRequest,
+    { body, contentType, headers, status }: Pick<FinishedResponse, "status" | "headers" | "body"> & {
+      readonly contentType: string | undefined
+    },
+    stream?: { readonly trailers: Headers | undefined; readonly isEndless: boolean },
+  ): FinishedResponse => {
+    const bytes = body instanceof Uint8Array ? body.length : 0
+    return {
+      status,
+      headers: makeHeaders(answered, {
+        status,
+        contentType,
+        contentLength: body instanceof Uint8Array ? bytes : undefined,
+        cacheControl: headers["cache-control"],
+        etag: undefined,
+        headers,
+        bodyHeaders: stream?.trailers === undefined ? noHeaders : { trailer: trailerNames },
+        nextPage: undefined,
+        cost: stream === undefined ? 0 : undefined,
+      }),
+      body,
+      trailers: stream?.trailers,
+      isEndless: stream?.isEndless === true,
+      records: 0,
+      bytes,
+      cost: 0,
+      price: answered.price,
+      total: undefined,
+      isCached: false,
+    }
+  }
+
+  /** A response that was stored: in full, or as 304 if the client has the same body. */
+  const finishCached = ({ headers, price, request }: AnsweredRequest, cached: CachedResponse): FinishedResponse => {
+    const isFull = getHeader(request, "if-none-match") === undefined
+    const bytes = isFull ? cached.bytes : 0
+    const cost = isFull ? computeDataCost(bytes, price) : 0
+    return {
+      status: isFull ? 200 : 304,
+      headers: {
+        ...(isFull ? cached.headers : cached.notModifiedHeaders),
+        ...headers,
+        "x-request-id": request.id,
+        [costHeader]: String(cost),
+      },
+      body: isFull ? cached.body : undefined,
+      trailers: undefined,
+      isEndless: false,
+      records: cached.records,
+      bytes,
+      cost,
+      price,
+      total: undefined,
+      isCached: true,
+    }
+  }
+  return { finishCached, finishPage, finishPlain }
+})
+
+/** The trailers of an export (RFC 9110, 6.5). */
+const trailerNames = "Unencoded-Digest, X-Cost-Microdollars"

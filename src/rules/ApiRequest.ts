@@ -1,0 +1,38 @@
+/** The facts of a request. They never change while the request is answered. */
+import type { Effect } from "effect"
+
+export interface ApiRequest {
+  /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
+  readonly id: string
+  readonly method: string
+  /** The path and query as the client sent them, byte for byte. */
+  readonly target: string
+  /** The headers by lower-case name, as Node parses them. */
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** Names and values in turn, as the client sent them. */
+  readonly rawHeaders: ReadonlyArray<string>
+  /** `1.0` and `1.1` differ in trailers and in the header `Host`. */
+  readonly httpVersion: string
+  /** The client's address; undefined if a trusted proxy names no client. */
+  readonly address: string | undefined
+  /** The address at the other end of the connection: the client or a proxy. */
+  readonly peerAddress: string | undefined
+  /** Time at which the request arrived, ms since 1970. */
+  readonly startedAt: number
+  /** The same time on the monotonic clock, ms. */
+  readonly arrivedAt: number
+  /** With `estimate`, the request is run to predict its cost, but is neither counted nor charged (D28, estimates). */
+  readonly purpose: "answer" | "estimate"
+  /** `mcp` if a tool of `/mcp` sent the request, whose message has been counted; null if it arrived over HTTP. */
+  readonly via: "mcp" | null
+  /** Reads the body. Fails with the status of the response if it is too long, or cannot be read. */
+  readonly readBody: Effect.Effect<string, 400 | 413>
+  /** Closes the client's connection at once. */
+  readonly disconnect: () => void
+}
+
+/** Returns the value of a header; undefined if it is missing or has several values. */
+export const getHeader = ({ headers }: Pick<ApiRequest, "headers">, name: string) => {
+  const value = headers[name]
+  return typeof value === "string" ? value : undefined
+}
