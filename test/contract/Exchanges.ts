@@ -88,9 +88,8 @@ export interface SentExchange {
 const sha256 = (bytes: string | Buffer) => createHash("sha256").update(bytes).digest("base64url")
 
 const maxTextLength = 400
-const startLength = 24
 
-/** Limit of the tiers whose accounts may send as much as they like. All counts of remaining requests have six digits. */
+/** Rate limit of the tiers `basic` and `ultimate`. All counts of remaining requests have six digits. */
 export const generousLimit = 900_000
 
 const isBetween = (text: string | undefined, low: number, high: number) =>
@@ -179,7 +178,6 @@ const normalize = (
   const body: RecordedBody = text.length <= maxTextLength && isText ? text : {
     length: decoded.length,
     sha256: sha256(isText ? text : decoded),
-    start: isText ? text.slice(0, startLength) : "",
   }
   const { status, trailers } = received
   const response: RecordedResponse = {

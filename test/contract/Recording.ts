@@ -31,10 +31,10 @@ const RecordedRequest = Schema.Struct({
 })
 export type RecordedRequest = typeof RecordedRequest.Type
 
-/** Short bodies are recorded as text. Of the others, the start helps to recognize them. */
+/** Short bodies are recorded as text. Of the others, `length` is the size before compression, in bytes. */
 const RecordedBody = Schema.Union([
   Schema.String,
-  Schema.Struct({ length: Schema.Int, sha256: Schema.String, start: Schema.String }),
+  Schema.Struct({ length: Schema.Int, sha256: Schema.String }),
 ])
 export type RecordedBody = typeof RecordedBody.Type
 

@@ -56,9 +56,16 @@ const findValues = (column: string, rows: ReadonlyArray<unknown>): ReadonlyArray
   rows.flatMap((row) => valueAt(row, column)).filter((value) => Predicate.isString(value) || Predicate.isNumber(value))
     .map(String).toSorted((a, b) => Number(a) - Number(b) || (a < b ? -1 : a > b ? 1 : 0))
 
-const fallbacks: Readonly<Record<string, string>> = { query: "offering", tag: "offering", page: "2", limit: "3" }
+/** Values of parameters that are not named like a column. */
+const fallbacks: Readonly<Record<string, string>> = {
+  query: "offering",
+  tag: "offering",
+  filing_type: "8-K",
+  owner_name: "partners",
+  owner_type: "five_percent_owner",
+}
 
-/** Chooses a valid value. A bound is the median of the rows, so that it keeps some of them. */
+/** Chooses a valid value. Bounds are quartiles of the rows, so that they keep some of them. */
 const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>): string => {
   if (name === "ticker") return "GAP7"
   if (schema.type === "boolean") return "true"
@@ -66,9 +73,10 @@ const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>):
   if (fallback !== undefined) return fallback
   if (schema.enum !== undefined) return schema.enum.at(-1) ?? ""
   const values = findValues(getColumn(name), rows)
-  const median = values[Math.floor(values.length / 2)]
-  if (schema.format === "date") return median?.slice(0, 10) ?? "2025-01-30"
-  return median ?? (schema.type === "number" || schema.type === "integer" ? "1" : "x")
+  const quantile = /^min_|_from$/.test(name) ? 0.25 : /^max_|_to$/.test(name) ? 0.75 : 0.5
+  const value = values[Math.floor(values.length * quantile)]
+  if (schema.format === "date") return value?.slice(0, 10) ?? "2025-01-30"
+  return value ?? (schema.type === "number" || schema.type === "integer" ? "1" : "x")
 }
 
 /** Groups the parameters so that both bounds of a range are sent together. */
@@ -127,7 +135,7 @@ const makeEndpointRequests = (endpoint: Endpoint, rows: ReadonlyArray<unknown>, 
       ? [
         get(`${path}?ticker=GAP7&ticker=BIG1`),
         get(`${path}?ticker=GAP7,@@,gap7,BIG1`),
-        get(`${path}?ticker=ZYX1&follow_lineage=true`),
+        get(`${path}?ticker=VLT5&follow_lineage=true`),
       ]
       : []),
     ...(isList
@@ -187,27 +195,43 @@ const makeDetailedRequests = (path: string) => {
 }
 
 const lineageRequests = [
-  ...["OSTK", "ostk", "AAPL", "META", "GOOG", "BBBY", "BD5", "ZYX0", "CL1.A", "BRK.B", "PND1", "RCY1", "NOROWS"]
+  ...[
+    "OSTK",
+    "ostk",
+    "AAPL",
+    "META",
+    "GOOG",
+    "BBBY",
+    "BD5",
+    "ZYX0",
+    "CL1.A",
+    "BRK.B",
+    "PND1",
+    "RCY1",
+    "ORB4",
+    "ALI2",
+    "NOROWS",
+  ]
     .map((ticker) => get(`/v1/ticker-changes?ticker=${ticker}`)),
   get("/v1/ticker-changes?ticker=META,BYON"),
   get("/v1/ticker-changes?ticker=RCY1&cik=9990000011"),
   get("/v1/ticker-changes?ticker=RCY1&cik=1"),
   get("/v1/ticker-changes?ticker=RCY1&cik=x"),
-  ...repeat("/v1/ticker-changes?ticker=BD12"),
+  ...repeat("/v1/ticker-changes?ticker=VLT4"),
   ...["NXH", "OSTK", "AAPL", "META"].map((ticker) => get(`/v1/historical-tickers?ticker=${ticker}`)),
   ...["/v1/news", "/v1/gap-stats", "/v1/float-outstanding", "/v1/timeline"].flatMap((path) => [
-    ...repeat(`${path}?ticker=DZ5&follow_lineage=true`),
-    get(`${path}?ticker=BD3,DZ5,GAP7&follow_lineage=true&limit=3`),
+    ...repeat(`${path}?ticker=ORB4&follow_lineage=true`),
+    get(`${path}?ticker=ORB3,SLQ1,GAP7&follow_lineage=true&limit=3`),
     get(`${path}?ticker=META&follow_lineage=true`),
     get(`${path}?ticker=META,RCY1,TWN1&follow_lineage=true`),
     get(`${path}?ticker=RCY1&follow_lineage=true&cik=9990000011`),
-    get(`${path}?ticker=DZ5&follow_lineage=false`),
-    get(`${path}?ticker=DZ5&follow_lineage=yes`),
-    get(`${path}?ticker=DZ5&cik=9990000002`),
+    get(`${path}?ticker=ORB4&follow_lineage=false`),
+    get(`${path}?ticker=ORB4&follow_lineage=yes`),
+    get(`${path}?ticker=ORB4&cik=9990001010`),
     get(`${path}?follow_lineage=true`),
   ]),
-  get("/v1/news?ticker=DZ5&follow_lineage=true&format=csv"),
-  get("/v1/news?ticker=DZ5&follow_lineage=true&format=ndjson&limit=all"),
+  get("/v1/news?ticker=ORB4&follow_lineage=true&format=csv"),
+  get("/v1/news?ticker=ORB4&follow_lineage=true&format=ndjson&limit=all"),
 ]
 
 const pastRequests = [
@@ -217,7 +241,7 @@ const pastRequests = [
   ...[
     "/v1/news?ticker=GAP7&limit=2",
     "/v1/ticker-changes?ticker=OSTK",
-    "/v1/gap-stats?ticker=DZ5&follow_lineage=true&limit=2",
+    "/v1/gap-stats?ticker=ORB4&follow_lineage=true&limit=2",
     "/v1/timeline?ticker=GAP7&limit=2",
   ].flatMap((target) => [get(`${target}&as_of=2026-02-15`), ...repeat(`${target}&as_of=2026-06-01`)]),
   get("/v1/news?ticker=GAP7&as_of=2026-06-01&format=csv"),
@@ -284,8 +308,8 @@ const documents = [
   "/v1/changelog",
   "/v1/changelog?type=added&since=2026-01-01",
   "/v1/changelog.atom?breaking=true",
-  "/docs",
-  "/docs/corrections",
+  "/v1/docs",
+  "/v1/docs/corrections",
   "/v1/corrections",
 ]
 
@@ -304,8 +328,9 @@ const documentRequests = [
     "/v1/changelog.atom?type=added&since=2026-01-01&path=/v1/news",
     "/endpoints?unknown=1",
     "/health/ready?unknown=1",
-    "/docs/nothing",
-    "/docs/",
+    "/v1/docs/nothing",
+    "/v1/docs/",
+    "/docs",
   ].flatMap((target) => [get(target, { key: null }), get(target, { key: null, headers: { Accept: "text/html" } })]),
 ]
 
@@ -519,7 +544,7 @@ const browserRequests = ["https://app.example.com", "https://other.example.com",
     }),
     get("/mcp", { key: null, method: "OPTIONS", headers: { "Access-Control-Request-Method": "POST" } }),
     mcp("ping", {}),
-    get("/docs", { key: null }),
+    get("/v1/docs", { key: null }),
     get("/", { key: null }),
     get("/enterprise/v1/news?ticker=GAP7", { key: null }),
     get("/endpoints", { key: null }),
