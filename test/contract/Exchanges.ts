@@ -1,0 +1,265 @@
+/** Sends the recorded requests, and brings their responses and usage into a form that is equal in every run. */
+import { Array, Data, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { createHash } from "node:crypto"
+import { Agent, request as openRequest } from "node:http"
+import { exchangeBytes } from "../support/RawSockets.ts"
+import { decompressBody } from "../support/ServiceInstances.ts"
+import type { RecordedBody, RecordedRequest, RecordedResponse, RecordedUsage } from "./Recording.ts"
+
+/** Sends a request as the account `scout`, whose usage is not recorded, and returns the JSON of the response. */
+export type SampleReader = (target: string) => Effect.Effect<unknown, RequestFailed>
+
+export class RequestFailed extends Data.TaggedError("RequestFailed")<{ readonly message: string }> {}
+
+interface ReceivedResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly trailers: Readonly<Record<string, string>>
+  readonly bytes: Buffer
+}
+
+/** Names and values of headers, of which Node gives the names and the values alternately. */
+const toHeaders = (raw: ReadonlyArray<string>) => {
+  const headers: Record<string, string> = {}
+  for (const [name = "", value = ""] of Array.chunksOf(raw, 2)) {
+    const key = name.toLowerCase()
+    headers[key] = key in headers ? `${headers[key]} | ${value}` : value
+  }
+  return headers
+}
+
+interface SendOptions extends Pick<RecordedRequest, "body" | "method" | "target"> {
+  readonly setHost?: boolean
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Makes a client that sends one request after the other over one connection. */
+const makeSender = (port: number) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => new Agent({ keepAlive: true, maxSockets: 1 })),
+      (agent) => Effect.sync(() => agent.destroy()),
+    ),
+    (agent) => ({ body, headers, method = "GET", setHost = true, target }: SendOptions) =>
+      Effect.callback<ReceivedResponse, RequestFailed>((resume) => {
+        const fail = ({ message }: Error) =>
+          resume(Effect.fail(new RequestFailed({ message: `${method} ${target}: ${message}` })))
+        const options = { host: "127.0.0.1", port, path: target, method, headers, setHost, agent }
+        const outgoing = openRequest(options, (response) => {
+          const chunks: Array<Buffer> = []
+          response.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", fail).on("end", () =>
+            resume(Effect.succeed({
+              status: response.statusCode ?? 0,
+              headers: toHeaders(response.rawHeaders),
+              trailers: toHeaders(response.rawTrailers),
+              bytes: Buffer.concat(chunks),
+            })))
+        })
+        outgoing.on("error", fail).end(body)
+      }),
+  )
+
+/** Sends the bytes over a connection of their own, which the service closes. */
+const sendRaw = Effect.fnUntraced(function* (port: number, raw: string) {
+  const answers = yield* exchangeBytes(port, raw)
+  const [answer] = answers
+  if (answer === undefined || answers.length !== 1) {
+    return yield* new RequestFailed({ message: `${JSON.stringify(raw)} got ${answers.length} responses` })
+  }
+  const received: ReceivedResponse = {
+    status: answer.status,
+    headers: answer.headers,
+    trailers: {},
+    bytes: Buffer.from(answer.text),
+  }
+  return received
+})
+
+export interface SentExchange {
+  /** `X-Request-Id` of the response. Unless the request says otherwise, the same in every run. */
+  readonly requestId: string
+  readonly request: RecordedRequest
+  readonly response: RecordedResponse
+  /** What is wrong with the values that are not recorded, because they differ between runs. */
+  readonly problems: ReadonlyArray<string>
+}
+
+const sha256 = (bytes: string | Buffer) => createHash("sha256").update(bytes).digest("base64url")
+
+const maxTextLength = 400
+
+/** Rate limit of the tiers `basic` and `ultimate`. All counts of remaining requests have six digits. */
+export const generousLimit = 900_000
+
+const isBetween = (text: string | undefined, low: number, high: number) =>
+  text !== undefined && /^\d+$/.test(text) && Number(text) >= low && Number(text) <= high
+
+const generatedId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** Whether the body is a page of the documentation or a part of the changelog, which change without the API. */
+const isEdited = ({ target }: RecordedRequest, { headers, status }: ReceivedResponse) =>
+  headers["content-type"]?.startsWith("text/html") === true || (target.startsWith("/v1/changelog") && status < 400)
+
+/** The ETags in the responses of one instance. */
+interface TagMemory {
+  last: string
+  /** By path, encoding and body. */
+  readonly tagsByBody: Map<string, string>
+  readonly bodiesByTag: Map<string, string>
+}
+
+const makeTagMemory = (): TagMemory => ({ last: `"none"`, tagsByBody: new Map(), bodiesByTag: new Map() })
+
+/** Replaces the values that differ between runs, after it has checked them. All other values stay. */
+const normalize = (
+  request: RecordedRequest,
+  sentId: string | null,
+  received: ReceivedResponse,
+  memory: TagMemory,
+) => {
+  const headers: Record<string, string> = { ...received.headers }
+  const problems: Array<string> = []
+  const replace = (name: string, isRight: boolean, placeholder: string) => {
+    if (isRight) headers[name] = placeholder
+    else problems.push(`  response headers ${name}\n    unexpected: ${headers[name]}`)
+  }
+  const { date, etag, "x-request-id": requestId = "" } = headers
+
+  if (date !== undefined) replace("date", Number.isFinite(Date.parse(date)), "{date}")
+
+  if (sentId === null || requestId !== sentId) replace("x-request-id", generatedId.test(requestId), "{generated}")
+  else headers["x-request-id"] = "{sent}"
+
+  // The bucket of an account with the generous limit is refilled while the requests are sent.
+  if (headers["x-ratelimit-limit"] === String(generousLimit)) {
+    replace(
+      "x-ratelimit-remaining",
+      isBetween(headers["x-ratelimit-remaining"], generousLimit - 5_000, generousLimit - 1),
+      "{remaining}",
+    )
+  }
+  if (headers["x-ratelimit-reset"] !== undefined) {
+    replace("x-ratelimit-reset", isBetween(headers["x-ratelimit-reset"], 1, 60), "{seconds}")
+  }
+  if (received.status === 429) replace("retry-after", isBetween(headers["retry-after"], 1, 60), "{seconds}")
+
+  const encoding = headers["content-encoding"]
+  const isText = !/parquet/.test(headers["content-type"] ?? "")
+  const decoded = request.raw === undefined ? decompressBody(encoding, received.bytes) : received.bytes
+  // The length depends on the version of the compressor. The decompressed body is compared.
+  if (encoding !== undefined && headers["content-length"] !== undefined) headers["content-length"] = "{compressed}"
+
+  if (etag !== undefined) {
+    const { pathname } = new URL(request.target, "http://localhost")
+    const body = `${encoding ?? ""} ${sha256(decoded)}`
+    const isFull = received.status === 200 && request.method !== "HEAD"
+    const [known, other] = [memory.tagsByBody.get(`${pathname} ${body}`), memory.bodiesByTag.get(etag)]
+    const isRight = /^(W\/)?"[^"]+"$/.test(etag) && (
+      isFull
+        ? (known ?? etag) === etag && (other ?? body) === body
+        : received.status !== 304 || etag === memory.last || request.ifNoneMatch !== "last"
+    )
+    if (isFull) {
+      memory.tagsByBody.set(`${pathname} ${body}`, etag)
+      memory.bodiesByTag.set(etag, body)
+    }
+    memory.last = etag
+    replace("etag", isRight, "{tag}")
+  }
+
+  let text = decoded.toString(isText ? "utf8" : "latin1")
+  if (headers["x-request-id"] === "{generated}") text = text.replaceAll(requestId, "{generated}")
+  text = text.replace(/(rate_limit_remaining\\*":)8\d{5}\b/g, "$1{remaining}")
+  if (isEdited(request, received)) {
+    text = text === "" ? "" : "{edited}"
+    if (headers["content-length"] !== undefined) headers["content-length"] = "{length}"
+  }
+  const body: RecordedBody = text.length <= maxTextLength && isText ? text : {
+    length: decoded.length,
+    sha256: sha256(isText ? text : decoded),
+  }
+  const { status, trailers } = received
+  const response: RecordedResponse = {
+    status,
+    headers,
+    ...(Object.keys(trailers).length === 0 ? {} : { trailers }),
+    body,
+  }
+  return { response, problems, requestId }
+}
+
+const formatCondition = (form: RecordedRequest["ifNoneMatch"], tag: string) =>
+  form === "last" ? tag : form === "among others" ? `"other", ${tag}` : form === "weak" ? `W/${tag}` : "*"
+
+/** Describes a request in one line, for messages. */
+export const describeRequest = ({ body, headers, ifNoneMatch, key, method = "GET", raw, target }: RecordedRequest) =>
+  [
+    raw === undefined ? `${method} ${target}` : JSON.stringify(raw),
+    key === null ? "" : `with the key ${key}`,
+    ifNoneMatch === undefined ? "" : `If-None-Match: ${ifNoneMatch}`,
+    ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+    body ?? "",
+  ].filter((part) => part !== "").join(" ")
+
+/** Sends the requests one after the other to the instance at the port. `keys`: API keys by name. */
+export const sendRequests = Effect.fnUntraced(function* (
+  port: number,
+  keys: ReadonlyMap<string, string>,
+  requests: ReadonlyArray<RecordedRequest>,
+  instance: string,
+) {
+  const send = yield* makeSender(port)
+  const memory = makeTagMemory()
+  const repeats = new Map<string, number>()
+  const insertKeys = (text: string) => text.replace(/\{([^{}]+)\}/g, (all, name: string) => keys.get(name) ?? all)
+  return yield* Effect.forEach(
+    requests,
+    Effect.fnUntraced(function* (request) {
+      const text = describeRequest(request)
+      const repeat = (repeats.get(text) ?? 0) + 1
+      repeats.set(text, repeat)
+      const id = `${instance}-${sha256(`${text} ${repeat}`).replaceAll(/[^A-Za-z0-9]/g, "x").slice(0, 16)}`
+      const { body, headers = {}, ifNoneMatch, key, method, raw, requestId = id, setHost, target } = request
+      const received = raw === undefined
+        ? yield* send({
+          target: insertKeys(target),
+          ...(method === undefined ? {} : { method }),
+          ...(setHost === undefined ? {} : { setHost }),
+          ...(body === undefined ? {} : { body }),
+          headers: {
+            ...(key === null ? {} : { "X-API-Key": keys.get(key) ?? key }),
+            ...(requestId === null ? {} : { "X-Request-Id": requestId }),
+            ...(ifNoneMatch === undefined ? {} : { "If-None-Match": formatCondition(ifNoneMatch, memory.last) }),
+            ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, insertKeys(value)])),
+          },
+        })
+        : yield* sendRaw(port, insertKeys(raw))
+      const sentId = raw === undefined ? requestId : null
+      const sent: SentExchange = { request, ...normalize(request, sentId, received, memory) }
+      return sent
+    }),
+  )
+}, Effect.scoped)
+
+/** Reads the stored usage in the order in which it was written. Requests of `scout` are left out. */
+export const readUsage = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<RecordedUsage & { readonly request_id: string }>`
+    select request_id, accounts.name as account, endpoint, status_code::int, records_returned, bytes::float8,
+      cost_microdollars::float8, cached, deprecated, via, request_count::int
+    from usage join accounts using (account_id) where accounts.name <> 'scout' order by usage_id
+  `
+  return rows.map(({ request_id, ...usage }) => ({ request_id, usage }))
+})
+
+/** Makes the `SampleReader` of an instance. */
+export const makeSampleReader = (port: number, key: string) =>
+  Effect.map(makeSender(port), (send): SampleReader => (target) =>
+    Effect.flatMap(
+      send({ target, headers: { "X-API-Key": key } }),
+      ({ bytes, status }) =>
+        status === 200
+          ? Effect.sync((): unknown => JSON.parse(bytes.toString("utf8")))
+          : Effect.fail(new RequestFailed({ message: `${target} got ${status}: ${bytes.toString("utf8", 0, 300)}` })),
+    ))

@@ -1,0 +1,219 @@
+/**
+ * Compares the responses to recorded requests, and the usage that they leave, with the recording: status, headers,
+ * trailers and body. The requests come from the contract of the last release. The service is started as in production,
+ * so that the response cache answers repeated requests.
+ *
+ * `RECORD=1 npm run test:all -- recorded-requests` records anew; then review the differences.
+ *
+ * @module-tag slow
+ */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { BaseUrl } from "../../src/http/BaseUrl.ts"
+import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as Service from "../support/Service.ts"
+import { startServiceInstance } from "../support/ServiceInstances.ts"
+import * as Exchanges from "./Exchanges.ts"
+import * as Recording from "./Recording.ts"
+import { makeRequestList, readContract } from "./RequestList.ts"
+
+/** The time of all requests. The sunset of deprecated endpoints is later. */
+const now = Date.parse("2026-11-20T17:00:00Z")
+
+const isRecording = (process.env["RECORD"] ?? "") !== ""
+const howToRecord = "RECORD=1 npm run test:all -- recorded-requests"
+
+/** Hints of keys are in responses, so keys are the same in every run. */
+const predictableRandom = SecureRandom.SecureRandom.use((secure) =>
+  Effect.sync(() => {
+    let count = 0
+    return SecureRandom.SecureRandom.of({
+      ...secure,
+      intBetween: (low, high) =>
+        Effect.sync(() =>
+          low + createHash("sha256").update(`test ${count++}`).digest().readUInt32BE() % (high - low + 1)
+        ),
+    })
+  })
+)
+
+/** Settings of all instances. Accounts of the tier `pro` may send one request per minute. */
+const settings = {
+  RATE_LIMIT_BASIC: String(Exchanges.generousLimit),
+  RATE_LIMIT_PRO: "1",
+  RATE_LIMIT_ULTIMATE: String(Exchanges.generousLimit),
+  USAGE_RETENTION: "36500 days",
+}
+
+const instances = {
+  main: { settings, base: "" },
+  account: { settings, base: "" },
+  browser: {
+    settings: { ...settings, CORS_ORIGINS: "https://app.example.com" },
+    base: "https://api.example.com/market",
+  },
+}
+
+/** Creates the accounts, whose names are those of their keys. Returns the keys by name. */
+const createKeys = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const create = (name: string, tier: Tier, more: CustomerUsage.CustomerOptions = {}) =>
+    Effect.map(CustomerUsage.createCustomer(name, { tier, ...more }), ({ key }) => [name, key] as const)
+  const keys = new Map(
+    yield* Effect.all([
+      create("basic", "basic"),
+      create("ultimate", "ultimate"),
+      create("scout", "ultimate"),
+      ...[1, 2, 3].map((number) => create(`pro ${number}`, "pro")),
+      create("limited to screener", "ultimate", { endpoints: ["/v1/screener", "/v1/account"] }),
+      create("without credit", "ultimate", { balance: 0 }),
+      create("with little credit", "ultimate", { balance: 700 }),
+      create("expired", "basic", { expires: "2026-01-01" }),
+      create("disabled", "basic"),
+      create("revoked", "basic"),
+      create("unknown", "basic"),
+    ]),
+  ).set("malformed", "tl_live_malformed")
+  yield* sql`update api_keys set disabled_at = now() from accounts
+    where accounts.account_id = api_keys.account_id and accounts.name = 'disabled'`
+  yield* sql`update api_keys set revoked_at = now() from accounts
+    where accounts.account_id = api_keys.account_id and accounts.name = 'revoked'`
+  yield* sql`delete from api_keys using accounts
+    where accounts.account_id = api_keys.account_id and accounts.name = 'unknown'`
+  return keys
+})
+
+/** Gives all times that responses contain a fixed value, and keeps background jobs from running. */
+const fixTimes = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const times = [
+    sql`update accounts set created_at = '2026-03-02T15:00:00Z'`,
+    sql`update api_keys set created_at = timestamptz '2026-03-02T15:00:00Z' + key_id * interval '1 second'`,
+    // Parquet files contain the version of the data.
+    sql`update dataset_versions set changed_at = '2026-03-01T15:00:00Z', mark = md5(dataset || changes)::uuid`,
+    sql`update history.beginning set earliest = '2026-02-01T15:00:00Z'`,
+    sql`update history.counting_place set since = '2026-02-01T15:00:00Z', counted_until = '2026-03-01T15:00:00Z'`,
+    sql`insert into history.change_counts values ('news', '2026-03-01', 'corrected', 'within_day', 7)`,
+    sql`insert into history.corrected_fields values ('news', '2026-03-01', 'title', 7)`,
+    // The id is that of the transaction, which is the same in every run.
+    sql`update history.transactions set mark = md5(id::text)::uuid,
+      recorded_at = timestamptz '2026-03-01T12:00:00Z' + id * interval '1 second' where recorded_at is not null`,
+    sql`create function fix_last_use() returns trigger language plpgsql as $$
+      begin new.last_used_at := '2026-11-20T17:00:00Z'; return new; end $$`,
+    sql`create trigger fix_last_use before update of last_used_at on api_keys
+      for each row execute function fix_last_use()`,
+    sql`create function fix_last_charge() returns trigger language plpgsql as $$
+      begin new.last_charged_at := '2026-11-20T17:00:00Z'; return new; end $$`,
+    sql`create trigger fix_last_charge before update of last_charged_at on accounts
+      for each row execute function fix_last_charge()`,
+    sql`create function refuse_lease() returns trigger language plpgsql as $$ begin return null; end $$`,
+    sql`create trigger refuse_lease before update on leases for each row execute function refuse_lease()`,
+  ]
+  yield* sql.withTransaction(Effect.forEach(times, (statement) => statement, { discard: true }))
+})
+
+type RequestLists = Effect.Success<ReturnType<typeof makeRequestList>>
+
+const startInstance = (name: Recording.InstanceName) =>
+  startServiceInstance(instances[name].settings).pipe(Effect.provideService(BaseUrl, instances[name].base))
+
+const makeNewLists = (keys: ReadonlyMap<string, string>) =>
+  Effect.gen(function* () {
+    const port = yield* startInstance("main")
+    return yield* makeRequestList(yield* Exchanges.makeSampleReader(port, keys.get("scout") ?? ""))
+  }).pipe(Effect.scoped)
+
+const readRecordedLists = Effect.map(Recording.readRecording, (exchanges): RequestLists => {
+  const select = (name: Recording.InstanceName) =>
+    exchanges.flatMap(({ instance, request }) => instance === name ? [request] : [])
+  return { main: select("main"), account: select("account"), browser: select("browser") }
+})
+
+/** Finds rows of usage without a request, second rows of a request, and rows in another order than the requests. */
+const listUsageProblems = (
+  sent: ReadonlyArray<Exchanges.SentExchange>,
+  rows: Effect.Success<typeof Exchanges.readUsage>,
+) => {
+  const order = sent.map(({ requestId }) => requestId)
+  // The rows that count refused requests are written apart.
+  const billed = rows.filter(({ usage }) => usage.status_code !== 429).map(({ request_id }) =>
+    order.indexOf(request_id)
+  )
+  return [
+    ...rows.filter(({ request_id }) => !order.includes(request_id)).map((row) =>
+      `  of no request: ${JSON.stringify(row)}`
+    ),
+    ...billed.flatMap((at, index) =>
+      index > 0 && at <= (billed[index - 1] ?? -1) ? [`  again or too late: ${JSON.stringify(sent[at]?.request)}`] : []
+    ),
+  ]
+}
+
+/** Fails unless there are no problems. vitest shows a long text in full only as the message of an error. */
+const failWith = (problems: ReadonlyArray<string>) =>
+  problems.length === 0
+    ? Effect.void
+    : Effect.die(new Error(`${problems.length} differences:\n${problems.slice(0, 25).join("\n")}`))
+
+const databaseLayer = Service.sampleDatabaseLayer.pipe(
+  Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeServices.layer)),
+  Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(now))),
+)
+
+layer(databaseLayer, { timeout: "180 seconds" })("A recorded request", (it) => {
+  it.effect("gets the same status, headers and body, and leaves the same usage (§9.2)", () =>
+    Effect.gen(function* () {
+      const keys = yield* Effect.provideServiceEffect(createKeys, SecureRandom.SecureRandom, predictableRandom)
+      yield* fixTimes
+      const lists = isRecording ? yield* makeNewLists(keys) : yield* readRecordedLists
+      const sent = yield* Effect.forEach(Recording.instanceNames, (instance) =>
+        Effect.gen(function* () {
+          const port = yield* startInstance(instance)
+          const sent = yield* Exchanges.sendRequests(port, keys, lists[instance], instance)
+          return sent.map((one) => ({ ...one, instance }))
+        }).pipe(Effect.scoped))
+      const all = sent.flat()
+      // Each instance has stored its usage before it stopped.
+      const rows = yield* Exchanges.readUsage
+      const usageById = new Map(rows.map(({ request_id, usage }) => [request_id, usage]))
+      const describe = (request: Recording.RecordedRequest, problems: ReadonlyArray<string>) =>
+        problems.length === 0 ? [] : [[Exchanges.describeRequest(request), ...problems].join("\n")]
+      yield* failWith([
+        ...all.flatMap(({ problems, request }) => describe(request, problems)),
+        ...listUsageProblems(all, rows),
+      ])
+      const exchanges = all.map(({ instance, request, requestId, response }): Recording.Exchange => (
+        { instance, request, response, usage: usageById.get(requestId) ?? null }
+      ))
+      if (isRecording) return Recording.writeRecording(exchanges)
+      const recorded = yield* Recording.readRecording
+      yield* failWith(
+        exchanges.flatMap((exchange, index) =>
+          describe(exchange.request, Recording.listDifferences(recorded[index], exchange))
+        ),
+      )
+    }))
+})
+
+describe("The recorded requests", () => {
+  it.effect("contain every endpoint and parameter of the released contract (§9.2)", () =>
+    Effect.gen(function* () {
+      const { paths } = yield* readContract
+      const exchanges = yield* Recording.readRecording
+      const targets = exchanges.map(({ request: { target } }) => new URL(target, "http://localhost"))
+      for (const [path, { get: { parameters = [] } }] of Object.entries(paths)) {
+        const found = targets.filter(({ pathname }) => pathname === path)
+        assert.isNotEmpty(found, path)
+        const sent = new Set(found.flatMap(({ searchParams }) => [...searchParams.keys()]))
+        // `/estimate` documents the parameters of the estimated endpoint as `parameters`.
+        const documented = parameters.flatMap(({ name }) => name === "parameters" ? [] : [name])
+        assert.includeMembers([...sent], documented, `${path}; ${howToRecord}`)
+      }
+    }))
+})
