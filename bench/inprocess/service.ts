@@ -9,7 +9,8 @@ import { DirectConnectionConfig, makeConnectionConfig } from "../../src/db/pool/
 import { pooledClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../../src/http/ConnectionLimits.ts"
-import { NodeRequestListener } from "../../src/Server.ts"
+import { NodeListener } from "../../src/http/NodeListener.ts"
+import * as Server from "../../src/Server.ts"
 
 /** Returns the stream of a new connection. `openSocket` opens a socket to the server in the URL. */
 type Connect = (openSocket: () => Duplex) => Duplex
@@ -38,7 +39,7 @@ const databaseLayer = (url: string, connect: Connect) =>
   }))
 
 const serviceLayer = (url: string, connect: Connect) =>
-  NodeRequestListener.layer.pipe(
+  Server.layer.pipe(
     Layer.provideMerge(NodeHttpServer.layerHttpServices),
     Layer.provideMerge(databaseLayer(url, connect)),
     Layer.provideMerge(NodeServices.layer),
@@ -55,7 +56,7 @@ export const startService = async (url: string, connect: Connect) => {
   )
   const { server } = makeHttpServer(
     defaultConnectionTimeouts,
-    Context.get(services, NodeRequestListener),
+    Context.get(services, NodeListener),
   )
   return {
     server,

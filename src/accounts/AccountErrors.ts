@@ -1,7 +1,7 @@
 /** Errors about the API key (D2), tier (D3), balance (D13) and rate limit (D18). Other errors: `rules/Errors.ts`. */
 import { Data, ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
-import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
+import { makeErrorFields, makeErrorFieldsWithDetails, type ValidationError } from "../rules/Errors.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(makeErrorFields("missing_api_key"), {
@@ -77,7 +77,7 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
 
 /** An error with headers of its own, such as `retry-after`, whose value the class of the error does not determine. */
 export class Refusal extends Data.TaggedError("Refusal")<{
-  readonly error: RateLimitExceeded
+  readonly error: RateLimitExceeded | ValidationError
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
 }> {}

@@ -1,5 +1,5 @@
 /** How an endpoint of the contract is handled: its query is decoded, then it is answered. */
-import { type Effect, Exit, type Schema, type Scope } from "effect"
+import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
 import type { PastSource } from "../db/Database.ts"
 import type { Answer, FinishedResponse, StreamUsageRecorder } from "../rules/Answer.ts"
 import type { ApiRequest } from "../rules/ApiRequest.ts"
@@ -34,6 +34,8 @@ interface Handler<Request, E> {
   readonly query: Schema.Top
   /** Whether the parameter `ticker` is a list, whose invalid entries are dropped (D5). */
   readonly hasTickerList: boolean
+  /** Whether the endpoint has the parameter `as_of`. */
+  readonly hasMoment: boolean
   /** `now` is what counts as now, in milliseconds since 1970. */
   readonly decode: (
     parameters: RawSearchParameters,
@@ -59,6 +61,7 @@ const makeAnyHandler = <Query, Request, E>(
   return {
     query,
     hasTickerList: isTickerList(query),
+    hasMoment: Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "as_of"),
     decode: (parameters, now) => Exit.map(decode(parameters, now), (query) => (request) => answer(query, request)),
   }
 }

@@ -335,7 +335,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               answered = withAdmission(answered, admission)
               if (admission.error !== undefined) return yield* Exit.fail(admission.error)
             }
-            const moment = readAsOfParameter(parameters)
+            const moment = handler.hasMoment ? readAsOfParameter(parameters) : undefined
             const now = moment === undefined ? request.startedAt : Date.parse(moment)
             const decoded = decode(handler, parameters, now)
             const { ticker } = parameters
@@ -417,11 +417,12 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           routes.on("GET", `/${route.path.slice(1)}`, route)
           announcements.set(route.path, announce(route.path))
         }
-        for (const { answer, path } of documentation.routes) routes.on("GET", path, { _tag: "Page", answer })
-        routes.on("GET", `${legacyPathPrefix}*`, {
-          _tag: "Page",
-          answer: (request) => Effect.sync(() => answerLegacyPath(request, base)),
-        })
+        const addPage = (path: FindMyWay.PathInput, answer: PageRoute["answer"]) => {
+          routes.on("GET", path, { _tag: "Page", answer })
+          if (path.endsWith("/*")) addPage(`/${path.slice(1, -2)}`, answer)
+        }
+        for (const { answer, path } of documentation.routes) addPage(path, answer)
+        addPage(`${legacyPathPrefix}*`, (request) => Effect.sync(() => answerLegacyPath(request, base)))
 
         /** Finds the step that answers a request, in the order in which the rules apply. */
         const respondFromRouter = (

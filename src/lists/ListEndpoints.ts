@@ -1,5 +1,6 @@
 /** List endpoints: each answers with a page or an export, in the negotiated format (D8). */
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
+import { Refusal } from "../accounts/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../accounts/EndpointHandler.ts"
 import { Database } from "../db/Database.ts"
 import { AnsweringSymbols, formatAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
@@ -30,7 +31,7 @@ import { ExportCursors } from "./ExportCursors.ts"
 import { type CompiledListQuery, type ListDefinition, makeListQueryCompiler } from "./ListQuery.ts"
 import { makePrivatePage, QueryCache } from "./QueryCache.ts"
 
-type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
+type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError
 
 type AnswerQuery<Query> = (query: Query, request: AdmittedRequest) => Effect.Effect<Answer, ListError>
 
@@ -46,8 +47,14 @@ export interface ResolvedQuery<Query> {
 /** The query of a list that belongs to an account. */
 export type WithAccountId<Query> = Query & { readonly account_id: number }
 
-const makeFormatError = (field: "limit" | "format", reason: string) =>
-  new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
+/** Makes the error for a format. Its response says whether the format was negotiated. */
+const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
+  new Refusal({
+    error: new ValidationError({
+      error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } },
+    }),
+    headers,
+  })
 
 const negotiatedHeaders = { vary: "Accept" }
 const noHeaders = {}
@@ -125,7 +132,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       ) {
         const { past, route, scope } = request
         const { format, headers } = resolveFormat(query, request.request, negotiateExportFormat)
-        if (format === "json") return yield* makeFormatError("limit", jsonExportErrorReason)
+        if (format === "json") return yield* makeFormatError("limit", jsonExportErrorReason, headers)
         const version = tableVersions?.current()
         const from = past ?? (version === undefined ? "primary" : { tables, version })
         const dataHeaders = yield* readHeaders(query, (statement) => readValues(statement, { partition: route, from }))
@@ -160,7 +167,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           return (query, request) => {
             if (query.limit === "all") return answerExport(query, request, list, tables, tableVersions)
             const { format, headers } = resolveFormat(query, request.request, negotiatePageFormat)
-            if (format === "parquet") return Exit.fail(makeFormatError("format", parquetPageErrorReason))
+            if (format === "parquet") return Exit.fail(makeFormatError("format", parquetPageErrorReason, headers))
             return Effect.map(pageAnswers[format](query, request), (page) => withHeaders(page, headers))
           }
         }
@@ -256,7 +263,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           const accountQuery = { ...query, account_id: request.account.account_id }
           if (query.limit === "all") return yield* answerExport(accountQuery, request, list, [])
           const { format, headers } = resolveFormat(query, request.request, negotiatePageFormat)
-          if (format === "parquet") return yield* makeFormatError("format", parquetPageErrorReason)
+          if (format === "parquet") return yield* makeFormatError("format", parquetPageErrorReason, headers)
           const read = (statement: ReturnType<typeof list.compilePage>) =>
             readValues(statement, { partition: request.route, from: "primary" })
           const total = request.request.purpose === "estimate"

@@ -24,7 +24,8 @@ export const makeInternalApiClient = Effect.map(
         ...request,
         method: "GET",
         target: query === "" ? path : `${path}?${query}`,
-        headers: {},
+        // The key is in the raw headers.
+        headers: { host: request.headers["host"] },
         startedAt: clock.currentTimeMillisUnsafe(),
         via: "mcp",
       })

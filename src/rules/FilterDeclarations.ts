@@ -57,6 +57,8 @@ declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
       readonly filter?: FilterDeclaration | undefined
+      /** Whether a list drops invalid entries instead of refusing the request (D5). */
+      readonly dropsInvalidEntries?: boolean | undefined
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Ticker parameters (§7.3, D5, D6: ticker lists). */
-import { Array, Effect, Predicate, Schema, SchemaIssue, SchemaTransformation } from "effect"
+import { Array, Effect, Predicate, Schema, SchemaAST, SchemaIssue, SchemaTransformation } from "effect"
 import { redactApiKeys } from "./Errors.ts"
-import { type FilterDeclaration, getFilterDeclaration } from "./FilterDeclarations.ts"
+import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 /** The format of a ticker in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
@@ -92,14 +92,17 @@ export const TickerListParameter = Schema.String.annotate({
     decode: parseTickers,
     encode: (tickers: Array.NonEmptyReadonlyArray<string>) => Effect.succeed(tickers.join(",")),
   }),
-)).annotate({ filter: { operator: "oneOf", column: "ticker" } satisfies FilterDeclaration })
+)).annotate({
+  filter: { operator: "oneOf", column: "ticker" } satisfies FilterDeclaration,
+  dropsInvalidEntries: true,
+})
 
 /** Whether the parameter `ticker` of a query is a list of tickers. */
 export const isTickerList = (query: Schema.Top) => {
   const field = Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "ticker")
     ? query.fields.ticker
     : undefined
-  return Schema.isSchema(field) && getFilterDeclaration(field)?.operator === "oneOf"
+  return Schema.isSchema(field) && SchemaAST.resolve(field.ast)?.["dropsInvalidEntries"] === true
 }
 
 const makeTickerSchema = (maxLength: number) =>
