@@ -80,7 +80,7 @@ const insertLongNews = Effect.fnUntraced(function* (first: number, count: number
 })
 
 const service = (limits: Partial<Effect.Success<typeof ChangeStreamLimits>> = {}) =>
-  Layer.fresh(Layer.provideMerge(Service.layer, StatementRecorder.layerWithBackground)).pipe(
+  Layer.fresh(Layer.provideMerge(Service.layer, StatementRecorder.layer)).pipe(
     Layer.provide(Layer.succeed(ChangeStreamLimits, { ...ChangeStreamLimits.defaultValue(), ...limits })),
   )
 

@@ -1,19 +1,15 @@
 /** Deprecation headers on every response, and 410 after the sunset (§3, §9.4, D14, D24, D26). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Option, Schema } from "effect"
-import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { TestClock } from "effect/testing"
+import { makeHandler } from "../../src/accounts/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../../src/accounts/keys/Authentication.ts"
+import { makeObjectEncoder } from "../../src/lists/QueryCache.ts"
+import { ApiVersionDeprecation, type Deprecation, makeDeprecationAnnotations } from "../../src/rules/Deprecation.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
-import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
-import {
-  ApiVersionDeprecation,
-  type Deprecation,
-  DeprecationMiddleware,
-  makeDeprecationAnnotations,
-} from "../../src/rules/Deprecation.ts"
 import * as Service from "../support/Service.ts"
-import { serveRoutes } from "../support/SmallApis.ts"
+import { serveApi } from "../support/SmallApis.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
@@ -72,12 +68,10 @@ describe("The declaration of a deprecation", () => {
 
 const Query = Schema.Struct({ fate: Schema.optionalKey(Schema.Literals(["found", "missing", "broken"])) })
 
+const Success = Schema.Struct({ ok: Schema.Boolean })
+
 const endpoint = <const Name extends string>(name: Name) =>
-  HttpApiEndpoint.get(name, `/v1/${name}`, {
-    query: Query,
-    success: Schema.Struct({ ok: Schema.Boolean }),
-    error: NotFound,
-  })
+  HttpApiEndpoint.get(name, `/v1/${name}`, { query: Query, success: Success, error: NotFound })
 
 class Small extends HttpApi.make("small")
   .add(
@@ -87,31 +81,26 @@ class Small extends HttpApi.make("small")
       endpoint("waning").annotateMerge(makeDeprecationAnnotations(makeDeprecation("2026-11-01"))),
     ),
   )
-  .middleware(AuthenticationMiddleware)
-  .middleware(ValidationMiddleware)
-  .middleware(UnexpectedErrorMiddleware)
-  .middleware(DeprecationMiddleware)
-  .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
+  .middleware(AuthenticationMiddleware) {}
 
-const serve = ({ query }: { readonly query: typeof Query.Type }) =>
-  query.fate === "missing"
-    ? Effect.fail(new NotFound({ error: { message: "Missing." } }))
-    : query.fate === "broken"
-    ? Effect.die("broken")
-    : Effect.succeed({ ok: true })
+const encode = makeObjectEncoder(Success)
 
-const handlers = HttpApiBuilder.group(
-  Small,
-  "small",
-  (group) => group.handleAll({ staying: serve, leaving: serve, waning: serve }),
+const handler = makeHandler(
+  Query,
+  ({ fate }) =>
+    fate === "missing"
+      ? Effect.fail(new NotFound({ error: { message: "Missing." } }))
+      : fate === "broken"
+      ? Effect.die("broken")
+      : Effect.succeed(encode({ ok: true })),
 )
 
-const routes = HttpApiBuilder.layer(Small).pipe(Layer.provide(handlers))
+const handlers = Effect.succeed({ small: { staying: handler, leaving: handler, waning: handler } })
 
 /** Sets the test clock before anything waits for it. */
 const clockAt = (instant: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(instant)))
 
-const smallAt = (instant: string) => Layer.provide(serveRoutes(routes), clockAt(instant))
+const smallAt = (instant: string) => Layer.provide(serveApi(Small, handlers), clockAt(instant))
 
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 

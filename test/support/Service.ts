@@ -143,7 +143,7 @@ export const httpServerLayer = HttpServer.layerTestClient.pipe(
 )
 
 /** Answers the requests to the server. */
-const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
+export const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
   const server = yield* NodeServer
   const { handle } = yield* NodeListener
   server.on("request", handle)

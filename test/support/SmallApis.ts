@@ -1,44 +1,52 @@
-/** Serves a small API with the service's own middleware, for rules that no endpoint of the service shows alone. */
-import { Layer, Logger } from "effect"
-import { HttpRouter } from "effect/http"
-import * as AuthorizationMiddleware from "../../src/accounts/AuthorizationLayer.ts"
+/** Serves a small API with the service's own request pipeline, for rules that no endpoint of the service shows alone. */
+import { Effect, Layer, Logger } from "effect"
+import type { HttpApi, HttpApiGroup } from "effect/http-api"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
-import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationLayer.ts"
+import { Authenticator } from "../../src/accounts/keys/Authenticator.ts"
+import { KeyWatcher } from "../../src/accounts/keys/KeyWatcher.ts"
 import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
+import { priceListLayer } from "../../src/catalogue/PriceList.ts"
 import { Database } from "../../src/db/Database.ts"
-import * as Middleware from "../../src/http/OutermostMiddleware.ts"
-import { ResponseCache } from "../../src/http/ResponseCache.ts"
+import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
+import { PastReader } from "../../src/history/PastReader.ts"
+import { NodeListener } from "../../src/http/NodeListener.ts"
+import { DocumentationPages, McpEndpoint } from "../../src/http/OtherRoutes.ts"
+import { type Handlers, RequestPipeline } from "../../src/http/RequestPipeline.ts"
+import { ProtocolErrorDescriber } from "../../src/http/UnroutedResponses.ts"
+import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
-import { DeprecationMiddleware } from "../../src/rules/Deprecation.ts"
-import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
-import { httpServerLayer } from "./Service.ts"
+import { httpServerLayer, listenerLayer } from "./Service.ts"
 import { databaseWithKeysLayer } from "./ServiceInstances.ts"
 
-/** Serves the routes on a free port, with their own database and one API key per tier. */
-export const serveRoutes = <E, R>(routes: Layer.Layer<never, E, R>) =>
-  HttpRouter.serve(
-    routes.pipe(
-      Layer.provide(
-        Layer.mergeAll(
-          AuthenticationMiddleware.authenticationLayer,
-          AuthorizationMiddleware.authorizationLayer,
-          ValidationMiddleware.layer,
-          UnexpectedErrorMiddleware.layer,
-          DeprecationMiddleware.layer,
-        ),
-      ),
-      Layer.merge(Middleware.layer),
-      Layer.provide(AuthenticationMiddleware.Authenticator.layer),
-      Layer.provide(ResponseCache.layer),
-      Layer.provide(ApiKeyCache.layer),
-      Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer)),
-      Layer.provide(PrepaidBalances.layer),
-      Layer.provide(Database.layer),
-    ),
-    { disableLogger: true, disableListenLog: true },
-  ).pipe(
+/** No documentation and no MCP server. */
+const otherRoutes = Layer.merge(
+  Layer.succeed(DocumentationPages, { routes: [], paths: new Set<string>() }),
+  Layer.succeed(McpEndpoint, {
+    answerOther: () => undefined,
+    answer: () => Effect.die(new Error("A small API has no MCP server")),
+  }),
+)
+
+/** Serves the endpoints on a free port, with their own database and one API key per tier. */
+export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
+  api: HttpApi.HttpApi<string, Groups>,
+  handlers: Effect.Effect<Handlers, E, R>,
+) =>
+  listenerLayer.pipe(
+    Layer.provide(NodeListener.layer),
+    Layer.provide(RequestPipeline.layer(api, handlers)),
+    Layer.provide(ProtocolErrorDescriber.layer),
+    Layer.provide(otherRoutes),
+    Layer.provide(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
+    Layer.provide(ApiKeyCache.layer),
+    Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer, priceListLayer)),
+    Layer.provide(PrepaidBalances.layer),
+    Layer.provide(PastReader.layer),
+    Layer.provide(DatasetVersions.layer),
+    Layer.provide(Database.layer),
+    Layer.provide(ReadRouter.layer),
     Layer.provide(Logger.layer([])),
     Layer.provideMerge(httpServerLayer),
     Layer.provideMerge(databaseWithKeysLayer),

@@ -1,36 +1,43 @@
-/** Records the statements that requests send to PostgreSQL. */
+/** Records the statements that requests and streams send to PostgreSQL. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, Statement } from "effect/sql"
-import { RequestContext } from "../../src/http/RequestContext.ts"
 
 export interface SentStatement {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
 }
 
-/** The statements that the service has sent so far. */
+/** The statements that have been sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/support/Statements") {}
 
-/** Statements that do not concern the result of a request: they read dataset versions or count against rate limits. */
-const backgroundStatement = /dataset_versions|rate_limit_buckets/
+/** Statements of the service's own work: polls, jobs, rate limits and usage. */
+const backgroundStatement = new RegExp(
+  [
+    "dataset_versions",
+    "pg_postmaster_start_time",
+    "pg_try_advisory_xact_lock_shared",
+    "rate_limit_buckets",
+    "insert into usage",
+    "usage_partition",
+    "set last_used_at",
+    "leases",
+    "history\\.(counting_place|start_day|start_month)",
+    "edgar_place_due_companies",
+    "extract\\(epoch from now\\(\\)\\)",
+  ].join("|"),
+)
 
-const makeLayer = (hasBackground: boolean) =>
-  Layer.unwrap(Effect.sync(() => {
-    const seen: Array<SentStatement> = []
-    const record: Statement.Transformer = (statement) =>
-      Effect.map(RequestContext, ({ id }) => {
-        const [text, parameters] = statement.compile()
-        if ((hasBackground || id !== "") && !backgroundStatement.test(text)) seen.push({ text, parameters })
-        return statement
-      })
-    return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
-  }))
-
-/** Records the statements that requests send. The service and the test must share this layer. */
-export const layer = makeLayer(false)
-
-/** Also records the statements that the service sends without a request. */
-export const layerWithBackground = makeLayer(true)
+/** Records the statements that requests and streams send. The service and the test must share this layer. */
+export const layer = Layer.unwrap(Effect.sync(() => {
+  const seen: Array<SentStatement> = []
+  const record: Statement.Transformer = (statement) =>
+    Effect.sync(() => {
+      const [text, parameters] = statement.compile()
+      if (!backgroundStatement.test(text)) seen.push({ text, parameters })
+      return statement
+    })
+  return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
+}))
 
 /** Runs a request. Returns its result and the statements that it sent. */
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
