@@ -4,12 +4,12 @@ import { Context, Effect } from "effect"
 import { createServer } from "node:http"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { Database } from "../../src/db/Database.ts"
-import { makePipelineEndpoint } from "../../src/http/RequestPipeline.ts"
+import { makeQueryDecoder } from "../../src/rules/Validation.ts"
 import { makeResult } from "../../src/lists/QueryCache.ts"
 import { getRecordColumn } from "../../src/rows/BinaryRecord.ts"
 import { makeSingleRowResultEncoder } from "../../src/rows/ResultWriter.ts"
 import { encodeListPage } from "../../src/rules/Paging.ts"
-import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery } from "../../src/v1/intraday-runners/Api.ts"
+import { IntradayRunner, IntradayRunnersQuery } from "../../src/v1/intraday-runners/Api.ts"
 import { sleep } from "../processes.ts"
 import { connectClients, type Response, sendAll } from "./memoryClient.ts"
 import type { MemoryPostgres } from "./memoryPostgres.ts"
@@ -143,7 +143,7 @@ const makeReadSteps = async (
         replies,
         run: repeatStatement(
           count,
-          readValues({ text, parameters: values, isPrepared: true }, "bench"),
+          readValues({ text, parameters: values, isPrepared: true }, { partition: "bench", from: "primary" }),
         ),
       },
     )
@@ -159,7 +159,7 @@ const makeReadSteps = async (
         name: "etag",
         title: `\`ETag\` of ${rows} rows`,
         count,
-        run: repeat(count, () => makeResult(content, undefined)),
+        run: repeat(count, () => makeResult(content, undefined, "/v1/intraday-runners")),
       },
     )
   }
@@ -167,17 +167,13 @@ const makeReadSteps = async (
 }
 
 const makeDecodeStep = (): Step => {
-  const { decode } = makePipelineEndpoint(
-    IntradayRunnersApiGroup.endpoints.list,
-    IntradayRunnersQuery,
-    () => Effect.die("not called"),
-  )
+  const decode = makeQueryDecoder(IntradayRunnersQuery)
   const count = 2000
   return {
     name: "decode",
     title: "Decoding a query of two parameters",
     count,
-    run: repeat(count, () => Effect.runSync(decode(parameters))),
+    run: repeat(count, () => decode(parameters, Date.now())),
   }
 }
 
