@@ -19,6 +19,8 @@ import { NodeListener } from "./http/NodeListener.ts"
 import { type EndpointHandler, RequestPipeline } from "./http/RequestPipeline.ts"
 import { ApiKeyCache } from "./accounts/keys/ApiKeyCache.ts"
 import { DatasetVersions } from "./lists/DatasetVersions.ts"
+import { endpointsByDataset } from "./catalogue/DatasetEndpoints.ts"
+import { findEndpoint, formatEndpointSuggestion } from "./catalogue/Endpoints.ts"
 import { catalogueHandlers } from "./catalogue/Http.ts"
 import { priceListLayer } from "./catalogue/PriceList.ts"
 import { changelogHandlers } from "./changelog/Http.ts"
@@ -30,7 +32,7 @@ import { ChangeStream } from "./history/ChangeStream.ts"
 import { CorrectionCountReader, correctionCountsJob } from "./history/CorrectionCounts.ts"
 import { dayStartJob } from "./history/DayStart.ts"
 import { historyPartitionsJob } from "./history/HistoryRetention.ts"
-import { ProtocolErrorDescriber } from "./http/UnroutedResponses.ts"
+import { EndpointDirectory, ProtocolErrorDescriber } from "./http/UnroutedResponses.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
@@ -44,7 +46,7 @@ import { accountHandlers } from "./v1/account/Http.ts"
 import { afterhoursStatsHandlers } from "./v1/afterhours-stats/Http.ts"
 import { changesHandlers } from "./v1/changes/Http.ts"
 import { correctionsHandlers } from "./v1/corrections/Http.ts"
-import { datasetsHandlers } from "./v1/datasets/Http.ts"
+import { makeDatasetsHandlers } from "./v1/datasets/Http.ts"
 import { dilutionDataHandlers } from "./v1/dilution-data/Http.ts"
 import { floatOutstandingHandlers } from "./v1/float-outstanding/Http.ts"
 import { gapStatsHandlers } from "./v1/gap-stats/Http.ts"
@@ -101,7 +103,7 @@ const handlers = Effect.all({
   overview: overviewHandlers,
   account: accountHandlers,
   usage: usageHandlers,
-  datasets: datasetsHandlers,
+  datasets: makeDatasetsHandlers(endpointsByDataset),
   catalogue: catalogueHandlers,
   changelog: changelogHandlers,
   corrections: correctionsHandlers,
@@ -136,6 +138,7 @@ const services = NodeListener.layer.pipe(
   Layer.provide(RequestPipeline.layer(Api, handlers)),
   Layer.provide(ProtocolErrorDescriber.layer),
   Layer.provide(Layer.merge(Site.layer, Mcp.layer)),
+  Layer.provide(Layer.succeed(EndpointDirectory, { find: findEndpoint, suggest: formatEndpointSuggestion })),
   Layer.provideMerge(lists),
   Layer.provideMerge(Layer.merge(ChangeStream.layer, CorrectionCountReader.layer)),
   Layer.provideMerge(ChangeFeed.layer),

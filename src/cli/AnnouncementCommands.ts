@@ -7,7 +7,7 @@ import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
-import { formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatSelection = (
   { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.AnnouncementRecipients,

@@ -11,7 +11,7 @@ import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsag
 import { revokingDemoKey } from "./DemoKey.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boolean) => {
   const counts = [

@@ -29,7 +29,8 @@ import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { makeFolderError } from "../load/FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { escapeTerminalLine, formatCountWithNoun, formatElapsedTime } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
+import { escapeTerminalLine, formatElapsedTime } from "./terminal/TerminalText.ts"
 
 const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
   ingestedDatasets.flatMap((table) => {

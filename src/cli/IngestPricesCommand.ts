@@ -9,7 +9,8 @@ import { makeBooleanFlag, makeCommandExample, makeDatasetListParser } from "./Co
 import { revokingDemoKey } from "./DemoKey.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun, formatElapsedTime } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
+import { formatElapsedTime } from "./terminal/TerminalText.ts"
 
 const maxExamples = 5
 

@@ -8,7 +8,8 @@ import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
-import { escapeTerminalLines, formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
+import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const formatCik = ({ cik }: TickerChangeEvent) => cik === null ? "no CIK" : `CIK ${cik}`
 

@@ -5,7 +5,7 @@ import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
 import type { RemovedSamples } from "./FirstStart.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCountWithNoun } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatRemoved = ({ changed, kept, removed, table }: RemovedSamples) =>
   `${table}: ${formatCountWithNoun(removed, "row")} removed, ${kept} kept` +

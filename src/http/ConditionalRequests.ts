@@ -1,5 +1,5 @@
 /** `ETag` and `If-None-Match` (D17, RFC 9110). */
-import { computeEtag } from "../rows/ListFormats.ts"
+import { computeEtag } from "../rows/Etag.ts"
 import { makePage, type Page } from "../rules/Answer.ts"
 
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */

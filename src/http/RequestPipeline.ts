@@ -41,6 +41,7 @@ import {
   answerBeforeRouting,
   answerLegacyPath,
   answerUnknownPath,
+  EndpointDirectory,
   isMcpRequest,
   listDeprecations,
 } from "./UnroutedResponses.ts"
@@ -151,6 +152,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const compress = yield* makeCompress
         const responseCache = yield* makeResponseCache
         const recordSpan = yield* makeSpanRecorder
+        const directory = yield* EndpointDirectory
         const documentation = yield* DocumentationPages
         const mcp = yield* McpEndpoint
         const base = yield* BaseUrl
@@ -298,7 +300,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         // -------------------------------------------------------------------------------------------------------------
 
         const announcements = new Map<string, ReturnType<typeof announceDeprecations>>()
-        const announce = (path: string) => announceDeprecations(listDeprecations(path, versionDeprecation))
+        const announce = (path: string) => announceDeprecations(listDeprecations(directory, path, versionDeprecation))
 
         const beginAnswer = (request: ApiRequest, path: string, route: string | undefined): AnsweredRequest => {
           const announced = announcements.get(path) ?? announce(path)
@@ -422,7 +424,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           if (path.endsWith("/*")) addPage(`/${path.slice(1, -2)}`, answer)
         }
         for (const { answer, path } of documentation.routes) addPage(path, answer)
-        addPage(`${legacyPathPrefix}*`, (request) => Effect.sync(() => answerLegacyPath(request, base)))
+        addPage(`${legacyPathPrefix}*`, (request) => Effect.sync(() => answerLegacyPath(directory, request, base)))
 
         /** Finds the step that answers a request, in the order in which the rules apply. */
         const respondFromRouter = (
@@ -431,7 +433,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           admitted?: Admission,
         ): Effect.Effect<FinishedResponse> => {
           const path = decodePath(request.target)
-          const unrouted = answerBeforeRouting(request, path, documentation.paths)
+          const unrouted = answerBeforeRouting(directory, request, path, documentation.paths)
           if (unrouted !== undefined) return respondWith(request, path, undefined, Effect.succeed(unrouted))
           if (Option.isSome(versionDeprecation) && path.startsWith("/v1/")) {
             const removed = findSunsetError(versionDeprecation.value, "Version v1", request.startedAt)
@@ -440,7 +442,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           if (isMcpRequest(request, path)) return respondFromMcp(request, scope)
           const found = routes.find("GET", request.target)
           if (found === undefined) {
-            return respondWith(request, path, undefined, Effect.succeed(answerUnknownPath(path)))
+            return respondWith(request, path, undefined, Effect.succeed(answerUnknownPath(directory, path)))
           }
           const { handler: route, searchParams } = found
           return route._tag === "Endpoint"

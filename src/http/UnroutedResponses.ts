@@ -1,6 +1,5 @@
 /** Answers that no endpoint gives: 301, 400, 404, 405, 410 for a removed API version, and answers to OPTIONS. */
 import { Context, Effect, Layer, Option } from "effect"
-import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import type { PlainAnswer } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import * as Deprecation from "../rules/Deprecation.ts"
@@ -21,27 +20,44 @@ import {
   parseTarget,
 } from "./RequestTarget.ts"
 
+/** The paths of all endpoints. `catalogue/Endpoints.ts` implements it. */
+export class EndpointDirectory extends Context.Service<EndpointDirectory, {
+  /** Finds the endpoint at a path, with or without a trailing slash. */
+  readonly find: (path: string) => Option.Option<{
+    readonly row: { readonly path: string }
+    readonly deprecation: Option.Option<Deprecation.Deprecation>
+  }>
+  /** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
+  readonly suggest: (path: string) => string
+}>()("tickerline/http/EndpointDirectory") {}
+
+type Directory = EndpointDirectory["Service"]
+
 /** Returns the 404 for an unknown path. It suggests the most similar path, if there is one. */
-export const makeUnknownPathError = (path: string) => {
-  const message = `There is no endpoint at ${path.slice(0, 200)}.${
-    formatEndpointSuggestion(path)
-  } GET /endpoints lists them all.`
+export const makeUnknownPathError = ({ suggest }: Directory, path: string) => {
+  const message = `There is no endpoint at ${path.slice(0, 200)}.${suggest(path)} GET /endpoints lists them all.`
   return new NotFound({ error: { message } })
 }
 
-export const answerUnknownPath = (path: string) => toErrorAnswer(makeUnknownPathError(path))
+export const answerUnknownPath = (directory: Directory, path: string) =>
+  toErrorAnswer(makeUnknownPathError(directory, path))
 
 const maxShownMethod = 100
 
 /** Makes the error of a method that the path does not support, with `allow`; the 404 if the path is unknown (D10). */
-export const refuseMethod = (method: string, target: string, pages: ReadonlySet<string>): ErrorAnswer => {
+export const refuseMethod = (
+  directory: Directory,
+  method: string,
+  target: string,
+  pages: ReadonlySet<string>,
+): ErrorAnswer => {
   const path = decodePath(target)
   const knownPath = isLegacyRequestTarget(target)
     ? `${legacyPathPrefix}*`
     : pages.has(path) || path === mcpPath
     ? path
-    : Option.getOrUndefined(findEndpoint(path))?.row.path
-  if (knownPath === undefined) return answerUnknownPath(path)
+    : Option.getOrUndefined(directory.find(path))?.row.path
+  if (knownPath === undefined) return answerUnknownPath(directory, path)
   const allowed = knownPath === mcpPath ? "POST" : allowedEndpointMethods
   const message = `${knownPath} supports ${allowed}, not ${method.slice(0, maxShownMethod)}.`
   return { _tag: "Error", error: new MethodNotAllowed({ error: { message } }), headers: { allow: allowed } }
@@ -70,6 +86,7 @@ export const isMcpRequest = ({ method }: ApiRequest, path: string) => path === m
 
 /** Returns the answer to a request that must not be routed; undefined for all others. `pages`: the documentation. */
 export const answerBeforeRouting = (
+  directory: Directory,
   request: ApiRequest,
   path: string,
   pages: ReadonlySet<string>,
@@ -82,27 +99,32 @@ export const answerBeforeRouting = (
   if (isMcpRequest(request, path)) return undefined
   if (method === "OPTIONS") return preflightAnswer
   // No known path contains `;` or `#`. The router would treat the text after them as the query, and find an endpoint.
-  if (/[;#]/.test(path) && !isLegacyRequestTarget(target)) return answerUnknownPath(path)
+  if (/[;#]/.test(path) && !isLegacyRequestTarget(target)) return answerUnknownPath(directory, path)
   const isRouted = path !== mcpPath && (method === "GET" || method === "HEAD")
-  return isRouted ? undefined : refuseMethod(method, target, pages)
+  return isRouted ? undefined : refuseMethod(directory, method, target, pages)
 }
 
 /** Permanently redirects a legacy path to `/v1/` below the path of `BASE_URL`. Keeps the query (§9.1, redirects). */
-export const answerLegacyPath = ({ target }: ApiRequest, base: string): PlainAnswer | ErrorAnswer =>
+export const answerLegacyPath = (
+  directory: Directory,
+  { target }: ApiRequest,
+  base: string,
+): PlainAnswer | ErrorAnswer =>
   isLegacyRequestTarget(target)
     ? makeEmptyAnswer(301, {
       location: getBasePath(base) + target.replace(legacyPathPrefix, "/v1/"),
       ...staticCacheHeaders,
     })
-    : answerUnknownPath(decodePath(target))
+    : answerUnknownPath(directory, decodePath(target))
 
 /** Returns the deprecations that the path announces: of its API version, and of its endpoint (D14, D26). */
 export const listDeprecations = (
+  directory: Directory,
   path: string,
   versionDeprecation: Option.Option<Deprecation.Deprecation>,
 ): ReadonlyArray<Deprecation.Deprecation> => [
   ...(path.startsWith("/v1/") ? Option.toArray(versionDeprecation) : []),
-  ...Option.toArray(Option.flatMap(findEndpoint(path), ({ deprecation }) => deprecation)),
+  ...Option.toArray(Option.flatMap(directory.find(path), ({ deprecation }) => deprecation)),
 ]
 
 /** Returns the headers and links that announce deprecations. */
@@ -122,10 +144,11 @@ export class ProtocolErrorDescriber extends Context.Service<ProtocolErrorDescrib
     Effect.gen(function* () {
       const base = yield* BaseUrl
       const { paths: pages } = yield* DocumentationPages
+      const directory = yield* EndpointDirectory
       const versionDeprecation = yield* Deprecation.ApiVersionDeprecation
 
       const makeDeprecationHeaders = (path: string) => {
-        const { headers, links } = announceDeprecations(listDeprecations(path, versionDeprecation))
+        const { headers, links } = announceDeprecations(listDeprecations(directory, path, versionDeprecation))
         return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }
       }
 
@@ -133,7 +156,7 @@ export class ProtocolErrorDescriber extends Context.Service<ProtocolErrorDescrib
         const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
         const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))
         if (status === "unknown method" && request !== undefined && target !== undefined && isDecodableUrl(target)) {
-          const { error, headers: allow } = refuseMethod(request.method, target, pages)
+          const { error, headers: allow } = refuseMethod(directory, request.method, target, pages)
           const { code, message } = error.error
           const status = code === "not_found" ? 404 : 405
           return { status, code, message: redactApiKeys(message), headers: { ...headers, ...allow } }

@@ -8,13 +8,8 @@ import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { Database, type ReadSource, type StatementReader } from "../db/Database.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
-import {
-  computeEtag,
-  digestHeaderName,
-  formatDigestHeader,
-  listContentTypes,
-  makeListFileHeaders,
-} from "../rows/ListFormats.ts"
+import { computeEtag } from "../rows/Etag.ts"
+import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
 import { makePage, type Page, type Total } from "../rules/Answer.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import { encodeUnpagedResponse, type ResponseContent } from "../rules/Paging.ts"

@@ -4,7 +4,7 @@
  */
 import { Array, Context, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { formatCountWithNoun } from "../cli/terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"

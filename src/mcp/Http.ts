@@ -11,7 +11,7 @@ import { encodeError, type ErrorAnswer, toErrorAnswer } from "../http/ErrorRespo
 import { McpEndpoint, type McpMessage, type McpReply } from "../http/OtherRoutes.ts"
 import { protocolErrorMessages } from "../http/ProtocolErrors.ts"
 import { mcpPath } from "../http/RequestTarget.ts"
-import { makeEmptyAnswer, refuseMethod } from "../http/UnroutedResponses.ts"
+import { EndpointDirectory, makeEmptyAnswer, refuseMethod } from "../http/UnroutedResponses.ts"
 import type { Answer, PlainAnswer } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { BadRequest } from "../rules/Errors.ts"
@@ -146,6 +146,7 @@ const toAnswer = ({ body, headers, status }: HttpServerResponse.HttpServerRespon
 const makeEndpoint = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
   const { answerRequest } = yield* SessionlessMcpServer
+  const directory = yield* EndpointDirectory
   const origins = yield* allowedOrigins
   const withSlot = makeMessageSlots()
   const httpApp = router.asHttpEffect()
@@ -155,7 +156,7 @@ const makeEndpoint = Effect.gen(function* () {
     const origin = getHeader(request, "origin")
     if (origin !== undefined && !origins.includes(origin)) return originRefused
     if (request.method === "OPTIONS") return preflightAnswer
-    return request.method === "POST" ? undefined : refuseMethod(request.method, mcpPath, new Set())
+    return request.method === "POST" ? undefined : refuseMethod(directory, request.method, mcpPath, new Set())
   }
 
   /**

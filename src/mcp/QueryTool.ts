@@ -1,7 +1,7 @@
 /** The tool `query`: rows of an endpoint as compact CSV or JSON, at most 50 per call. */
 import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effect"
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
-import { findEndpoint } from "../catalogue/Endpoints.ts"
+import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
@@ -133,7 +133,10 @@ const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   if (Option.isSome(findEndpoint(path))) {
     return yield* failWithInvalidArgument("endpoint", "must be an endpoint with data; find_endpoint lists them")
   }
-  const { error: { code, message } } = makeUnknownPathError(path)
+  const { error: { code, message } } = makeUnknownPathError(
+    { find: findEndpoint, suggest: formatEndpointSuggestion },
+    path,
+  )
   return yield* failWithToolError({ code, message })
 })
 

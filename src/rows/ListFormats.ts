@@ -1,5 +1,4 @@
 /** Formats of a list, chosen by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
-import { hash } from "node:crypto"
 
 /** Formats of a page. */
 export const pageFormats = ["json", "csv", "ndjson"] as const
@@ -108,6 +107,3 @@ export const digestHeaderName = "unencoded-digest"
 
 /** Formats a Base64 SHA-256 as the header value. */
 export const formatDigestHeader = (sha256: string) => `sha-256=:${sha256}:`
-
-/** Returns a strong ETag: a hash of the uncompressed body. */
-export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`

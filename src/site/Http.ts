@@ -8,7 +8,7 @@ import { makeStaticPage } from "../http/ConditionalRequests.ts"
 import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { DocumentationPages } from "../http/OtherRoutes.ts"
-import { answerUnknownPath, makeEmptyAnswer } from "../http/UnroutedResponses.ts"
+import { answerUnknownPath, EndpointDirectory, makeEmptyAnswer } from "../http/UnroutedResponses.ts"
 import type { PlainAnswer } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
@@ -177,9 +177,13 @@ ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
 /** Browsers accept `text/html` when they follow a link; API clients do not. */
 const acceptsHtml = (request: ApiRequest) => /\btext\/html\b/i.test(getHeader(request, "accept") ?? "")
 
-const answerUnknownPage = (request: ApiRequest, pages: ReadonlyArray<SitePage>) => {
+const answerUnknownPage = (
+  directory: EndpointDirectory["Service"],
+  request: ApiRequest,
+  pages: ReadonlyArray<SitePage>,
+) => {
   const [path = ""] = request.target.split("?", 1)
-  if (!acceptsHtml(request)) return answerUnknownPath(path)
+  if (!acceptsHtml(request)) return answerUnknownPath(directory, path)
   const answer: PlainAnswer = {
     _tag: "Plain",
     status: 404,
@@ -203,6 +207,7 @@ const redirectToStart = (baseUrl: string) =>
 export const layer = Layer.effect(
   DocumentationPages,
   Effect.gen(function* () {
+    const directory = yield* EndpointDirectory
     const redirect = Exit.succeed(redirectToStart(yield* BaseUrl))
     const pages = yield* loadPages
     const files = [
@@ -217,7 +222,7 @@ export const layer = Layer.effect(
         ...redirects.map((path) => ({ path, answer: () => redirect })),
         {
           path: `${getPagePath("index")}/:page/*`,
-          answer: (request: ApiRequest) => Effect.sync(() => answerUnknownPage(request, pages)),
+          answer: (request: ApiRequest) => Effect.sync(() => answerUnknownPage(directory, request, pages)),
         },
       ],
       paths: new Set([...files.map(({ path }) => path), correctionsPageWithoutCounts.path, ...redirects]),

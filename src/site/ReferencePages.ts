@@ -6,7 +6,7 @@ import { BaseUrl } from "../http/BaseUrl.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { changeFeedDatasets } from "../v1/changes/Api.ts"
-import { endpointsByDataset } from "../v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { renderCorrectionsLink } from "./CorrectionsPage.ts"
 import {

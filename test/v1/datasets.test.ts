@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import * as Datasets from "../../src/load/Datasets.ts"
-import { endpointsByDataset } from "../../src/v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../../src/catalogue/DatasetEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service

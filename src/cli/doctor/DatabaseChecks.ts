@@ -22,7 +22,7 @@ import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
 import { readWorkSize } from "../../ingest/edgar/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
-import { formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../../rules/CountText.ts"
 import {
   type DoctorFinding,
   makeFailedFinding,

@@ -7,7 +7,8 @@ import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/Connec
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeBooleanFlag, makeSilentCommandExample } from "../CommandParts.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../../rules/CountText.ts"
+import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
 import {

@@ -17,7 +17,8 @@ import {
 } from "../CommandParts.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../../rules/CountText.ts"
+import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import {
   findClientApiKey,
   makeNoResponseError,

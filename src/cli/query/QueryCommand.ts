@@ -19,7 +19,8 @@ import { describeWriteError } from "../../load/FileErrors.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatRowVertically, printTextTable } from "../terminal/TextTable.ts"
-import { escapeTerminalLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../../rules/CountText.ts"
+import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import {
   fetchAllQueryPages,
   fetchQueryPage,

@@ -6,10 +6,6 @@ import stringWidth from "string-width"
 export const formatElapsedTime = (seconds: number) =>
   seconds < 0.5 ? "less than a second" : Duration.format(Duration.seconds(Math.round(seconds)))
 
-/** Formats a count with its noun: `1 row`, `2 rows`. */
-export const formatCountWithNoun = (count: number, singular: string, plural = `${singular}s`) =>
-  `${count} ${count === 1 ? singular : plural}`
-
 /** Returns the width in terminal columns; East Asian characters and emoji take two. */
 export const getDisplayWidth = (text: string) => stringWidth(text)
 

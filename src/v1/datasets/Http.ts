@@ -3,9 +3,11 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { DatasetRow, DatasetsQuery } from "./Api.ts"
-import { endpointsByDataset } from "./DatasetEndpoints.ts"
 
-export const datasetsHandlers = Effect.gen(function* () {
+/** `endpointsByDataset` lists the paths that read each dataset, for all endpoints of the contract. */
+export const makeDatasetsHandlers = Effect.fnUntraced(function* (
+  endpointsByDataset: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }>,
+) {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
   const known = JSON.stringify(endpointsByDataset)

@@ -1,8 +1,13 @@
 /** The endpoints that read each dataset, derived from their `TablesReadByEndpoint` annotations. */
 import { Array, Context, Order } from "effect"
 import { HttpApi } from "effect/http-api"
-import { Api } from "../../Api.ts"
-import { TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { Api } from "../Api.ts"
+import { TablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
+
+interface DatasetEndpoints {
+  readonly dataset: string
+  readonly endpoints: ReadonlyArray<string>
+}
 
 const listReads = () => {
   const found: Array<{ readonly dataset: string; readonly path: string }> = []
@@ -18,9 +23,7 @@ const listReads = () => {
 }
 
 /** Each dataset with the paths that read it, ordered by name. */
-export const endpointsByDataset: ReadonlyArray<
-  { readonly dataset: string; readonly endpoints: ReadonlyArray<string> }
-> = Array
+export const endpointsByDataset: ReadonlyArray<DatasetEndpoints> = Array
   .sort(
     Object.entries(Array.groupBy(listReads(), ({ dataset }) => dataset)).map(([dataset, readers]) => ({
       dataset,
