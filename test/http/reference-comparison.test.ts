@@ -1,7 +1,7 @@
 /** Random requests to every list: response, usage and metrics must be those of a plain implementation. */
 import { assert, layer } from "@effect/vitest"
-import { Array, Effect, Layer, Metric, Option } from "effect"
-import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
+import { Array, Effect, Layer, Metric, Option, type Schema } from "effect"
+import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { hash } from "node:crypto"
 import { Api } from "../../src/Api.ts"
@@ -57,7 +57,8 @@ type Format = "json" | "csv" | "ndjson"
 
 interface RandomRequest {
   readonly list: ReferenceList
-  readonly endpoint: HttpApiEndpoint.Top
+  /** The query that the contract declares. */
+  readonly declaredQuery: Schema.Top
   readonly isEstimate: boolean
   readonly method: "GET" | "HEAD"
   readonly parameters: ReadonlyArray<readonly [string, string]>
@@ -164,7 +165,7 @@ const chooseParameters = (sampled: SampledList, choose: Chooser) => {
   return [...filters, ...(isInvalid && choose([true, false]) ? wrongPaging : paging), ...format]
 }
 
-const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: number): RandomRequest => {
+const makeRequest = (sampled: SampledList, declaredQuery: Schema.Top, seed: number): RandomRequest => {
   const { list } = sampled
   const choose = makeRandomChooser(seed)
   const parameters = chooseParameters(sampled, choose)
@@ -173,7 +174,7 @@ const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: 
     choose([true, false, false, false, false, false])
   return {
     list,
-    endpoint,
+    declaredQuery,
     isEstimate,
     method: !isEstimate && choose([true, false, false, false, false]) ? "HEAD" : "GET",
     parameters,
@@ -381,13 +382,13 @@ const exportError = {
 }
 
 const makeExpected = Effect.fnUntraced(function* (request: RandomRequest, account_id: number) {
-  const { endpoint, isEstimate, list } = request
+  const { declaredQuery, isEstimate, list } = request
   const parameters = collectParameters(request.parameters)
   const decoded = yield* Effect.result(list.decode(parameters))
   if (decoded._tag === "Failure") {
     return expectError(
       request,
-      makeQueryValidationError(decoded.failure, parameters, endpoint).error,
+      makeQueryValidationError(decoded.failure, parameters, declaredQuery).error,
       "Accept-Encoding",
     )
   }
@@ -453,11 +454,11 @@ const sampleList = Effect.fnUntraced(function* (list: ReferenceList, account_id:
   return { list, samples }
 })
 
-const endpoints = new Map<string, HttpApiEndpoint.Top>()
+const declaredQueries = new Map<string, Schema.Top | undefined>()
 HttpApi.reflect(Api, {
   onGroup: () => {},
-  onEndpoint: ({ endpoint }) => {
-    endpoints.set(endpoint.path, endpoint)
+  onEndpoint: ({ endpoint: { path, query } }) => {
+    declaredQueries.set(path, query)
   },
 })
 
@@ -494,10 +495,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
       const count = getInputCount(300)
       for (let seed = 1; seed <= count; seed += 1) {
         const sampled = lists[seed % lists.length]
-        const endpoint = endpoints.get(sampled?.list.path ?? "")
+        const declaredQuery = declaredQueries.get(sampled?.list.path ?? "")
         assert.isDefined(sampled)
-        assert.isDefined(endpoint)
-        const request = makeRequest(sampled, endpoint, seed)
+        assert.isDefined(declaredQuery)
+        const request = makeRequest(sampled, declaredQuery, seed)
         const { accept: [accept], acceptEncoding, method, repetitions } = request
         const target = getTarget(request)
         const expected = yield* makeExpected(request, account_id)

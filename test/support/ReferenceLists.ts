@@ -2,40 +2,45 @@
  * The lists without the request pipeline, with which tests compare the service. Each request builds its SQL anew, reads
  * all rows through `SqlClient`, and encodes the rows with their schemas.
  */
-import { Effect, Predicate, Result, Schema } from "effect"
+import { Clock, Effect, Predicate, Result, Schema } from "effect"
+import { HttpApi } from "effect/http-api"
 import { SqlClient, type Statement } from "effect/sql"
+import { type AdmittedRequest, makeHandler } from "../../src/accounts/EndpointHandler.ts"
+import { Api } from "../../src/Api.ts"
 import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
+import { endpointsByDataset } from "../../src/catalogue/DatasetEndpoints.ts"
 import { StatementParameter } from "../../src/db/CompiledStatement.ts"
 import { Database } from "../../src/db/Database.ts"
-import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import { LineageResolver } from "../../src/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
-import type { AnnotatedEndpoint } from "../../src/rules/EndpointAnnotations.ts"
+import { DecodingTime } from "../../src/rules/Dates.ts"
 import { type DecodedQuery, type FilterOperator, getFilterDeclaration } from "../../src/rules/FilterDeclarations.ts"
 import { type PagingQuery, unlimitedRowCount } from "../../src/rules/Paging.ts"
-import { queryParseOptions, type RawSearchParameters } from "../../src/rules/Validation.ts"
-import { accountEndpoints } from "../../src/v1/account/Http.ts"
-import { afterhoursStatsEndpoints } from "../../src/v1/afterhours-stats/Http.ts"
-import { datasetsEndpoints } from "../../src/v1/datasets/Http.ts"
-import { dilutionDataEndpoints } from "../../src/v1/dilution-data/Http.ts"
-import { floatOutstandingEndpoints } from "../../src/v1/float-outstanding/Http.ts"
-import { gapStatsEndpoints } from "../../src/v1/gap-stats/Http.ts"
-import { historicalFloatProEndpoints } from "../../src/v1/historical-float-pro/Http.ts"
-import { intradayRunnersEndpoints } from "../../src/v1/intraday-runners/Http.ts"
-import { nasdaqComplianceEndpoints } from "../../src/v1/nasdaq-compliance/Http.ts"
-import { newsEndpoints } from "../../src/v1/news/Http.ts"
+import { findDroppedTickers, isTickerList } from "../../src/rules/Tickers.ts"
+import { type QueryCodec, queryParseOptions, type RawSearchParameters } from "../../src/rules/Validation.ts"
+import { accountHandlers } from "../../src/v1/account/Http.ts"
+import { afterhoursStatsHandlers } from "../../src/v1/afterhours-stats/Http.ts"
+import { makeDatasetsHandlers } from "../../src/v1/datasets/Http.ts"
+import { dilutionDataHandlers } from "../../src/v1/dilution-data/Http.ts"
+import { floatOutstandingHandlers } from "../../src/v1/float-outstanding/Http.ts"
+import { gapStatsHandlers } from "../../src/v1/gap-stats/Http.ts"
+import { historicalFloatProHandlers } from "../../src/v1/historical-float-pro/Http.ts"
+import { intradayRunnersHandlers } from "../../src/v1/intraday-runners/Http.ts"
+import { nasdaqComplianceHandlers } from "../../src/v1/nasdaq-compliance/Http.ts"
+import { newsHandlers } from "../../src/v1/news/Http.ts"
 import { Owner, OwnershipFilingHeader, OwnershipRow } from "../../src/v1/ownership/Api.ts"
-import { ownershipEndpoints } from "../../src/v1/ownership/Http.ts"
-import { premarketStatsEndpoints } from "../../src/v1/premarket-stats/Http.ts"
-import { pumpAndDumpTrackerEndpoints } from "../../src/v1/pump-and-dump-tracker/Http.ts"
-import { registrationsEndpoints } from "../../src/v1/registrations/Http.ts"
-import { researchReportsEndpoints } from "../../src/v1/research-reports/Http.ts"
-import { screenerEndpoints } from "../../src/v1/screener/Http.ts"
-import { splitStatusEndpoints } from "../../src/v1/split-status/Http.ts"
-import { timelineEndpoints } from "../../src/v1/timeline/Http.ts"
-import { usageEndpoints } from "../../src/v1/usage/Http.ts"
+import { ownershipHandlers } from "../../src/v1/ownership/Http.ts"
+import { premarketStatsHandlers } from "../../src/v1/premarket-stats/Http.ts"
+import { pumpAndDumpTrackerHandlers } from "../../src/v1/pump-and-dump-tracker/Http.ts"
+import { registrationsHandlers } from "../../src/v1/registrations/Http.ts"
+import { researchReportsHandlers } from "../../src/v1/research-reports/Http.ts"
+import { screenerHandlers } from "../../src/v1/screener/Http.ts"
+import { splitStatusHandlers } from "../../src/v1/split-status/Http.ts"
+import { timelineHandlers } from "../../src/v1/timeline/Http.ts"
+import { usageHandlers } from "../../src/v1/usage/Http.ts"
+import { makeApiRequest } from "./ApiRequests.ts"
 
 // ----------------------------------------------------------------------------------------------------------------
 // Rows
@@ -210,8 +215,15 @@ export interface ReferenceList {
   ) => Effect.Effect<ReadonlyArray<ReadonlyArray<object>>, unknown>
 }
 
-const makeDecoder = <Query>(schema: Schema.Codec<Query, unknown>) =>
-  Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
+type Decode<Query> = (parameters: RawSearchParameters, now: number) => Effect.Effect<Query, Schema.SchemaError>
+
+const makeDecoder = <Query>(query: QueryCodec<Query>): Decode<Query> => {
+  const decode = Schema.decodeUnknownEffect(
+    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
+    queryParseOptions,
+  )
+  return (parameters, now) => Effect.provideService(decode(parameters), DecodingTime, now)
+}
 
 const isModel = (row: unknown): row is RowModel => Predicate.hasProperty(row, "json")
 
@@ -226,13 +238,34 @@ const unrestrictedAccount: typeof CurrentAccount.Service = {
   endpoints: null,
 }
 
+const notServed = new Error("the reference serves no requests")
+
+/** Makes a request of this account over HTTP. */
+const makeAdmittedRequest = (now: number): AdmittedRequest => ({
+  request: makeApiRequest(),
+  now,
+  account: unrestrictedAccount,
+  route: "",
+  past: undefined,
+  scope: () => {
+    throw notServed
+  },
+  makeStreamUsageRecorder: () => {
+    throw notServed
+  },
+  run: () => Effect.die(notServed),
+})
+
+/** A list whose path is not known yet. */
+type UnnamedList = Omit<ReferenceList, "path">
+
 const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Query, Decoded extends PagingQuery>(
   sql: SqlClient.SqlClient,
-  { path }: AnnotatedEndpoint,
-  decodeQuery: (parameters: RawSearchParameters) => Effect.Effect<Decoded, Schema.SchemaError>,
+  hasTickerList: boolean,
+  decodeQuery: Decode<Decoded>,
   { Query: { fields } = { fields: {} }, Row, select, shapedBy = [] }: ListDefinition<Query, ShapedBy>,
   isOfAccount: boolean,
-): ReferenceList => {
+): UnnamedList => {
   const models = toModels(Row)
   const makeEncoder = (query: AddingQuery) =>
     models.length === 0 ? makeOwnershipResults(query) : makeRowResults(models, query)
@@ -265,18 +298,20 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
   )
 
   return {
-    path: `/v1${path}`,
     makeEncoder,
     filteredColumns,
     isOfAccount,
     decode: (parameters) =>
-      Effect.suspend(() => {
-        const context = makeRequestContext({ id: "", target: "/" })
-        return decodeQuery(parameters).pipe(
-          Effect.map((query) => ({ query, dropped: context.response.headers["X-Dropped-Tickers"] })),
-          Effect.provideService(RequestContext, context),
-        )
-      }),
+      Effect.map(
+        Effect.flatMap(Clock.currentTimeMillis, (now) => decodeQuery(parameters, now)),
+        (query) => {
+          const { ticker } = parameters
+          return {
+            query,
+            dropped: hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined,
+          }
+        },
+      ),
     readAll: (query, account_id) =>
       Effect.suspend(() => {
         const values = { ...query, ...(isOfAccount ? { account_id } : {}) }
@@ -292,51 +327,59 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
 /** Every list, by its path. */
 export const referenceLists = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const lists = new Map<string, ReferenceList>()
-  const add = (list: ReferenceList) => {
-    lists.set(list.path, list)
-    return { path: list.path, decode: () => Effect.die(new Error("the reference serves no requests")) }
+  const listsByHandler = new Map<unknown, UnnamedList>()
+  const add = <Query>(query: QueryCodec<Query>, list: UnnamedList) => {
+    const handler = makeHandler(query, () => Effect.die(notServed))
+    listsByHandler.set(handler, list)
+    return handler
   }
   const recorder = ListEndpointFactory.of({
-    makeEndpoint: (endpoint, definition) =>
-      add(makeReferenceList(sql, endpoint, makeDecoder(definition.Query), definition, false)),
-    makeResolvedEndpoint: (endpoint, query, resolve, definition) => {
-      const decode = makeDecoder(query)
-      const resolveQuery = (parameters: RawSearchParameters) =>
-        Effect.flatMap(
-          decode(parameters),
-          (sent) => Effect.orDie(resolve(sent, unrestrictedAccount)),
-        )
-      return add(makeReferenceList(sql, endpoint, resolveQuery, definition, false))
+    makeEndpoint: (_, definition) => {
+      const { Query } = definition
+      return add(Query, makeReferenceList(sql, isTickerList(Query), makeDecoder(Query), definition, false))
     },
-    makeAccountEndpoint: (endpoint, query, definition) =>
-      add(makeReferenceList(sql, endpoint, makeDecoder(query), definition, true)),
+    makeResolvedEndpoint: (_, query, resolve, definition) => {
+      const decode = makeDecoder(query)
+      const resolveQuery = (parameters: RawSearchParameters, now: number) =>
+        Effect.map(decode(parameters, now), (sent) => resolve(sent, makeAdmittedRequest(now)).query)
+      return add(query, makeReferenceList(sql, isTickerList(query), resolveQuery, definition, false))
+    },
+    makeAccountEndpoint: (query, definition) =>
+      add(query, makeReferenceList(sql, isTickerList(query), makeDecoder(query), definition, true)),
   })
-  yield* Effect.all([
-    Effect.provide(accountEndpoints, Database.layer),
-    afterhoursStatsEndpoints,
-    datasetsEndpoints,
-    dilutionDataEndpoints,
-    floatOutstandingEndpoints,
-    gapStatsEndpoints,
-    historicalFloatProEndpoints,
-    intradayRunnersEndpoints,
-    nasdaqComplianceEndpoints,
-    newsEndpoints,
-    ownershipEndpoints,
-    premarketStatsEndpoints,
-    pumpAndDumpTrackerEndpoints,
-    registrationsEndpoints,
-    researchReportsEndpoints,
-    screenerEndpoints,
-    splitStatusEndpoints,
-    timelineEndpoints,
-    usageEndpoints,
-  ]).pipe(
+  const handlers: Readonly<Record<string, Readonly<Record<string, unknown>>>> = yield* Effect.all({
+    account: Effect.provide(accountHandlers, Database.layer),
+    afterhoursStats: afterhoursStatsHandlers,
+    datasets: makeDatasetsHandlers(endpointsByDataset),
+    dilutionData: dilutionDataHandlers,
+    floatOutstanding: floatOutstandingHandlers,
+    gapStats: gapStatsHandlers,
+    historicalFloatPro: historicalFloatProHandlers,
+    intradayRunners: intradayRunnersHandlers,
+    nasdaqCompliance: nasdaqComplianceHandlers,
+    news: newsHandlers,
+    ownership: ownershipHandlers,
+    premarketStats: premarketStatsHandlers,
+    pumpAndDumpTracker: pumpAndDumpTrackerHandlers,
+    registrations: registrationsHandlers,
+    researchReports: researchReportsHandlers,
+    screener: screenerHandlers,
+    splitStatus: splitStatusHandlers,
+    timeline: timelineHandlers,
+    usage: usageHandlers,
+  }).pipe(
     Effect.provideService(ListEndpointFactory, recorder),
     Effect.provideService(LineageResolver, {
       resolve: () => Effect.die(new Error("the reference follows no lineage")),
     }),
   )
+  const lists = new Map<string, ReferenceList>()
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint: { identifier, path }, group }) => {
+      const list = listsByHandler.get(handlers[group.identifier]?.[identifier])
+      if (list !== undefined) lists.set(path, { path, ...list })
+    },
+  })
   return lists
 })

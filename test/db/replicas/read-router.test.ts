@@ -25,7 +25,7 @@ import { grantServiceRolePermissions } from "../../../src/db/migrations/ServiceR
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
-import { endpointsByDataset } from "../../../src/v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../../../src/catalogue/DatasetEndpoints.ts"
 import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as ListDownloads from "../../support/ListDownloads.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
