@@ -1,9 +1,11 @@
 /** `ETag` and `If-None-Match` (D17, RFC 9110). */
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { hash } from "node:crypto"
+import { createXXHash128 } from "hash-wasm"
 
-/** Returns a strong ETag: a hash of the uncompressed body. */
-export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
+const xxHash = await createXXHash128()
+
+/** Returns a strong ETag: a hash of the uncompressed body. docs/decisions/0142-etag-hash.md */
+export const computeEtag = (bytes: Uint8Array) => `"${xxHash.init().update(bytes).digest()}"`
 
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
