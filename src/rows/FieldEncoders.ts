@@ -346,7 +346,8 @@ const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
  */
 const writeTime = (time: number, position: number, micros?: number) => {
   const day = Math.floor(time / millisPerDay)
-  const millis = time - day * millisPerDay
+  // As an integer, because V8 calls a function for the remainder of a float.
+  const millis = (time - day * millisPerDay) | 0
   const seconds = (millis / 1000) | 0
   const minutes = (seconds / 60) | 0
   rowOutputBuffer.bytes[position] = quote
