@@ -167,7 +167,7 @@ const makeChangedRows = (
   }
 
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
-    record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeAscii("null", position)
+    record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeText("null", position)
 
   /** Encodes a change. `values` are those that `compile` selects. */
   const encode = (
@@ -175,14 +175,14 @@ const makeChangedRows = (
     { before, changed, kind, row }: ShownChange,
     [keyRecord]: ReadonlyArray<unknown>,
   ): Uint8Array => {
-    let end = rowOutputBuffer.writeAscii(
+    let end = rowOutputBuffer.writeText(
       `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
       0,
     )
-    end = rowOutputBuffer.writeAscii(`,"row":`, writeRecord(writeKey, keyRecord, end))
-    end = rowOutputBuffer.writeAscii(`,"before":`, writeRecord(writeRow, row, end))
+    end = rowOutputBuffer.writeText(`,"row":`, writeRecord(writeKey, keyRecord, end))
+    end = rowOutputBuffer.writeText(`,"before":`, writeRecord(writeRow, row, end))
     end = writeRecord(writeRow, before, end)
-    return rowOutputBuffer.take(rowOutputBuffer.writeAscii(`,"changed":${JSON.stringify(changed)}}`, end))
+    return rowOutputBuffer.take(rowOutputBuffer.writeText(`,"changed":${JSON.stringify(changed)}}`, end))
   }
 
   /** Describes a correction with the delay that `compileWithDelay` selects. */

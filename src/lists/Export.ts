@@ -95,7 +95,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
       return yield* new ExportAborted({ message: "The cursor ended before its last row." })
     }
     fetched = { bytes, rows: fetchedRows + rows.length }
-    if (format === "parquet") addBytes(rows.reduce((sum, { size }) => sum + size, 0))
+    if (format === "parquet") addBytes(rows.reduce((sum, { view }) => sum + view.byteLength, 0))
     return writeRows(rows, rows.length === remaining)[Symbol.iterator]()
   })
 

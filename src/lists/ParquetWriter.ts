@@ -18,18 +18,26 @@ import {
   textListParquetField,
 } from "../rows/ParquetFields.ts"
 import {
+  checkColumnCount,
+  checkFieldType,
   findFieldEncoder,
+  getColumnType,
+  getMinFieldSize,
   InvalidRow,
   isNullableSchema,
-  makeMissingFieldCheck,
-  makeRecordFieldFinder,
   makeSchemaFieldEncoder,
-  type RecordFieldPositions,
+  type RecordData,
   type RowModel,
   type RowModels,
   toRowModelArray,
 } from "../rows/RowEncoder.ts"
-import { type BinaryRecord, readInt32 } from "../rows/BinaryRecord.ts"
+import {
+  type BinaryRecord,
+  firstFieldOffset,
+  getBytes,
+  getFieldSize,
+  getNextFieldOffset,
+} from "../rows/BinaryRecord.ts"
 
 /** Limits of a row group. It ends after the first fetch that reaches one of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
@@ -86,23 +94,39 @@ const describeColumn = ({ field: { element, isList }, isOptional, name }: Column
   ]
 }
 
-/** Reads a column of the current record. Throws if the value does not match its schema or its Parquet type. */
-type ReadValue = () => ParquetValue | null
+/** Returns a function that finds the fields of a record and checks their types. It reuses the returned array. */
+const makeFieldFinder = (models: RowModels, names: ReadonlyArray<string>) => {
+  const types = names.map((name) => getColumnType(models, name))
+  const offsets = new Int32Array(names.length)
+  return ({ view }: BinaryRecord) => {
+    checkColumnCount(view, names.length)
+    let offset = firstFieldOffset
+    for (const [index, name] of names.entries()) {
+      checkFieldType(view, offset, types[index] ?? 0, name)
+      offsets[index] = offset
+      offset = getNextFieldOffset(offset, getFieldSize(view, offset))
+    }
+    return offsets
+  }
+}
+
+/** Reads the field at the offset. Throws if the value does not match its schema or its Parquet type. */
+type ReadValue = (record: RecordData, offset: number) => ParquetValue | null
 
 const readNothing: ReadValue = () => null
 
-const makeValueReader = (model: RowModel, name: string, index: number, fields: RecordFieldPositions): ReadValue => {
+const makeValueReader = (model: RowModel, name: string): ReadValue => {
   const [select, json] = [model.fields[name], model.json.fields[name]]
   if (json === undefined || select === undefined) return readNothing
   const { parse, read } = findParquetField(select)
-  const encode = makeSchemaFieldEncoder(index, fields, select, json)
+  const encode = makeSchemaFieldEncoder(select, json)
   const canBeNull = isNullableSchema(select.ast)
-  const isMissing = makeMissingFieldCheck(select)
-  return () => {
-    const size = fields.sizes[index] ?? -1
-    if (canBeNull && isMissing(size)) return null
+  const minSize = getMinFieldSize(select)
+  return (record, offset) => {
+    const size = getFieldSize(record.view, offset)
+    if (canBeNull && size < minSize) return null
     try {
-      return (size < 0 ? undefined : read(fields.bytes, fields.offsets[index] ?? 0, size)) ?? parse(encode())
+      return (size < 0 ? undefined : read(record.view, offset, size)) ?? parse(encode(record, offset))
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new InvalidRow({
@@ -112,18 +136,20 @@ const makeValueReader = (model: RowModel, name: string, index: number, fields: R
   }
 }
 
-/** Returns a function that finds the index of the first model that the current record matches. */
+/** Returns a function that finds the index of the first model that a record matches. */
 const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
-  const matches = (model: ReadonlyArray<ReadValue>) => {
-    try {
-      for (const read of model) read()
-      return true
-    } catch {
-      return false
-    }
-  }
   /** Returns 0 for a record that matches no model. Encoding the record then fails. */
-  return () => readers.length === 1 ? 0 : Math.max(0, readers.findIndex(matches))
+  return (record: BinaryRecord, offsets: Int32Array) => {
+    const matches = (model: ReadonlyArray<ReadValue>) => {
+      try {
+        for (const [column, read] of model.entries()) read(record, offsets[column] ?? 0)
+        return true
+      } catch {
+        return false
+      }
+    }
+    return readers.length === 1 ? 0 : Math.max(0, readers.findIndex(matches))
+  }
 }
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -149,12 +175,10 @@ class GroupBuffer {
   private models = new Uint8Array(256)
   private length = 0
   private decode: BinaryRecord["decode"] = () => undefined
-  private readonly fields: RecordFieldPositions
   private readonly maxRows: number
   rows = 0
 
-  constructor(fields: RecordFieldPositions, maxRows: number) {
-    this.fields = fields
+  constructor(maxRows: number) {
     this.maxRows = maxRows
   }
 
@@ -162,15 +186,16 @@ class GroupBuffer {
     return this.rows >= this.maxRows || this.length >= maxGroupBytes
   }
 
-  /** Adds the current record, whose field positions are in `fields`. */
-  add({ bytes, decode, offset, size }: BinaryRecord, model: number) {
-    const columns = this.fields.offsets.length
+  /** Adds a record, whose fields are at these offsets. */
+  add({ decode, view }: BinaryRecord, offsets: Int32Array, model: number) {
+    const columns = offsets.length
+    const size = view.byteLength
     this.bytes = grow(this.bytes, this.length + size, (length) => new Uint8Array(length))
     this.offsets = grow(this.offsets, (this.rows + 1) * columns, (length) => new Int32Array(length))
     this.models = grow(this.models, this.rows + 1, (length) => new Uint8Array(length))
-    this.bytes.set(bytes.subarray(offset, offset + size), this.length)
-    this.fields.offsets.forEach((at, column) => {
-      this.offsets[this.rows * columns + column] = at - offset + this.length
+    this.bytes.set(getBytes(view, 0, size), this.length)
+    offsets.forEach((at, column) => {
+      this.offsets[this.rows * columns + column] = at + this.length
     })
     this.models[this.rows] = model
     this.decode = decode
@@ -180,17 +205,14 @@ class GroupBuffer {
 
   /** Reads a column of all rows. The values may share the buffer's memory, which the next row group overwrites. */
   readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
-    const { bytes, fields, models, offsets } = this
-    const columns = fields.offsets.length
-    fields.bytes = bytes
-    fields.decode = this.decode
+    const { decode, models, offsets } = this
+    const record = { view: new DataView(this.bytes.buffer), decode }
     const reads = readers.map((model) => model[column] ?? readNothing)
+    const columns = readers[0]?.length ?? 0
     const values: Array<ParquetValue | null> = []
     for (let row = 0; row < this.rows; row += 1) {
-      const offset = offsets[row * columns + column] ?? 0
-      fields.offsets[column] = offset
-      fields.sizes[column] = readInt32(bytes, offset - 4)
-      values.push((reads[models[row] ?? 0] ?? readNothing)())
+      const read = reads[models[row] ?? 0] ?? readNothing
+      values.push(read(record, offsets[row * columns + column] ?? 0))
     }
     return values
   }
@@ -239,12 +261,10 @@ export const makeParquetWriter = (
     ...columns.flatMap(describeColumn),
   ]
   const findPath = schemaPathResolver(schema)
-  const { fields, find, release } = makeRecordFieldFinder(models, names)
-  const readers = toRowModelArray(models).map((model) =>
-    names.map((name, index) => makeValueReader(model, name, index, fields))
-  )
+  const findFields = makeFieldFinder(models, names)
+  const readers = toRowModelArray(models).map((model) => names.map((name) => makeValueReader(model, name)))
   const findModel = makeModelFinder(readers)
-  const group = new GroupBuffer(fields, groupRows)
+  const group = new GroupBuffer(groupRows)
   const writer = new ByteWriter()
   const groups: Array<RowGroup> = []
   let written = 0
@@ -298,7 +318,6 @@ export const makeParquetWriter = (
     })
     written += group.rows
     group.clear()
-    release()
     yield { bytes: take(), endsGroup: true }
   }
 
@@ -318,10 +337,9 @@ export const makeParquetWriter = (
 
   return function* (rows, isLast) {
     for (const row of rows) {
-      find(row)
-      group.add(row, findModel())
+      const offsets = findFields(row)
+      group.add(row, offsets, findModel(row, offsets))
     }
-    release()
     if (group.isFull || (isLast && group.rows > 0)) yield* encodeGroup()
     if (isLast) yield finish()
   }

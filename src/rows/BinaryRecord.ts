@@ -6,69 +6,72 @@ export const textTypeId = 25
 /** Whether a value of this size and type is missing: null (-1), or an empty text, which means the same (D16). */
 export const isMissingValue = (size: number, typeId: number) => size < 0 || (size === 0 && typeId === textTypeId)
 
-export const readInt16 = (bytes: Uint8Array, offset: number) =>
-  (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
+/** Returns a part of the view, in the same memory. */
+export const getBytes = ({ buffer, byteOffset }: DataView, offset: number, size: number) =>
+  new Uint8Array(buffer, byteOffset + offset, size)
 
-export const readInt32 = (bytes: Uint8Array, offset: number) =>
-  ((bytes[offset] ?? 0) << 24) | ((bytes[offset + 1] ?? 0) << 16) | ((bytes[offset + 2] ?? 0) << 8) |
-  (bytes[offset + 3] ?? 0)
+/** Size of the number of fields, and of the type and the size before each field's bytes. */
+const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
+
+/** Offset of the first field. The offset of a field is that of its bytes, after its header. */
+export const firstFieldOffset = recordHeaderBytes + fieldHeaderBytes
+
+export const getFieldType = (view: DataView, offset: number) => view.getInt32(offset - 8)
+
+/** Returns the size of a field in bytes; -1 for null. */
+export const getFieldSize = (view: DataView, offset: number) => view.getInt32(offset - 4)
+
+export const getNextFieldOffset = (offset: number, size: number) => offset + Math.max(0, size) + fieldHeaderBytes
 
 /** Decodes a field as the driver does. `type` is an OID. */
 export type FieldDecoder = (bytes: Uint8Array, type: number) => unknown
-
-/** Size of the header before the first field, and of the header before each field's bytes. */
-export const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
 
 /**
  * A row in the connection's buffer. Encode it at once: keeping it keeps the whole buffer in memory.
  * `copy` makes a record that may be kept.
  */
 export class BinaryRecord {
-  readonly bytes: Uint8Array
-  readonly offset: number
-  readonly size: number
+  readonly view: DataView<ArrayBufferLike>
   readonly decode: FieldDecoder
 
-  constructor(bytes: Uint8Array, offset: number, size: number, decode: FieldDecoder) {
-    this.bytes = bytes
-    this.offset = offset
-    this.size = size
+  constructor(view: DataView<ArrayBufferLike>, decode: FieldDecoder) {
+    this.view = view
     this.decode = decode
   }
 
-  /** Returns the position of a field's size, which precedes its bytes. */
-  private findSize(index: number) {
-    let at = this.offset + recordHeaderBytes + 4
+  findField(index: number): number {
+    let offset = firstFieldOffset
     for (let passed = 0; passed < index; passed += 1) {
-      at += fieldHeaderBytes + Math.max(0, readInt32(this.bytes, at))
+      offset = getNextFieldOffset(offset, getFieldSize(this.view, offset))
     }
-    return at
+    return offset
   }
 
-  /** Whether the field with its size at this position has no value. */
-  private isMissing(at: number) {
-    return isMissingValue(readInt32(this.bytes, at), readInt32(this.bytes, at - 4))
+  private isMissing(offset: number) {
+    return isMissingValue(getFieldSize(this.view, offset), getFieldType(this.view, offset))
   }
 
   isNull(index: number): boolean {
-    return this.isMissing(this.findSize(index))
+    return this.isMissing(this.findField(index))
   }
 
   /** Whether the field has the same value in both records. */
   hasSameField(other: BinaryRecord, index: number): boolean {
-    const [start, otherStart] = [this.findSize(index), other.findSize(index)]
-    if (this.isMissing(start) && other.isMissing(otherStart)) return true
-    const length = 4 + Math.max(0, readInt32(this.bytes, start))
-    for (let at = 0; at < length; at += 1) {
-      if (this.bytes[start + at] !== other.bytes[otherStart + at]) return false
+    const [offset, otherOffset] = [this.findField(index), other.findField(index)]
+    if (this.isMissing(offset) && other.isMissing(otherOffset)) return true
+    const size = getFieldSize(this.view, offset)
+    if (getFieldSize(other.view, otherOffset) !== size) return false
+    for (let at = 0; at < size; at += 1) {
+      if (this.view.getUint8(offset + at) !== other.view.getUint8(otherOffset + at)) return false
     }
     return true
   }
 
   /** Returns this record if it is the only content of its buffer; otherwise a copy with a buffer of its own. */
   copy(): BinaryRecord {
-    if (this.bytes.length === this.size) return this
-    return new BinaryRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)
+    const { buffer, byteLength, byteOffset } = this.view
+    if (buffer.byteLength === byteLength) return this
+    return new BinaryRecord(new DataView(buffer.slice(byteOffset, byteOffset + byteLength)), this.decode)
   }
 }
 

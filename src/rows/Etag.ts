@@ -1,5 +1,7 @@
 /** The `ETag` of a body (D17, RFC 9110). */
-import { hash } from "node:crypto"
+import { createXXHash128 } from "hash-wasm"
 
-/** Returns a strong ETag: a hash of the uncompressed body. */
-export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
+const xxHash = await createXXHash128()
+
+/** Returns a strong ETag: a hash of the uncompressed body. docs/decisions/0142-etag-hash.md */
+export const computeEtag = (bytes: Uint8Array) => `"${xxHash.init().update(bytes).digest()}"`

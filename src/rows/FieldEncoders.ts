@@ -17,7 +17,7 @@ import {
   textListParquetField,
   textParquetField,
 } from "./ParquetFields.ts"
-import { isMissingValue, readInt16, readInt32, textTypeId } from "./BinaryRecord.ts"
+import { isMissingValue, textTypeId } from "./BinaryRecord.ts"
 
 /** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
 export const unsupportedFieldResult = -1
@@ -37,14 +37,14 @@ export const postgresTypeIds = {
   numeric: 1700,
 } as const
 
-/** Room that the caller reserves for each field. An encoder that needs more must reserve it. */
-export const reservedFieldBytes = 64
+/** Room that the caller reserves for each field, and for each of its bytes: an escape such as `\u0001`. */
+export const [reservedFieldBytes, maxEscapeBytes] = [64, 6]
 
 /**
  * Writes a field that is not null as JSON at the position in the output.
  * Returns the position after the JSON, `unsupportedFieldResult` or `invalidFieldResult`.
  */
-export type FieldWriter = (bytes: Uint8Array, offset: number, size: number, position: number) => number
+export type FieldWriter = (view: DataView, offset: number, size: number, position: number) => number
 
 export interface FieldEncoder {
   readonly type: (typeof postgresTypeIds)[keyof typeof postgresTypeIds]
@@ -82,24 +82,36 @@ const writeEscape = (code: number, position: number) => {
   return position
 }
 
-/** Writes the characters of a JSON string. PostgreSQL sends valid UTF-8, in which only ASCII needs JSON escapes. */
-const writeCharacters: FieldWriter = (bytes, offset, size, position) => {
-  rowOutputBuffer.reserve(position, size * 6 + 2)
-  const target = rowOutputBuffer.bytes
-  const end = offset + size
-  for (let at = offset; at < end; at += 1) {
-    const code = bytes[at] ?? 0
-    if (code >= 32 && code !== quote && code !== backslash) target[position++] = code
-    else position = writeEscape(code, position)
-  }
-  return position
-}
+/** The highest bit of each of four bytes that is less than 32. Bytes after such a byte may also have the bit. */
+const findControls = (word: number) => (word - 0x2020_2020) & ~word & 0x8080_8080
 
-const writeText: FieldWriter = (bytes, offset, size, position) => {
-  rowOutputBuffer.bytes[position] = quote
-  const end = writeCharacters(bytes, offset, size, position + 1)
-  rowOutputBuffer.bytes[end] = quote
-  return end + 1
+/** Like `findControls`, for bytes that are zero. */
+const findZeros = (word: number) => (word - 0x0101_0101) & ~word & 0x8080_8080
+
+/** Whether one of four bytes needs a JSON escape. PostgreSQL sends valid UTF-8, in which only ASCII needs escapes. */
+const needsEscape = (word: number) =>
+  (findControls(word) | findZeros(word ^ 0x2222_2222) | findZeros(word ^ 0x5c5c_5c5c)) !== 0
+
+/** Writes a JSON string, four bytes at a time if none of them needs an escape. */
+const writeText: FieldWriter = (view, offset, size, position) => {
+  const { bytes, view: output } = rowOutputBuffer
+  const end = offset + size
+  bytes[position++] = quote
+  for (let at = offset; at < end;) {
+    const word = at + 4 <= end ? view.getInt32(at) : 0
+    if (needsEscape(word)) {
+      const code = view.getUint8(at)
+      if (code >= 32 && code !== quote && code !== backslash) bytes[position++] = code
+      else position = writeEscape(code, position)
+      at += 1
+    } else {
+      output.setInt32(position, word)
+      position += 4
+      at += 4
+    }
+  }
+  bytes[position] = quote
+  return position + 1
 }
 
 export const textFieldEncoder: FieldEncoder = {
@@ -114,11 +126,9 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
     stored: textEncoder.encode(word),
     json: encodeAsWords(JSON.stringify(word)),
   }))
-  const write: FieldWriter = (bytes, offset, size, position) => {
+  const write: FieldWriter = (view, offset, size, position) => {
     for (const { json, stored } of encoded) {
-      if (stored.length !== size || !hasBytesAt(bytes, offset, stored)) continue
-      rowOutputBuffer.reserve(position, json.size)
-      return rowOutputBuffer.writeWords(json, position)
+      if (stored.length === size && hasBytesAt(view, offset, stored)) return rowOutputBuffer.writeWords(json, position)
     }
     return invalidFieldResult
   }
@@ -129,22 +139,21 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
  * Writes an array as JSON, without empty elements (D16, missing values). PostgreSQL sends: number of dimensions, flags,
  * element type, size and lower bound of each dimension, elements.
  */
-const writeTextArray: FieldWriter = (bytes, offset, size, position) => {
-  const dimensions = readInt32(bytes, offset)
-  const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
+const writeTextArray: FieldWriter = (view, offset, size, position) => {
+  const dimensions = view.getInt32(offset)
+  const isList = dimensions === 1 && view.getInt32(offset + 16) === 1
   if (dimensions !== 0 && !isList) return unsupportedFieldResult
   const first = offset + 20
   const end = offset + size
   rowOutputBuffer.bytes[position++] = openBracket
   let isFirst = true
   for (let at = first; at < end;) {
-    const length = readInt32(bytes, at)
+    const length = view.getInt32(at)
     if (length < 0) return unsupportedFieldResult
     if (!isMissingValue(length, textTypeId)) {
       if (!isFirst) rowOutputBuffer.bytes[position++] = comma
       isFirst = false
-      position = writeText(bytes, at + 4, length, position)
-      rowOutputBuffer.reserve(position, 4)
+      position = writeText(view, at + 4, length, position)
     }
     at += 4 + length
   }
@@ -165,7 +174,7 @@ export const textArrayFieldEncoder: FieldEncoder = {
 /** The ASCII digits of each number from 0 to 9999 (a digit group of `numeric`) as four bytes. */
 const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
-  return readInt32(textEncoder.encode(digits), 0)
+  return new DataView(textEncoder.encode(digits).buffer).getInt32(0)
 })
 /** The number of digits of each group, not counting leading zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
@@ -194,8 +203,8 @@ const writeDigits = (value: number, position: number): number => {
   return writeFourDigits(value - rest * 10_000, writeDigits(rest, position))
 }
 
-const writeInteger: FieldWriter = (bytes, offset, _, position) => {
-  const value = readInt64(bytes, offset)
+const writeInteger: FieldWriter = (view, offset, _, position) => {
+  const value = readInt64(view, offset)
   if (!Number.isSafeInteger(value)) return unsupportedFieldResult
   if (value < 0) rowOutputBuffer.bytes[position++] = hyphen
   return writeDigits(Math.abs(value), position)
@@ -215,28 +224,28 @@ const [positive, negative] = [0, 0x4000]
  * Writes a decimal without trailing zeros. PostgreSQL sends: number of four-digit groups, weight of the first group
  * (as a power of 10,000), sign (or a code for NaN or infinity), number of decimals, groups.
  */
-const writeDecimal: FieldWriter = (bytes, offset, _, position) => {
-  const count = readInt16(bytes, offset)
-  const weight = readInt16(bytes, offset + 2)
-  const sign = readInt16(bytes, offset + 4)
+const writeDecimal: FieldWriter = (view, offset, _, position) => {
+  const count = view.getInt16(offset)
+  const weight = view.getInt16(offset + 2)
+  const sign = view.getInt16(offset + 4)
   const isShort = count <= maxGroups && weight >= -1 && weight < maxGroups
   if (!isShort || (sign !== positive && sign !== negative)) return unsupportedFieldResult
-  const groups = offset + 8
   if (count === 0) return writeFirstGroup(0, position)
   if (sign === negative) rowOutputBuffer.bytes[position++] = hyphen
+  let at = offset + 8
+  const end = at + 2 * count
   if (weight < 0) rowOutputBuffer.bytes[position++] = zero
-  for (let index = 0; index <= weight; index += 1) {
-    const group = index < count ? readInt16(bytes, groups + index * 2) : 0
-    position = index === 0 ? writeFirstGroup(group, position) : writeFourDigits(group, position)
+  else {
+    const fraction = at + 2 * (weight + 1)
+    position = writeFirstGroup(view.getInt16(at), position)
+    for (at += 2; at < fraction; at += 2) position = writeFourDigits(at < end ? view.getInt16(at) : 0, position)
   }
-  let last = count - 1
-  while (last > weight && readInt16(bytes, groups + last * 2) === 0) last -= 1
-  if (last <= weight) return position
+  let last = end - 2
+  while (last >= at && view.getInt16(last) === 0) last -= 2
+  if (last < at) return position
   rowOutputBuffer.bytes[position++] = point
-  for (let index = weight + 1; index < last; index += 1) {
-    position = writeFourDigits(readInt16(bytes, groups + index * 2), position)
-  }
-  const group = readInt16(bytes, groups + last * 2)
+  for (; at < last; at += 2) position = writeFourDigits(view.getInt16(at), position)
+  const group = view.getInt16(last)
   writeFourDigits(group, position)
   return position + (trailingDigits[group] ?? 0)
 }
@@ -250,8 +259,8 @@ export const makeDecimalFieldEncoder = (precision: number, scale: number): Field
 
 const [jsonTrue, jsonFalse] = [encodeAsWords("true"), encodeAsWords("false")]
 
-const writeBoolean: FieldWriter = (bytes, offset, _, position) =>
-  rowOutputBuffer.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
+const writeBoolean: FieldWriter = (view, offset, _, position) =>
+  rowOutputBuffer.writeWords(view.getUint8(offset) === 0 ? jsonFalse : jsonTrue, position)
 
 export const booleanFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.boolean,
@@ -269,17 +278,16 @@ const millisPerDay = 86_400_000
 const epochMillis = Date.UTC(2000, 0, 1)
 const epochDay = epochMillis / millisPerDay
 
-const [firstDay, lastDay] = [Date.parse("0001-01-01") / millisPerDay, Date.parse("9999-12-31") / millisPerDay]
+const [minDay, maxDay] = [Date.parse("0001-01-01") / millisPerDay, Date.parse("9999-12-31") / millisPerDay]
 
+/** Writes a number from 0 to 99 as two digits. */
 const writeTwoDigits = (value: number, position: number) => {
-  const tens = (value / 10) | 0
-  rowOutputBuffer.bytes[position] = zero + tens
-  rowOutputBuffer.bytes[position + 1] = zero + value - tens * 10
+  rowOutputBuffer.view.setInt16(position, fourDigits[value] ?? 0)
   return position + 2
 }
 
-/** Writes `YYYY-MM-DD` for a day from year 1 to 9999, counted from 1970. */
-const writeDay = (day: number, position: number) => {
+/** Returns year, month and day of month of a day from year 1 to 9999, counted from 1970. */
+const splitDay = (day: number) => {
   // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms". Years start in March.
   const shifted = day + 719_468
   const era = Math.floor(shifted / 146_097)
@@ -289,20 +297,34 @@ const writeDay = (day: number, position: number) => {
   const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0))
   const monthFromMarch = ((5 * dayOfYear + 2) / 153) | 0
   const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-  position = writeFourDigits(yearOfEra + era * 400 + (month <= 2 ? 1 : 0), position)
-  rowOutputBuffer.bytes[position] = hyphen
-  position = writeTwoDigits(month, position + 1)
-  rowOutputBuffer.bytes[position] = hyphen
-  return writeTwoDigits(dayOfYear - (((153 * monthFromMarch + 2) / 5) | 0) + 1, position + 1)
+  return {
+    day,
+    year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0),
+    month,
+    dayOfMonth: dayOfYear - (((153 * monthFromMarch + 2) / 5) | 0) + 1,
+  }
 }
 
-const readDay = (bytes: Uint8Array, offset: number) => {
-  const day = readInt32(bytes, offset) + epochDay
-  return day < firstDay || day > lastDay ? undefined : day
+/** The columns of a row often have the same day. */
+let lastDay = splitDay(0)
+
+/** Writes `YYYY-MM-DD` for a day from year 1 to 9999, counted from 1970. */
+const writeDay = (day: number, position: number) => {
+  if (day !== lastDay.day) lastDay = splitDay(day)
+  position = writeFourDigits(lastDay.year, position)
+  rowOutputBuffer.bytes[position] = hyphen
+  position = writeTwoDigits(lastDay.month, position + 1)
+  rowOutputBuffer.bytes[position] = hyphen
+  return writeTwoDigits(lastDay.dayOfMonth, position + 1)
 }
 
-const writeDate: FieldWriter = (bytes, offset, _, position) => {
-  const day = readDay(bytes, offset)
+const readDay = (view: DataView, offset: number) => {
+  const day = view.getInt32(offset) + epochDay
+  return day < minDay || day > maxDay ? undefined : day
+}
+
+const writeDate: FieldWriter = (view, offset, _, position) => {
+  const day = readDay(view, offset)
   if (day === undefined) return unsupportedFieldResult
   rowOutputBuffer.bytes[position] = quote
   const end = writeDay(day, position + 1)
@@ -324,7 +346,8 @@ const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
  */
 const writeTime = (time: number, position: number, micros?: number) => {
   const day = Math.floor(time / millisPerDay)
-  const millis = time - day * millisPerDay
+  // As an integer, because V8 calls a function for the remainder of a float.
+  const millis = (time - day * millisPerDay) | 0
   const seconds = (millis / 1000) | 0
   const minutes = (seconds / 60) | 0
   rowOutputBuffer.bytes[position] = quote
@@ -352,8 +375,8 @@ const writeTime = (time: number, position: number, micros?: number) => {
 /** Times that encoders support: New York had local mean time until 1883, and in 2285 microseconds exceed 2^53. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
-const writeMoment: FieldWriter = (bytes, offset, _, position) => {
-  const micros = readInt64(bytes, offset)
+const writeMoment: FieldWriter = (view, offset, _, position) => {
+  const micros = readInt64(view, offset)
   const millis = Math.floor(micros / 1000)
   const time = millis + epochMillis
   if (time < fastSince || time >= fastUntil) return unsupportedFieldResult
@@ -366,20 +389,20 @@ export const makeTimeFieldEncoder = (
   getShift: (time: number) => number,
 ): FieldEncoder => {
   /** Returns the printed wall-clock time in ms since 1970; undefined if the schemas must compute it. */
-  const readPrinted = (bytes: Uint8Array, offset: number) => {
-    const micros = readInt64(bytes, offset)
+  const readPrinted = (view: DataView, offset: number) => {
+    const micros = readInt64(view, offset)
     // Truncates to milliseconds, toward the start of 2000, like the driver.
-    const time = (micros - micros % 1000) / 1000 + epochMillis
+    const time = Math.trunc(micros / 1000) + epochMillis
     return time >= fastSince && time < fastUntil ? time + getShift(time) : undefined
   }
   return {
     type,
-    write: (bytes, offset, _, position) => {
-      const time = readPrinted(bytes, offset)
+    write: (view, offset, _, position) => {
+      const time = readPrinted(view, offset)
       return time === undefined ? unsupportedFieldResult : writeTime(time, position)
     },
-    parquet: makeInstantParquetField((bytes, offset) => {
-      const time = readPrinted(bytes, offset)
+    parquet: makeInstantParquetField((view, offset) => {
+      const time = readPrinted(view, offset)
       return time === undefined ? undefined : time - printedOffset.millis
     }),
   }

@@ -3,24 +3,24 @@
 const initialBytes = 262_144
 /** Maximum size of a buffer that is kept after use. */
 const maxKeptBytes = 4_194_304
-/** Room after the text, because the last write of four bytes may extend past its end. */
+/** Room after the text, because the last write of eight bytes may extend past its end. */
 const spareBytes = 8
 
 const textEncoder = new TextEncoder()
 
-/** Text as groups of four bytes, which are faster to write than single bytes. */
+/** Text as groups of eight bytes, which are faster to write than single bytes. */
 export interface EncodedWords {
-  readonly words: Int32Array
+  readonly words: BigInt64Array
   /** The size of the text in bytes. The last word may extend past the text. */
   readonly size: number
 }
 
 export const encodeAsWords = (text: string): EncodedWords => {
   const bytes = textEncoder.encode(text)
-  const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 4) * 4))
+  const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 8) * 8))
   bytes.forEach((byte, index) => padded.setUint8(index, byte))
   return {
-    words: Int32Array.from({ length: padded.byteLength / 4 }, (_, index) => padded.getInt32(index * 4)),
+    words: BigInt64Array.from({ length: padded.byteLength / 8 }, (_, index) => padded.getBigInt64(index * 8)),
     size: bytes.length,
   }
 }
@@ -47,21 +47,25 @@ class OutputBuffer {
   /** Writes text into room that the caller has reserved. Returns the position after it. */
   writeWords({ size, words }: EncodedWords, position: number): number {
     const { view } = this
-    for (let index = 0; index < words.length; index += 1) view.setInt32(position + index * 4, words[index] ?? 0)
+    for (let index = 0, at = position; index < words.length; index += 1, at += 8) {
+      view.setBigInt64(at, words[index] ?? 0n)
+    }
     return position + size
-  }
-
-  /** Writes short ASCII text. Returns the position after it. */
-  writeAscii(text: string, position: number): number {
-    this.reserve(position, text.length)
-    for (let index = 0; index < text.length; index += 1) this.bytes[position + index] = text.charCodeAt(index)
-    return position + text.length
   }
 
   /** Writes text as UTF-8. Returns the position after it. */
   writeText(text: string, position: number): number {
     this.reserve(position, text.length * 3)
-    return position + textEncoder.encodeInto(text, this.bytes.subarray(position)).written
+    const { bytes } = this
+    for (let index = 0; index < text.length; index += 1) {
+      const code = text.charCodeAt(index)
+      if (code >= 128) {
+        const rest = textEncoder.encodeInto(text.slice(index), bytes.subarray(position + index))
+        return position + index + rest.written
+      }
+      bytes[position + index] = code
+    }
+    return position + text.length
   }
 
   /** Returns a copy of the bytes before `end`, so that a response does not retain the buffer. */

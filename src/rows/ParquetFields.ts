@@ -1,7 +1,7 @@
 /** Parquet types of columns, and readers from PostgreSQL's binary format: docs/decisions/0108-parquet-exports.md. */
 import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
-import { isMissingValue, readInt16, readInt32, textTypeId } from "./BinaryRecord.ts"
+import { getBytes, isMissingValue, textTypeId } from "./BinaryRecord.ts"
 
 /** A value as hyparquet-writer expects it: text as UTF-8, decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>
@@ -16,7 +16,7 @@ export interface ParquetField {
   /** Enumerated columns are always dictionary-encoded. */
   readonly isEnumerated?: true
   /** Reads a field that is not null. Undefined if the value is rare or invalid; then `parse` must read its JSON. */
-  readonly read: (bytes: Uint8Array, offset: number, size: number) => ParquetValue | undefined
+  readonly read: (view: DataView, offset: number, size: number) => ParquetValue | undefined
   /** Reads the JSON of a value. Throws if the value does not fit the type. */
   readonly parse: (json: string) => ParquetValue
 }
@@ -33,14 +33,14 @@ const parseText = (json: string) => textEncoder.encode(JSON.parse(json))
 
 export const textParquetField: ParquetField = {
   element: textElement,
-  read: (bytes, offset, size) => bytes.subarray(offset, offset + size),
+  read: getBytes,
   parse: parseText,
 }
 
-/** Whether `text` is at this offset of `bytes`. */
-export const hasBytesAt = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
+/** Whether `text` is at this offset of the view. */
+export const hasBytesAt = (view: DataView, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
-    if (bytes[offset + index] !== text[index]) return false
+    if (view.getUint8(offset + index) !== text[index]) return false
   }
   return true
 }
@@ -51,21 +51,21 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   return {
     element: textElement,
     isEnumerated: true,
-    read: (bytes, offset, size) => encoded.find((word) => word.length === size && hasBytesAt(bytes, offset, word)),
+    read: (view, offset, size) => encoded.find((word) => word.length === size && hasBytesAt(view, offset, word)),
     parse: parseText,
   }
 }
 
 /** Reads an array without its empty elements (D16, missing values). `writeTextArray` describes the format. */
-const readTextList: ParquetField["read"] = (bytes, offset, size) => {
-  const dimensions = readInt32(bytes, offset)
-  const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
+const readTextList: ParquetField["read"] = (view, offset, size) => {
+  const dimensions = view.getInt32(offset)
+  const isList = dimensions === 1 && view.getInt32(offset + 16) === 1
   if (dimensions !== 0 && !isList) return undefined
   const texts: Array<Uint8Array> = []
   for (let at = offset + 20; at < offset + size;) {
-    const length = readInt32(bytes, at)
+    const length = view.getInt32(at)
     if (length < 0) return undefined
-    if (!isMissingValue(length, textTypeId)) texts.push(bytes.subarray(at + 4, at + 4 + length))
+    if (!isMissingValue(length, textTypeId)) texts.push(getBytes(view, at + 4, length))
     at += 4 + length
   }
   return texts
@@ -79,14 +79,14 @@ export const textListParquetField: ParquetField = {
 }
 
 /** Reads a signed 64-bit integer as a float, which is exact up to 2^53. */
-export const readInt64 = (bytes: Uint8Array, offset: number) =>
-  readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
+export const readInt64 = (view: DataView, offset: number) =>
+  view.getInt32(offset) * 4_294_967_296 + view.getUint32(offset + 4)
 
 /** For integers up to 2^53-1. INT64 needs no logical type, and hyparquet-writer 0.17 would write an invalid one. */
 export const integerParquetField: ParquetField = {
   element: { type: "INT64" },
-  read: (bytes, offset) => {
-    const value = readInt64(bytes, offset)
+  read: (view, offset) => {
+    const value = readInt64(view, offset)
     return Number.isSafeInteger(value) ? BigInt(value) : undefined
   },
   parse: BigInt,
@@ -94,7 +94,7 @@ export const integerParquetField: ParquetField = {
 
 export const booleanParquetField: ParquetField = {
   element: { type: "BOOLEAN" },
-  read: (bytes, offset) => bytes[offset] !== 0,
+  read: (view, offset) => view.getUint8(offset) !== 0,
   parse: (json) => json === "true",
 }
 
@@ -132,16 +132,16 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
   }
 
   /** Reads a `numeric`: number of groups, weight of the first (a power of 10,000), sign, number of decimals, groups. */
-  const read: ParquetField["read"] = (bytes, offset) => {
-    const count = readInt16(bytes, offset)
-    const last = readInt16(bytes, offset + 2) + fractionGroups
-    const sign = readInt16(bytes, offset + 4)
+  const read: ParquetField["read"] = (view, offset) => {
+    const count = view.getInt16(offset)
+    const last = view.getInt16(offset + 2) + fractionGroups
+    const sign = view.getInt16(offset + 4)
     if (sign !== positive && sign !== negative) return undefined
     if (count === 0) return 0n
     if (count > last + 1) return undefined
     let digits = 0
     for (let index = 0; index <= last; index += 1) {
-      digits = digits * 10_000 + (index < count ? readInt16(bytes, offset + 8 + index * 2) : 0)
+      digits = digits * 10_000 + (index < count ? view.getInt16(offset + 8 + index * 2) : 0)
     }
     const unscaled = digits / excess
     if (!Number.isSafeInteger(digits) || !Number.isInteger(unscaled)) return undefined
@@ -162,7 +162,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
 
 /** Makes the type of a date. `readDay` returns days since 1970, or undefined if the date cannot be printed. */
 export const makeDateParquetField = (
-  readDay: (bytes: Uint8Array, offset: number) => number | undefined,
+  readDay: (view: DataView, offset: number) => number | undefined,
 ): ParquetField => ({
   element: { type: "INT32", converted_type: "DATE", logical_type: { type: "DATE" } },
   read: readDay,
@@ -178,15 +178,15 @@ const toMicros = (millis: number) => {
 
 /** Makes the type of a time. `readMillis` returns ms since 1970, or undefined if only the schemas can compute them. */
 export const makeInstantParquetField = (
-  readMillis: (bytes: Uint8Array, offset: number) => number | undefined,
+  readMillis: (view: DataView, offset: number) => number | undefined,
 ): ParquetField => ({
   element: {
     type: "INT64",
     converted_type: "TIMESTAMP_MICROS",
     logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MICROS" },
   },
-  read: (bytes, offset) => {
-    const millis = readMillis(bytes, offset)
+  read: (view, offset) => {
+    const millis = readMillis(view, offset)
     return millis === undefined ? undefined : toMicros(millis)
   },
   parse: (json) => toMicros(Date.parse(JSON.parse(json))),

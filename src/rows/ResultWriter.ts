@@ -77,7 +77,7 @@ export const writeJsonResults = (
 ): number => {
   let end = position
   for (const result of results) {
-    if (end > position) end = rowOutputBuffer.writeAscii(separator, end)
+    if (end > position) end = rowOutputBuffer.writeText(separator, end)
     end = encoder.writeJson(result, end)
   }
   return end
@@ -115,7 +115,7 @@ const makeCsvWriter = (encoder: ResultEncoder): FileChunkEncoder => {
   return (rows) => {
     let end = rowOutputBuffer.writeText(header, 0)
     header = ""
-    for (const row of rows) end = rowOutputBuffer.writeAscii(csvNewline, encoder.writeCsvRecord(row, end))
+    for (const row of rows) end = rowOutputBuffer.writeText(csvNewline, encoder.writeCsvRecord(row, end))
     return { bytes: rowOutputBuffer.take(end), results: countResults(rows), rows: rows.length }
   }
 }
@@ -127,7 +127,7 @@ const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkEncoder => {
     const complete = isLast || encoder.isSameResult === undefined ? results : results.slice(0, -1)
     pending = results.slice(complete.length).flat().map((row) => row.copy())
     const end = writeJsonResults(encoder, complete, "\n", 0)
-    const bytes = rowOutputBuffer.take(complete.length === 0 ? end : rowOutputBuffer.writeAscii("\n", end))
+    const bytes = rowOutputBuffer.take(complete.length === 0 ? end : rowOutputBuffer.writeText("\n", end))
     return { bytes, results: complete.length, rows: complete.length }
   }
 }

@@ -5,9 +5,24 @@
 import { Data, Schema, SchemaAST } from "effect"
 import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
-import { type FieldEncoder, invalidFieldResult, reservedFieldBytes, unsupportedFieldResult } from "./FieldEncoders.ts"
-import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
-import { type BinaryRecord, fieldHeaderBytes, isMissingValue, readInt32, recordHeaderBytes } from "./BinaryRecord.ts"
+import {
+  type FieldEncoder,
+  type FieldWriter,
+  invalidFieldResult,
+  maxEscapeBytes,
+  reservedFieldBytes,
+  unsupportedFieldResult,
+} from "./FieldEncoders.ts"
+import { encodeAsWords, type EncodedWords, rowOutputBuffer } from "./OutputBuffer.ts"
+import {
+  type BinaryRecord,
+  firstFieldOffset,
+  getBytes,
+  getFieldSize,
+  getFieldType,
+  getNextFieldOffset,
+  isMissingValue,
+} from "./BinaryRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
 
@@ -76,131 +91,88 @@ export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =
       ? ast.types.map((type) => SchemaAST.resolve(type)?.fieldEncoder).find((encoder) => encoder !== undefined)
       : undefined)
 
-/** Returns a function that tells from a field's size whether it has no value. Text that is required may be empty. */
-export const makeMissingFieldCheck = ({ ast }: Schema.Top) => {
-  const typeId = isNullableSchema(ast) ? findFieldEncoder(ast)?.type ?? 0 : 0
-  return (size: number) => isMissingValue(size, typeId)
+/** Returns the size below which a field has no value. Text that is required may be empty. */
+export const getMinFieldSize = ({ ast }: Schema.Top) =>
+  isNullableSchema(ast) && isMissingValue(0, findFieldEncoder(ast)?.type ?? 0) ? 1 : 0
+
+/** Returns the OID of a column in the database; 0 for a column without an encoder, which may have any type. */
+export const getColumnType = (models: RowModels, name: string) => {
+  const select = toRowModelArray(models).find((model) => name in model.json.fields)?.fields[name]
+  return select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0
+}
+
+/** Throws unless the record has this number of columns. */
+export const checkColumnCount = (view: DataView, expected: number) => {
+  const count = view.getInt32(0)
+  if (count !== expected) {
+    throw new InvalidRow({ message: `The statement selects ${count} columns instead of ${expected}` })
+  }
+}
+
+/** Throws unless the field has this type. */
+export const checkFieldType = (view: DataView, offset: number, type: number, name: string) => {
+  const found = getFieldType(view, offset)
+  if (type !== 0 && found !== type) {
+    throw new InvalidRow({ message: `The database has the type ${found} instead of ${type} for ${name}` })
+  }
 }
 
 // ----------------------------------------------------------------------------------------------------------------
-// Fields
+// Columns
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The fields of the record that is being encoded. */
-export interface RecordFieldPositions {
-  bytes: Uint8Array
-  decode: BinaryRecord["decode"]
-  readonly offsets: Int32Array
-  /** Sizes in bytes; -1 for null. */
-  readonly sizes: Int32Array
-}
+/** The bytes of one or more records, and the driver's decoder of their fields. */
+export type RecordData = Pick<BinaryRecord, "view" | "decode">
 
-/** `type` is 0 for a column without an encoder, which may have any type. */
-interface ColumnType {
-  readonly name: string
-  readonly type: number
-}
+/** Encodes the field at the offset as JSON with its schemas. Throws if the value does not match them. */
+export type SchemaFieldEncoder = (record: RecordData, offset: number) => string
 
-const noBytes = new Uint8Array(0)
-
-/** Returns a function that finds the fields of a record and checks their types. */
-const makeTypedFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
-  const fields: RecordFieldPositions = {
-    bytes: noBytes,
-    decode: () => undefined,
-    offsets: new Int32Array(columns.length),
-    sizes: new Int32Array(columns.length),
-  }
-  const find = ({ bytes, decode, offset }: BinaryRecord) => {
-    const count = readInt32(bytes, offset)
-    if (count !== columns.length) {
-      throw new InvalidRow({ message: `The statement selects ${count} columns instead of ${columns.length}` })
-    }
-    let at = offset + recordHeaderBytes
-    let index = 0
-    for (const { name, type } of columns) {
-      const found = readInt32(bytes, at)
-      if (type !== 0 && found !== type) {
-        throw new InvalidRow({ message: `The database has the type ${found} instead of ${type} for ${name}` })
-      }
-      const size = readInt32(bytes, at + 4)
-      at += fieldHeaderBytes
-      fields.offsets[index] = at
-      fields.sizes[index] = size
-      if (size > 0) at += size
-      index += 1
-    }
-    fields.bytes = bytes
-    fields.decode = decode
-  }
-  /** Drops the reference to the connection's buffer, so that its memory can be freed. */
-  const release = () => {
-    fields.bytes = noBytes
-  }
-  return { fields, find, release }
-}
-
-/** Like `makeTypedFieldFinder`, for the columns of the models. */
-export const makeRecordFieldFinder = (models: RowModels, columns: ReadonlyArray<string>) =>
-  makeTypedFieldFinder(columns.map((name) => {
-    const select = toRowModelArray(models).find((model) => name in model.json.fields)?.fields[name]
-    return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
-  }))
-
-/** Returns a function that encodes a column as JSON with its schemas. It throws if the value does not match them. */
 export const makeSchemaFieldEncoder = (
-  index: number,
-  fields: RecordFieldPositions,
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
-) => {
-  const decode = Schema.decodeUnknownSync(select)
+): SchemaFieldEncoder => {
+  const decodeValue = Schema.decodeUnknownSync(select)
   const encode = Schema.encodeUnknownSync(json)
-  const read = () => {
-    const [offset = 0, size = -1] = [fields.offsets[index], fields.sizes[index]]
-    if (size < 0) return null
-    return fields.decode(
-      fields.bytes.subarray(offset, offset + size),
-      readInt32(fields.bytes, offset - fieldHeaderBytes),
-    )
-  }
-  return () => JSON.stringify(encode(decode(read())))
-}
-
-/** Writes a column as JSON at the position. Returns the position after it, or `invalidFieldResult`. */
-type WriteColumn = (position: number) => number
-
-const makeSchemaWriter = (encodeWithSchemas: () => string): WriteColumn => (position) => {
-  try {
-    return rowOutputBuffer.writeText(encodeWithSchemas(), position)
-  } catch {
-    return invalidFieldResult
+  return ({ decode, view }, offset) => {
+    const size = getFieldSize(view, offset)
+    const value = size < 0 ? null : decode(getBytes(view, offset, size), getFieldType(view, offset))
+    return JSON.stringify(encode(decodeValue(value)))
   }
 }
 
-const jsonNull = encodeAsWords("null")
+/** A column of a row. */
+interface CompiledColumn {
+  readonly name: string
+  /** Position in the record. */
+  readonly index: number
+  readonly type: number
+  /** Written before the value. */
+  readonly prefix: EncodedWords
+  readonly isNullable: boolean
+  /** A field with fewer bytes has no value. */
+  readonly minSize: number
+  readonly write: FieldWriter
+  readonly encodeWithSchemas: SchemaFieldEncoder
+}
 
-const writeNull: WriteColumn = (position) => rowOutputBuffer.writeWords(jsonNull, position)
+/** Larger than every field. */
+const maxSize = 0x7fff_ffff
 
-const writeInvalid: WriteColumn = () => invalidFieldResult
-
-const makeColumnWriter = (
-  index: number,
-  fields: RecordFieldPositions,
-  select: Schema.Codec<unknown, unknown>,
-  json: Schema.Codec<unknown, unknown>,
-): WriteColumn => {
+/** Compiles a column. One that the model lacks is null. */
+const compileColumn = (model: RowModel, name: string, index: number, prefix: string): CompiledColumn => {
+  const { [name]: select = Schema.Null } = model.fields
+  const { [name]: json } = model.json.fields
   const encoder = findFieldEncoder(select.ast)
-  const writeWithSchemas = makeSchemaWriter(makeSchemaFieldEncoder(index, fields, select, json))
-  if (encoder === undefined) return writeWithSchemas
-  const { write } = encoder
-  const writeMissing = isNullableSchema(select.ast) ? writeNull : writeInvalid
-  const isMissing = makeMissingFieldCheck(select)
-  return (position) => {
-    const size = fields.sizes[index] ?? -1
-    if (isMissing(size)) return writeMissing(position)
-    const end = write(fields.bytes, fields.offsets[index] ?? 0, size, position)
-    return end === unsupportedFieldResult ? writeWithSchemas(position) : end
+  return {
+    name,
+    index,
+    type: json === undefined ? 0 : encoder?.type ?? 0,
+    prefix: encodeAsWords(prefix),
+    isNullable: json === undefined || isNullableSchema(select.ast),
+    // The schemas of a column without an encoder also encode null.
+    minSize: json === undefined ? maxSize : encoder === undefined ? -1 : getMinFieldSize(select),
+    write: encoder?.write ?? (() => unsupportedFieldResult),
+    encodeWithSchemas: makeSchemaFieldEncoder(select, json ?? Schema.Null),
   }
 }
 
@@ -208,96 +180,87 @@ const makeColumnWriter = (
 // Rows
 // ----------------------------------------------------------------------------------------------------------------
 
-const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, fields: RecordFieldPositions) =>
-  Object.entries(model.json.fields).map(([name, json]) => {
-    const select = model.fields[name]
-    const index = columns.indexOf(name)
-    if (select === undefined || index < 0) throw new InvalidRow({ message: `${model.identifier} lacks ${name}` })
-    return { name, write: makeColumnWriter(index, fields, select, json) }
-  })
-
-/** Writes rows of one model. */
-interface ModelWriter {
-  /** Writes a row at the position. Returns the position after it, or -1 - i if `columns[i]` is invalid. */
-  readonly write: (position: number) => number
-  readonly columns: ReadonlyArray<string>
-}
-
-const [comma, closeBrace] = [44, 125]
-
-const compileJsonWriter = (
-  model: RowModel,
-  columns: ReadonlyArray<string>,
-  fields: RecordFieldPositions,
-): ModelWriter => {
-  const compiled = compileColumns(model, columns, fields).map(({ name, write }, index) => ({
-    prefix: encodeAsWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
-    write,
-  }))
-  return {
-    columns: Object.keys(model.json.fields).map((name) => `${model.identifier}.${name}`),
-    write: (position) => {
-      let index = 0
-      for (const { prefix, write } of compiled) {
-        rowOutputBuffer.reserve(position, prefix.size + reservedFieldBytes)
-        const end = write(rowOutputBuffer.writeWords(prefix, position))
-        if (end < 0) return -1 - index
-        position = end
-        index += 1
-      }
-      rowOutputBuffer.bytes[position] = closeBrace
-      return position + 1
-    },
-  }
-}
-
-/** A CSV record has a cell for every column of the list. Cells of columns that the model lacks are empty. */
-const compileCsvWriter = (
-  model: RowModel,
-  columns: ReadonlyArray<string>,
-  fields: RecordFieldPositions,
-): ModelWriter => {
-  const compiled = compileColumns(model, columns, fields)
-  const cells = columns.map((name) => compiled.find((column) => column.name === name)?.write)
-  return {
-    columns: columns.map((name) => `${model.identifier}.${name}`),
-    write: (position) => {
-      let index = 0
-      for (const write of cells) {
-        rowOutputBuffer.reserve(position, 1 + reservedFieldBytes)
-        if (index > 0) rowOutputBuffer.bytes[position++] = comma
-        if (write !== undefined) {
-          const end = write(position)
-          if (end < 0) return -1 - index
-          position = replaceJsonWithCsvCell(position, end)
-        }
-        index += 1
-      }
-      return position
-    },
-  }
-}
-
 /** Writes a record at the position in the output. Returns the position after it. */
 export type RowWriter = (record: BinaryRecord, position: number) => number
 
-type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: RecordFieldPositions) => ModelWriter
+type RowFormat = "json" | "csv"
 
-const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compile: CompileModel): RowWriter => {
-  const { fields, find, release } = makeRecordFieldFinder(models, columns)
-  const writers = toRowModelArray(models).map((model) => compile(model, columns, fields))
+/** A CSV record has a cell for every column of the list. Cells of columns that the model lacks are empty. */
+const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format: RowFormat) => {
+  const names = Object.keys(model.json.fields)
+  const lacking = names.find((name) => !(name in model.fields && columns.includes(name)))
+  if (lacking !== undefined) throw new InvalidRow({ message: `${model.identifier} lacks ${lacking}` })
+  return format === "csv"
+    ? columns.map((name, index) => compileColumn(model, name, index, index === 0 ? "" : ","))
+    : names.map((name, at) =>
+      compileColumn(model, name, columns.indexOf(name), `${at === 0 ? "{" : ","}${JSON.stringify(name)}:`)
+    )
+}
+
+const jsonNull = encodeAsWords("null")
+
+/** Writes a field with its schemas, and reserves room for the rest of its row. */
+const writeWithSchemas = (
+  encodeWithSchemas: SchemaFieldEncoder,
+  record: BinaryRecord,
+  offset: number,
+  position: number,
+  rowBytes: number,
+) => {
+  try {
+    const json = encodeWithSchemas(record, offset)
+    rowOutputBuffer.reserve(position, json.length * maxEscapeBytes + rowBytes)
+    return rowOutputBuffer.writeText(json, position)
+  } catch {
+    return invalidFieldResult
+  }
+}
+
+const closeBrace = 125
+
+/** Makes a writer of rows of one model. Returns -1 - i instead of a position if the ith field is invalid. */
+const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: RowFormat): RowWriter => {
+  const [isCsv, isJson] = [format === "csv", format === "json"]
+  const fixedBytes = compiled.reduce((sum, { prefix }) => sum + prefix.size + reservedFieldBytes, 0)
+  return (record, position) => {
+    const { view } = record
+    // CSV may double the quotes of JSON.
+    const maxBytes = (fixedBytes + view.byteLength * maxEscapeBytes) * (isCsv ? 2 : 1)
+    rowOutputBuffer.reserve(position, maxBytes)
+    let offset = firstFieldOffset
+    let next = 0
+    for (const { encodeWithSchemas, index, isNullable, minSize, name, prefix, type, write } of compiled) {
+      if (index !== next) offset = record.findField(index)
+      checkFieldType(view, offset, type, name)
+      const size = getFieldSize(view, offset)
+      const start = rowOutputBuffer.writeWords(prefix, position)
+      let end = invalidFieldResult
+      if (size >= minSize) end = write(view, offset, size, start)
+      else if (isNullable) end = rowOutputBuffer.writeWords(jsonNull, start)
+      if (end === unsupportedFieldResult) end = writeWithSchemas(encodeWithSchemas, record, offset, start, maxBytes)
+      if (end < 0) return -1 - index
+      position = isCsv ? replaceJsonWithCsvCell(start, end) : end
+      offset = getNextFieldOffset(offset, size)
+      next = index + 1
+    }
+    if (isJson) rowOutputBuffer.bytes[position++] = closeBrace
+    return position
+  }
+}
+
+const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format: RowFormat): RowWriter => {
+  const writers = toRowModelArray(models).map((model) => ({
+    model: model.identifier,
+    write: compileModelWriter(compileColumns(model, columns, format), format),
+  }))
   /** Writes the row using the first model that it matches. */
   return (record, position) => {
-    find(record)
+    checkColumnCount(record.view, columns.length)
     const invalidColumns: Array<string> = []
-    try {
-      for (const writer of writers) {
-        const end = writer.write(position)
-        if (end >= 0) return end
-        invalidColumns.push(writer.columns[-1 - end] ?? "")
-      }
-    } finally {
-      release()
+    for (const { model, write } of writers) {
+      const end = write(record, position)
+      if (end >= 0) return end
+      invalidColumns.push(`${model}.${columns[-1 - end]}`)
     }
     throw new InvalidRow({
       message: `The database has values that do not match the schema: ${invalidColumns.join(", ")}`,
@@ -307,8 +270,8 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compil
 
 /** Returns a function that writes a row as JSON. The record's fields are in the order of `columns`. */
 export const makeJsonRowWriter = (models: RowModels, columns = getColumnNames(models)): RowWriter =>
-  makeRowWriter(models, columns, compileJsonWriter)
+  makeRowWriter(models, columns, "json")
 
 /** Returns a function that writes a row as a CSV record without a line ending. */
 export const makeCsvRowWriter = (models: RowModels, columns = getColumnNames(models)): RowWriter =>
-  makeRowWriter(models, columns, compileCsvWriter)
+  makeRowWriter(models, columns, "csv")

@@ -73,13 +73,18 @@ const maxCachedDays = 50_000
 /** Returns a function that caches the value of each day. Days are counted from 1970. */
 export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
-  return (day: number): A => {
+  let last: { readonly day: number; readonly value: A } | undefined
+  const get = (day: number): A => {
     const found = cache.get(day)
     if (found !== undefined) return found
     if (cache.size >= maxCachedDays) cache.clear()
     const value = compute(day)
     cache.set(day, value)
     return value
+  }
+  return (day: number): A => {
+    if (last?.day !== day) last = { day, value: get(day) }
+    return last.value
   }
 }
 

@@ -150,7 +150,7 @@ export const encodeListPage = (
   }
   const disclaimer = message?.(shown.flat())
   const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
-  const start = rowOutputBuffer.writeAscii(`{"count":${shown.length},"results":[`, 0)
+  const start = rowOutputBuffer.writeText(`{"count":${shown.length},"results":[`, 0)
   const end = rowOutputBuffer.writeText(
     `],${messageProperty}"page":${page},"limit":${limit},"has_more":${has_more}}`,
     writeJsonResults(results, shown, ",", start),

@@ -15,6 +15,13 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The service", (it) => {
+  it("computes the same ETags on all runtimes and in all releases: XXH3 with 128 bits (D17)", () => {
+    const hashes = [["", "99aa06d3014798d86001c324468d497f"], ["abc", "06b05ab6733a618578af5f94892f3950"]] as const
+    for (const [body, hash] of hashes) {
+      assert.strictEqual(ConditionalRequests.computeEtag(Buffer.from(body)), `"${hash}"`)
+    }
+  })
+
   it.effect("compares If-None-Match as RFC 9110 requires, with and without the response cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys

@@ -455,9 +455,9 @@ layer(database)("The result writer", (it) => {
     Holding,
     (row, previous) => row.hasSameField(previous, 0),
     (group, position) => {
-      let end = rowOutputBuffer.writeAscii("[", position)
+      let end = rowOutputBuffer.writeText("[", position)
       for (const row of group) end = writeShares(row, end)
-      return rowOutputBuffer.writeAscii("]", end)
+      return rowOutputBuffer.writeText("]", end)
     },
   )
   /** SQL for 0 to 6 holdings of each of 9 filings. The seventh filing has none. */

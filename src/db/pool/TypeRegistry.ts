@@ -9,7 +9,7 @@ const recordType = 2249
 const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1))
 
 const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
-  Result.succeed(new BinaryRecord(bytes, offset, size, decodeField))
+  Result.succeed(new BinaryRecord(new DataView(bytes.buffer, bytes.byteOffset + offset, size), decodeField))
 
 export const makeDriverTypeRegistry = () => {
   const registry = PgTypes.makeRegistry()

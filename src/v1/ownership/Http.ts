@@ -30,11 +30,11 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   /** Writes the filing as a JSON object, with its owners as the last field. */
   const writeGroup = (owners: ResultRows, position: number) => {
     const filingEnd = writeFiling(owners[0], position) - 1
-    let end = rowOutputBuffer.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
+    let end = rowOutputBuffer.writeText(`,"owner_count":${owners.length},"owners":`, filingEnd)
     for (const [index, owner] of owners.entries()) {
-      end = writeOwner(owner, rowOutputBuffer.writeAscii(index === 0 ? "[" : ",", end))
+      end = writeOwner(owner, rowOutputBuffer.writeText(index === 0 ? "[" : ",", end))
     }
-    return rowOutputBuffer.writeAscii("]}", end)
+    return rowOutputBuffer.writeText("]}", end)
   }
   const isSameFiling = (row: BinaryRecord, previous: BinaryRecord) =>
     row.hasSameField(previous, ticker) && row.hasSameField(previous, accessionNumber)
