@@ -14,6 +14,7 @@ import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { PublicApi } from "./Api.ts"
 import { AsOfReader } from "./history/AsOf.ts"
 import { AnsweringSymbols } from "./lineage/AnsweringSymbols.ts"
+import { LineageIndex } from "./lineage/LineageIndex.ts"
 import { LineageResolver } from "./lineage/LineageResolver.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { RequestPipeline } from "./http/RequestPipeline.ts"
@@ -115,6 +116,7 @@ const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer,
 )
 
 const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, AsOfReader.layer).pipe(
+  Layer.provideMerge(LineageIndex.layer),
   Layer.provideMerge(DatasetVersions.layer),
 )
 
