@@ -22,7 +22,7 @@ const cacheShare = 1 / 2
 const minChangeBytes = 80
 
 /** Number of changes in a row of the statement, which is decoded without a pause: less than 5 ms. */
-const changesPerRow = 500
+const changesPerRow = 250
 
 /** The changes are read again only after this multiple of the time that the last read took. */
 const pauseFactor = 10
@@ -97,7 +97,8 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       const now = yield* makeMonotonicClock
       const versions = yield* DatasetVersions
       const table = versions.watchTables(["ticker_changes"])
-      const readChanges = yield* makeTickerChangeReader((yield* MaxCacheBytesConfig) * cacheShare)
+      const maxBytes = (yield* MaxCacheBytesConfig) * cacheShare
+      const readChanges = yield* makeTickerChangeReader(maxBytes)
       /** `changes` is undefined if the table is too large at this version. */
       let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
       let nextReadAt = Number.NEGATIVE_INFINITY
