@@ -2,7 +2,7 @@
  * Keeps all confirmed ticker changes in memory while `ticker_changes` has the version at which they were read, so that
  * lineages need no statement (decision 0141). Larger tables are not kept: `LineageEvents.ts` then reads each lineage.
  */
-import { Context, Effect, Layer, Schema } from "effect"
+import { Config, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
@@ -15,10 +15,10 @@ import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { TickerChangeEvent } from "./LineageRules.ts"
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
-/** The fraction of the configured cache size that the changes may use. */
-const cacheShare = 1 / 2
+/** Maximum memory of the changes: a quarter of `CACHE_MEGABYTES`. */
+export const MaxTickerChangeBytesConfig = Config.map(MaxCacheBytesConfig, (bytes) => bytes / 2)
 
-/** The least memory of a change in bytes, if most changes belong to a chain. It limits how many changes are read. */
+/** Memory of a change without its company name, in bytes, if it belongs to a chain. It limits how many are read. */
 const minChangeBytes = 80
 
 /** Number of changes in a row of the statement, which is decoded without a pause: less than 5 ms. */
@@ -40,16 +40,20 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
   const compileCount = compileStatement<void>({
     isPrepared: false,
     build: () =>
-      sql`select count(*)::int4 from (select from ticker_changes where status = 'confirmed' limit ${limit}) as change`,
+      sql`
+        select count(*)::int4, coalesce(sum(octet_length(company_name)), 0)::float8
+        from (select company_name from ticker_changes where status = 'confirmed' limit ${limit}) as change
+      `,
   })
-  const decodeCount = decodePositionalRows(Schema.Struct({ count: Schema.Number }))
+  const decodeCount = decodePositionalRows(Schema.Struct({ count: Schema.Number, nameBytes: Schema.Number }))
 
   // A few rows of JSON, because a row per change would take several times as much memory.
   const compileRead = compileStatement<void>({
     isPrepared: false,
     build: () =>
       sql`
-        select count(*)::int4, json_agg(json_build_array(old_ticker, new_ticker, effective_date, cik, company_name))::text
+        select count(*)::int4,
+          json_agg(json_build_array(old_ticker, new_ticker, effective_date, cik, company_name))::text
         from (
           select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name,
             (row_number() over () - 1) / ${sql.literal(String(changesPerRow))} as part
@@ -66,7 +70,8 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
 
   return Effect.gen(function* () {
     const [counted] = yield* decodeCount(readValues(compileCount(), "lineage"))
-    if (counted === undefined || counted.count > maxChanges) return undefined
+    // A larger table is not even read.
+    if (counted === undefined || counted.count * minChangeBytes + counted.nameBytes > maxBytes) return undefined
     const rows = yield* decodeRows(readValues(compileRead(), "lineage"))
     const count = rows.reduce((sum, row) => sum + row.count, 0)
     if (count > maxChanges) return undefined
@@ -97,7 +102,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       const now = yield* makeMonotonicClock
       const versions = yield* DatasetVersions
       const table = versions.watchTables(["ticker_changes"])
-      const maxBytes = (yield* MaxCacheBytesConfig) * cacheShare
+      const maxBytes = yield* MaxTickerChangeBytesConfig
       const readChanges = yield* makeTickerChangeReader(maxBytes)
       /** `changes` is undefined if the table is too large at this version. */
       let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
@@ -113,8 +118,11 @@ export class LineageIndex extends Context.Service<LineageIndex, {
         // Frees the outdated changes, so that memory never has to hold both.
         known = undefined
         const changes = yield* readChanges
-        known = { version, changes }
         nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
+        // Meanwhile, requests may have read a later change from the table. This poll notices it, so that responses never
+        // return to the state before it.
+        yield* versions.nextPoll
+        known = { version, changes }
       })
 
       const readIfChanged = Effect.suspend(() => {
