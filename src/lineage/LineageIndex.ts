@@ -119,8 +119,8 @@ export class LineageIndex extends Context.Service<LineageIndex, {
         known = undefined
         const changes = yield* readChanges
         nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
-        // Meanwhile, requests may have read a later change from the table. This poll notices it, so that responses never
-        // return to the state before it.
+        // Requests may have read a later change from the table in the meantime. Unless this poll notices it, responses
+        // would return to the state before it.
         yield* versions.nextPoll
         known = { version, changes }
       })
