@@ -36,15 +36,24 @@ interface Comparison {
   readonly case: string
   readonly mode: Mode
   readonly rival: ServerName
+  readonly server: ServerName
   /** What the rival is called in the table. */
   readonly title: string
   readonly limit: number
 }
 
-const compare = (name: string, mode: Mode, rival: ServerName, title: string, limit: number): Comparison => ({
+const compare = (
+  name: string,
+  mode: Mode,
+  rival: ServerName,
+  title: string,
+  limit: number,
+  server: ServerName = "tickerline",
+): Comparison => ({
   case: name,
   mode,
   rival,
+  server,
   title,
   limit,
 })
@@ -55,8 +64,10 @@ const comparisons = [
   compare("runners-10", "miss", "fastify-our-sql", "Fastify with our SQL", 1.15),
   compare("runners-100", "miss", "fastify", "Fastify", 2),
   compare("runners-10-gzip", "miss", "fastify-gzip", "Fastify", 1.5),
-  compare("lineage-3", "miss", "fastify", "Fastify", 1.5),
-  compare("lineage-12", "miss", "fastify", "Fastify", 1.5),
+  compare("lineage-3", "miss", "fastify", "Fastify, changes in memory", 2, "tickerline-lineage"),
+  compare("lineage-12", "miss", "fastify", "Fastify, changes in memory", 2, "tickerline-lineage"),
+  compare("lineage-3", "miss", "fastify", "Fastify, too many changes for memory", 0.8),
+  compare("lineage-12", "miss", "fastify", "Fastify, too many changes for memory", 0.8),
   compare("screener", "miss", "fastify", "Fastify", 1.5),
   compare("float", "miss", "fastify", "Fastify", 1.5),
   compare("runners-10", "hit", "fastify", "Fastify", 12),
@@ -64,8 +75,8 @@ const comparisons = [
   compare("runners-10", "304", "floor", "node:http", 0.8),
 ]
 
-const measureComparison = (of: Outcome, { case: name, mode, rival }: Comparison): Measured => ({
-  value: divide(find(of, "tickerline", name, mode, 32), find(of, rival, name, mode, 32)),
+const measureComparison = (of: Outcome, { case: name, mode, rival, server }: Comparison): Measured => ({
+  value: divide(find(of, server, name, mode, 32), find(of, rival, name, mode, 32)),
 })
 
 const measureTail = (mode: Mode) => (of: Outcome): Measured => {
@@ -81,8 +92,8 @@ const selectWorst = (measured: ReadonlyArray<Measured>, isMaximum: boolean) =>
 
 /** Returns the largest spread among the rates that the comparisons use. */
 const measureSpread = (of: Outcome) => {
-  const used = comparisons.flatMap(({ case: name, mode, rival }) =>
-    [find(of, "tickerline", name, mode, 32), find(of, rival, name, mode, 32)].filter((one) => one !== undefined)
+  const used = comparisons.flatMap(({ case: name, mode, rival, server }) =>
+    [find(of, server, name, mode, 32), find(of, rival, name, mode, 32)].filter((one) => one !== undefined)
   )
   return selectWorst(
     used.map((one) => ({ value: 100 * spreadOf(one), of: `${one.server}, ${one.case}, ${one.mode}` })),

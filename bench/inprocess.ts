@@ -66,7 +66,10 @@ const flags = () => {
   ]
 }
 
-const measure = async (isPinned: boolean): Promise<ReadonlyArray<Measured>> => {
+const measure = async (
+  isPinned: boolean,
+  settings: Readonly<Record<string, string>>,
+): Promise<ReadonlyArray<Measured>> => {
   const command = [
     ...(isPinned ? ["taskset", "--cpu-list", String(availableParallelism() - 1)] : []),
     process.execPath,
@@ -79,7 +82,7 @@ const measure = async (isPinned: boolean): Promise<ReadonlyArray<Measured>> => {
     await runToEnd({
       program,
       args,
-      env: { RECORDING: file, RATE_LIMIT_ULTIMATE: "1000000000" },
+      env: { RECORDING: file, RATE_LIMIT_ULTIMATE: "1000000000", ...settings },
     }),
   )
 }
@@ -112,7 +115,8 @@ const isPinned = hasTaskset()
 const runs: Array<ReadonlyArray<Measured>> = []
 for (let run = 1; run <= options.processes; run += 1) {
   console.log(`Process ${run} of ${options.processes} measures`)
-  runs.push(await measure(isPinned))
+  const cached = await measure(isPinned, {})
+  runs.push([...cached, ...await measure(isPinned, { UNCACHED: "1" })])
   writeFileSync(join(dataFolder, "inprocess-results.json"), JSON.stringify(runs))
 }
 const commit = execFileSync("git", [

@@ -12,6 +12,7 @@ import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { Api } from "./Api.ts"
 import { PastReader } from "./history/PastReader.ts"
 import { AnsweringSymbols } from "./lineage/AnsweringSymbols.ts"
+import { LineageIndex } from "./lineage/LineageIndex.ts"
 import { LineageResolver } from "./lineage/LineageResolver.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import type { ApiFailure } from "./http/ErrorResponses.ts"
@@ -115,6 +116,7 @@ const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer,
 )
 
 const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, PastReader.layer).pipe(
+  Layer.provideMerge(LineageIndex.layer),
   Layer.provideMerge(DatasetVersions.layer),
 )
 

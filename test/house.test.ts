@@ -91,7 +91,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "rules",
     "v1",
   ],
-  lineage: ["db", "rules", "lists/DatasetVersions.ts", "lists/QueryCache.ts"],
+  lineage: ["db", "observability", "rules", "lists/DatasetVersions.ts", "lists/QueryCache.ts"],
   lists: [
     "history/LedgerState.ts",
     "lineage",

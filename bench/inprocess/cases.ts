@@ -19,6 +19,8 @@ export interface InProcessCase {
   readonly recorded: Buffer
   /** The number of results in the response to it. */
   readonly results?: number
+  /** Measured with `CACHE_MEGABYTES=0`, so that lineages are read from the table. */
+  readonly isUncached?: true
 }
 
 /** Number of popular requests of the cases that are answered from the response cache. */
@@ -37,13 +39,32 @@ const letters = (number: number, length: number): string =>
   length === 0 ? "" : letters(Math.floor(number / 26), length - 1) +
     String.fromCharCode(65 + number % 26)
 
-/** Makes the symbol of a chain of four symbols, which differ in the last letter. Numbers begin at 0. */
-const makeChainSymbol = (number: number) =>
-  letters(Math.floor(number / 4) + 1, recordedSymbolPrefix.length) +
-  letters(number % 4, 1)
+interface Chains {
+  /** Symbols per chain. They differ in the last letter. */
+  readonly symbols: number
+  /** Number of the first chain. */
+  readonly first: number
+}
 
-/** The symbols of the recorded chain, in order. */
-export const recordedChain = [0, 1, 2, 3].map((number) => recordedSymbolPrefix + letters(number, 1))
+/** Chains in `ticker_changes`, with at least 20,000 symbols of each kind. */
+const chainsOf3: Chains = { symbols: 4, first: 1 }
+const chainsOf12: Chains = { symbols: 13, first: 10_000 }
+
+const makeChainSymbol = ({ first, symbols }: Chains, number: number) =>
+  letters(Math.floor(number / symbols) + first, recordedSymbolPrefix.length) + letters(number % symbols, 1)
+
+/** The symbols of the chain of three events that the reply to the statement of a lineage contains, in order. */
+const recordedChain = [0, 1, 2, 3].map((number) => recordedSymbolPrefix + letters(number, 1))
+
+const makeChains = (chains: Chains) =>
+  Array.from(
+    { length: Math.ceil(20_000 / chains.symbols) },
+    (_, chain) =>
+      Array.from({ length: chains.symbols }, (_, symbol) => makeChainSymbol(chains, chain * chains.symbols + symbol)),
+  )
+
+/** The symbols of each chain in `ticker_changes`, in order. */
+export const allChains = [recordedChain, ...makeChains(chainsOf3), ...makeChains(chainsOf12)]
 
 export const makeInProcessCases = (
   key: string,
@@ -78,6 +99,20 @@ export const makeInProcessCases = (
 
   const known = { ticker: makeTickerSymbol(1) }
   const [runners, lineage] = [findCase("runners-10"), findCase("lineage-3")]
+  const lineageStatement = "with recursive symbols"
+
+  const lineageInMemory = (name: string, chains: Chains): InProcessCase => ({
+    name,
+    title: `Lineage of ${chains.symbols - 1} events, miss`,
+    status: 200,
+    requestsPerBatch: 1000,
+    absent: lineageStatement,
+    makeRequest: (number) => format(lineage, { ticker: makeChainSymbol(chains, number) }),
+    // The last symbol, because the first ones are measured.
+    recorded: format(lineage, { ticker: makeChains(chains).at(-1)?.at(-1) ?? "" }),
+    results: chains.symbols - 1,
+  })
+
   const popular = (number: number) => runners.popular[number % popularRequests] ?? {}
   const withoutKey = Buffer.from(
     `GET ${runners.path}?ticker=AAPL HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n`,
@@ -106,15 +141,18 @@ export const makeInProcessCases = (
       recorded: known,
       results: 100,
     }),
+    lineageInMemory("lineage-3", chainsOf3),
+    lineageInMemory("lineage-12", chainsOf12),
     {
-      name: "lineage-3",
-      title: "Lineage of 3 events, miss",
+      name: "lineage-3-table",
+      title: "Lineage of 3 events, miss, read from the table",
       status: 200,
       requestsPerBatch: 1000,
-      statement: "with recursive symbols",
-      makeRequest: (number) => format(lineage, { ticker: makeChainSymbol(number) }),
+      statement: lineageStatement,
+      makeRequest: (number) => format(lineage, { ticker: makeChainSymbol(chainsOf3, number) }),
       recorded: format(lineage, { ticker: recordedChain[0] ?? "" }),
       results: 3,
+      isUncached: true,
     },
     miss("float", {
       title: "10 floats with market caps, miss",

@@ -31,7 +31,8 @@ const usageTimeoutMillis = 30_000
 
 const recording = readRecording(process.env["RECORDING"] ?? "")
 const postgres = new MemoryPostgres(recording)
-const service = await startService("postgres://bench:secret@127.0.0.1:1/bench", () => postgres.open())
+const isUncached = process.env["UNCACHED"] === undefined ? undefined : true
+const service = await startService("postgres://bench:secret@127.0.0.1:1/bench", () => postgres.open(), isUncached)
 const clients = connectClients(service.server, connections)
 const client = new MemoryClient(service.server)
 
@@ -108,9 +109,18 @@ const readETags = async ({ makeRequest }: InProcessCase) => {
   return tags
 }
 
+const isChosen = ({ name }: { readonly name: string }) => options.only?.includes(name) ?? true
+
+const cases = makeInProcessCases(recording.key).filter((of) => of.isUncached === isUncached)
+
+const makeUncachedTasks = async () => {
+  const tasks: Array<Task> = []
+  for (const of of cases.filter(isChosen)) tasks.push(await makeRequestTask(of, []))
+  return tasks
+}
+
 const makeTasks = async () => {
-  const isChosen = ({ name }: { readonly name: string }) => options.only?.includes(name) ?? true
-  const cases = makeInProcessCases(recording.key)
+  if (isUncached) return makeUncachedTasks()
   const hit = cases.find(({ name }) => name === "hit") ?? fail("There is no case for hits")
   postgres.startCase(hit.name)
   const tags = await readETags(hit)

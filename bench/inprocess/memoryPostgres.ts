@@ -3,7 +3,7 @@ import { Duplex } from "node:stream"
 import { forEachMessage, makeMessage, messageTypes, readParameter, readText } from "./protocol.ts"
 import type { Recording } from "./recording.ts"
 
-/** The symbols of a recorded chain begin with these letters, which replies replace with those of the parameter. */
+/** The symbols of the recorded chain begin with these letters, which replies replace with those of the parameter. */
 export const recordedSymbolPrefix = "QAAAA"
 
 /** Most bytes of a read from a socket, in Node. */
@@ -47,9 +47,9 @@ const findAll = (bytes: Buffer, text: string) => {
   return found
 }
 
-const toResult = (text: string): Result => {
+const toResult = (text: string, isLineage = false): Result => {
   const reply = Buffer.concat([bound, Buffer.from(text, "base64"), ready])
-  return { reply, symbolPositions: findAll(reply, recordedSymbolPrefix) }
+  return { reply, symbolPositions: isLineage ? findAll(reply, recordedSymbolPrefix) : [] }
 }
 
 /** Returns the first element of an array of floats, or undefined if the array is empty. */
@@ -109,7 +109,8 @@ export class MemoryPostgres {
 
   constructor({ statements }: Recording) {
     this.#statements = new Map(statements.map(({ description, results, text }) => {
-      const all = new Map(Object.entries(results).map(([name, bytes]) => [name, toResult(bytes)]))
+      const isLineage = text.includes("with recursive symbols")
+      const all = new Map(Object.entries(results).map(([name, bytes]) => [name, toResult(bytes, isLineage)]))
       const [result = toResult("")] = all.values()
       return [text, {
         text,

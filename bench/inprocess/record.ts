@@ -6,7 +6,7 @@ import pg from "pg"
 import { runServiceCommand } from "../databases.ts"
 import { dataFolder, query, startPostgres } from "../postgres.ts"
 import { sleep } from "../processes.ts"
-import { makeInProcessCases, recordedChain } from "./cases.ts"
+import { allChains, makeInProcessCases } from "./cases.ts"
 import { MemoryClient } from "./memoryClient.ts"
 import { makeRecorder, type Recording } from "./recording.ts"
 import { startService } from "./service.ts"
@@ -41,10 +41,13 @@ const fill = async (url: string) => {
   ) await run(name)
   await client.query(
     `insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, company_name, status)
-     select ($1::text[])[number], ($1::text[])[number + 1], date '2009-05-06' + number * 400, '0001000000', 'Company 0',
-       'confirmed'
-     from generate_series(1, 3) as number`,
-    [recordedChain],
+     select old_ticker, new_ticker, date '2009-05-06' + number * 400, '0001000000', 'Company 0', 'confirmed'
+     from unnest($1::text[], $2::text[], $3::int[]) as change (old_ticker, new_ticker, number)`,
+    [
+      allChains.flatMap((symbols) => symbols.slice(0, -1)),
+      allChains.flatMap((symbols) => symbols.slice(1)),
+      allChains.flatMap((symbols) => symbols.slice(1).map((_, number) => 1 + number)),
+    ],
   )
   await client.query("vacuum (analyze)")
   await client.end()
@@ -54,7 +57,7 @@ const fill = async (url: string) => {
 const prepare = async (admin: string, url: string) => {
   const keyFile = join(
     dataFolder,
-    `inprocess/${hash("sha256", source).slice(0, 12)}.key`,
+    `inprocess/${hash("sha256", source + String(allChains)).slice(0, 12)}.key`,
   )
   if (!existsSync(keyFile)) {
     await query(admin, "drop database if exists inprocess with (force)")
@@ -86,28 +89,28 @@ export const recordStatements = async (): Promise<
     const url = postgres.url("inprocess")
     const key = await prepare(postgres.url("postgres"), url)
     const { failures, listStatements, record, startCase } = makeRecorder()
-    const service = await startService(
-      url,
-      (openSocket) => record(openSocket()),
-    )
-    const client = new MemoryClient(service.server)
     const bodies: Record<string, string> = {}
-    for (const { name, recorded, results, status } of makeInProcessCases(key)) {
-      startCase(name)
-      const response = await client.request(recorded)
-      bodies[name] = response.body.toString()
-      const expected = status === 304 ? 200 : status
-      const count = results === undefined ? undefined : JSON.parse(bodies[name]).count
-      if (response.status !== expected || count !== results) {
-        throw new Error(
-          `${name} is answered with ${response.status} and ${count} results:\n${bodies[name]}`,
-        )
+    const all = makeInProcessCases(key)
+    for (const isUncached of [undefined, true] as const) {
+      const service = await startService(url, (openSocket) => record(openSocket()), isUncached)
+      const client = new MemoryClient(service.server)
+      for (const { name, recorded, results, status } of all.filter((one) => one.isUncached === isUncached)) {
+        startCase(name)
+        const response = await client.request(recorded)
+        bodies[name] = response.body.toString()
+        const expected = status === 304 ? 200 : status
+        const count = results === undefined ? undefined : JSON.parse(bodies[name]).count
+        if (response.status !== expected || count !== results) {
+          throw new Error(
+            `${name} is answered with ${response.status} and ${count} results:\n${bodies[name]}`,
+          )
+        }
       }
+      startCase("end")
+      await sleep(backgroundMillis)
+      client.close()
+      await service.stop()
     }
-    startCase("end")
-    await sleep(backgroundMillis)
-    client.close()
-    await service.stop()
     if (failures.length > 0) {
       throw new Error(`Statements failed:\n${failures.join("\n")}`)
     }

@@ -2,7 +2,7 @@
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Context, Effect, Exit, Layer, Redacted, References, Scope } from "effect"
+import { ConfigProvider, Context, Effect, Exit, Layer, Redacted, References, Scope } from "effect"
 import type { Duplex } from "node:stream"
 import { DatabasePoolSizeConfig } from "../../src/db/Database.ts"
 import { DirectConnectionConfig, makeConnectionConfig } from "../../src/db/pool/ConnectionSettings.ts"
@@ -49,10 +49,15 @@ const serviceLayer = (url: string, connect: Connect) =>
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
   )
 
-export const startService = async (url: string, connect: Connect) => {
+/** `isUncached`: with `CACHE_MEGABYTES=0`. */
+export const startService = async (url: string, connect: Connect, isUncached = false) => {
   const scope = Scope.makeUnsafe()
+  const settings = ConfigProvider.fromUnknown(isUncached ? { CACHE_MEGABYTES: "0" } : {})
   const services = await Effect.runPromise(
-    Layer.buildWithScope(serviceLayer(url, connect), scope),
+    Layer.buildWithScope(
+      Layer.provide(serviceLayer(url, connect), ConfigProvider.layerAdd(settings, { asPrimary: true })),
+      scope,
+    ),
   )
   const { server } = makeHttpServer(
     defaultConnectionTimeouts,

@@ -14,6 +14,7 @@ import * as PostGraphile from "./graphqlQueries.ts"
 export const serverNames = [
   "tickerline",
   "tickerline-deno",
+  "tickerline-lineage",
   "fastify",
   "fastify-our-sql",
   "fastify-postgres-js",
@@ -29,6 +30,7 @@ export type ServerName = typeof serverNames[number]
 export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",
+  "tickerline-lineage": "Tickerline, all changes in memory",
   fastify: "Fastify + pg",
   "fastify-our-sql": "Fastify + pg, our SQL",
   "fastify-postgres-js": "Fastify + postgres.js, our SQL",
@@ -69,6 +71,7 @@ export const isMeasured = (
   connections: number,
 ) => {
   const isMain = of.name === "runners-10" || of.name === "runners-100"
+  if (name === "tickerline-lineage") return of.name.startsWith("lineage") && mode === "miss"
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
@@ -105,12 +108,21 @@ const started = (file: string, commands: "scripts" | "tasks", from: number): Rea
   return String(project[commands].start).split(" ").slice(from)
 }
 
-const tickerline = (program: string, args: ReadonlyArray<string>): Command => ({
+const tickerline = (
+  program: string,
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {},
+): Command => ({
   program,
   args,
   cwd: options.tickerline,
-  env: { RATE_LIMIT_ULTIMATE: "1000000000" },
+  env: { RATE_LIMIT_ULTIMATE: "1000000000", ...env },
 })
+
+const nodeArguments = () => started("package.json", "scripts", 1)
+
+/** Enough for all ticker changes. With the default, there are too many to keep them in memory. */
+const enoughForChanges = { CACHE_MEGABYTES: "512" }
 
 const rival = (
   file: string,
@@ -147,8 +159,9 @@ const floor = ({ key, origin }: ServerEnvironment, headers: string) =>
   })
 
 const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) => Command>> = {
-  tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
+  tickerline: () => tickerline(process.execPath, nodeArguments()),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
+  "tickerline-lineage": () => tickerline(process.execPath, nodeArguments(), enoughForChanges),
   fastify: () => rival("fastify.ts"),
   "fastify-our-sql": () => rival("fastify.ts", { SQL: "tickerline" }),
   "fastify-postgres-js": () => rival("fastify.ts", { SQL: "tickerline", DRIVER: "postgres" }),
@@ -180,7 +193,9 @@ export const startServer = async (
       port,
       isTickerline(name) ? "/health/live" : "/nothing",
     )
-    return !isTickerline(name) || status === 200
+    if (name !== "tickerline-lineage" || metricsPort === undefined) return !isTickerline(name) || status === 200
+    const { body } = await sendRequest(metricsPort, "/metrics")
+    return /^tickerline_lineage_index_used(\{.*\})? 1$/m.test(body.toString())
   })
   return {
     ...running,

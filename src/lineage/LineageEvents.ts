@@ -1,18 +1,28 @@
-/** Reads the eligible events (D19) of symbols and of all symbols connected with them (D20, components). */
-import { Effect } from "effect"
+/**
+ * Finds the eligible events (D19) of symbols and of all symbols connected with them (D20, components), in memory if
+ * possible, otherwise with a statement.
+ */
+import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database, type ReadSource, type StatementReader } from "../db/Database.ts"
+import { Database, type PastSource, type StatementReader } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
+import { LineageIndex } from "./LineageIndex.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
 
 /**
- * Maximum number of events that a statement reads, which bounds the work for a symbol with millions of events. A
- * component with more than `maxLineageLinks` events is a conflict anyway.
+ * Maximum number of events that are found, which bounds the work for a symbol with millions of events. A component with
+ * more than `maxLineageLinks` events is a conflict anyway.
  */
-const maxEvents = 25_000
+export const maxEvents = 25_000
+
+interface SymbolQuery {
+  readonly ticker: string
+  /** Like in `EventQuery`. */
+  readonly today: string
+}
 
 interface EventQuery {
   /** The requested symbols, without duplicates. */
@@ -27,6 +37,7 @@ const makeEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   // The query walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
+  // The array is a subquery, because PostgreSQL would otherwise see its length and plan each execution (decision 0072).
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     build: (parameter) => {
@@ -34,7 +45,7 @@ const makeEventReader = Effect.gen(function* () {
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
       return sql`
         with recursive symbols (ticker) as (
-          select unnest(${tickers}::text[])
+          select unnest((select ${tickers}::text[]))
           union
           select neighbour.ticker
           from symbols, lateral (
@@ -60,12 +71,27 @@ const makeEventReader = Effect.gen(function* () {
   return (query: EventQuery, read: StatementReader) => decodeEvents(read(compileFind(query)))
 })
 
-/** Returns a function that reads the component of a symbol up to `today` (in Chicago), in no particular order. */
-export const makeLineageEventFinder = Effect.map(
+/** Returns a function that reads the component of a symbol from the table, in no particular order. */
+export const makeLineageEventReader = Effect.map(
   makeEventReader,
-  (readEvents) => ({ ticker, today }: { readonly ticker: string; readonly today: string }, read: StatementReader) =>
+  (readEvents) => ({ ticker, today }: SymbolQuery, read: StatementReader) =>
     readEvents({ tickers: [ticker], today }, read),
 )
+
+/**
+ * Returns a function that finds the component of a symbol now or in the past, in no particular order. `read` reads the
+ * table at that time.
+ */
+export const makeLineageEventFinder = Effect.gen(function* () {
+  const { getChanges } = yield* LineageIndex
+  const readEvents = yield* makeLineageEventReader
+  return (query: SymbolQuery, past: PastSource | undefined, read: StatementReader) => {
+    const changes = getChanges(past?.moment)
+    return changes === undefined
+      ? readEvents(query, read)
+      : Exit.succeed(changes.findComponent(query.ticker, query.today, maxEvents))
+  }
+})
 
 const toSymbols = (ticker: string, events: Iterable<TickerChangeEvent>) =>
   new Set([ticker, ...Array.from(events).flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])])
@@ -96,32 +122,49 @@ const groupBySymbol = (events: ReadonlyArray<TickerChangeEvent>) => {
   return groups
 }
 
+type FindEvents<E> = (ticker: string) => Effect.Effect<ReadonlyArray<TickerChangeEvent>, E>
+
+/** Resolves symbols. Symbols of one component get the same lineage, which is resolved once. */
+const resolveSymbols = Effect.fnUntraced(function* <E>(tickers: ReadonlyArray<string>, findEvents: FindEvents<E>) {
+  const lineages = new Map<string, Lineage>()
+  for (const ticker of tickers) {
+    if (lineages.has(ticker)) continue
+    const events = yield* findEvents(ticker)
+    const lineage = resolveLineageOfEvents(events)
+    for (const symbol of toSymbols(ticker, events)) lineages.set(symbol, lineage)
+  }
+  return lineages
+})
+
 /**
- * Returns a function that resolves several symbols in the pool partition `lineage`, with one statement if possible.
- * Symbols of one component get the same lineage, which is resolved once.
+ * Returns a function that resolves several symbols, in the pool partition `lineage` and with one statement if possible,
+ * unless the changes are in memory.
  */
-export const makeLineageFinder = Effect.map(
-  Effect.all([makeEventReader, Database]),
-  ([readEvents, { readValues }]) =>
-    Effect.fnUntraced(function* ({ tickers, today }: EventQuery, from: ReadSource) {
-      const read = (tickers: ReadonlyArray<string>) =>
-        readEvents({ tickers, today }, (statement) => readValues(statement, { partition: "lineage", from }))
-      const all = yield* read(tickers)
-      // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
-      const isComplete = all.length + tickers.length < maxEvents
-      const eventsBySymbol = groupBySymbol(all)
-      const lineages = new Map<string, Lineage>()
-      for (const ticker of tickers) {
-        if (lineages.has(ticker)) continue
-        // If the limit may have cut off events, each component is read again separately.
-        const events = isComplete
-          ? findComponent(eventsBySymbol, ticker)
-          : tickers.length === 1
-          ? all
-          : yield* read([ticker])
-        const lineage = resolveLineageOfEvents(events)
-        for (const symbol of toSymbols(ticker, events)) lineages.set(symbol, lineage)
-      }
-      return lineages
-    }),
-)
+export const makeLineageFinder = Effect.gen(function* () {
+  const { getChanges } = yield* LineageIndex
+  const readEvents = yield* makeEventReader
+  const { readValues } = yield* Database
+  return Effect.fnUntraced(function* ({ tickers, today }: EventQuery, past: PastSource | undefined) {
+    const changes = getChanges(past?.moment)
+    if (changes !== undefined) {
+      return yield* resolveSymbols(
+        tickers,
+        (ticker) => Exit.succeed(changes.findComponent(ticker, today, maxEvents)),
+      )
+    }
+    const source = { partition: "lineage", from: past ?? "primary" } as const
+    const read = (tickers: ReadonlyArray<string>) =>
+      readEvents({ tickers, today }, (statement) => readValues(statement, source))
+    const all = yield* read(tickers)
+    // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
+    const isComplete = all.length + tickers.length < maxEvents
+    const eventsBySymbol = groupBySymbol(all)
+    return yield* resolveSymbols(tickers, (ticker) =>
+      // If the limit may have cut off events, each component is read again separately.
+      isComplete
+        ? Effect.succeed(findComponent(eventsBySymbol, ticker))
+        : tickers.length === 1
+        ? Effect.succeed(all)
+        : read([ticker]))
+  })
+})

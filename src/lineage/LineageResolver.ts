@@ -123,7 +123,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         }
         const missing = tickers.filter((ticker) => !found.has(ticker))
         if (missing.length === 0) return found
-        const lineages = yield* findLineages({ tickers: missing, today }, past ?? "primary")
+        const lineages = yield* findLineages({ tickers: missing, today }, past)
         for (const ticker of missing) {
           const lineage = lineages.get(ticker) ?? Result.succeed(undefined)
           found.set(ticker, lineage)

@@ -8,7 +8,7 @@ import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { todayInChicago } from "../rules/Dates.ts"
 import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./LineageRules.ts"
-import { makeLineageEventFinder } from "./LineageEvents.ts"
+import { makeLineageEventReader } from "./LineageEvents.ts"
 
 /** A change with the status `estimated`. */
 export interface EstimatedTickerChange extends TickerChangeEvent {
@@ -44,14 +44,14 @@ export const listEstimatedTickerChanges = Effect.gen(function* () {
 
 /** Returns the chain, or the conflict, that the confirmed changes would form with this change. */
 export const previewConfirmedLineage = Effect.fnUntraced(function* (change: TickerChangeEvent) {
-  const findEvents = yield* makeLineageEventFinder
+  const readEvents = yield* makeLineageEventReader
   const { readValues } = yield* Database
   const read = (statement: CompiledStatement) => readValues(statement, { partition: "lineage", from: "primary" })
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
   // The preview of a future change is the lineage that clients will get on the change's date.
   const today = effective_date > now ? effective_date : now
-  const found = yield* Effect.forEach([old_ticker, new_ticker], (ticker) => findEvents({ ticker, today }, read))
+  const found = yield* Effect.forEach([old_ticker, new_ticker], (ticker) => readEvents({ ticker, today }, read))
   // One component may contain both symbols, so the same event may be found twice.
   const events = new Map(
     found.flat().map((event) => [

@@ -23,6 +23,7 @@ import { makeTableShapeStore } from "../../src/history/PastTables.ts"
 import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
 import { makeRequestContext } from "../../src/http/RequestContext.ts"
 import { makeCachedResponseStore } from "../../src/http/ResponseCache.ts"
+import { makeTickerChangeReader, MaxTickerChangeBytesConfig } from "../../src/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/lineage/LineageResolver.ts"
 import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
 import {
@@ -37,6 +38,7 @@ import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { cachePerDay } from "../../src/rows/Timestamps.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
 import { makeUsageRecord, serviceWithSettings } from "../support/CustomerUsage.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { projectRoot } from "../support/Processes.ts"
 import { requestJson, TestKeys } from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -129,6 +131,27 @@ const fillLineages = Effect.gen(function* () {
   }
   return { structure: lineages }
 })
+
+const fillTickerChanges = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const readChanges = yield* makeTickerChangeReader(yield* MaxTickerChangeBytesConfig)
+  const addChanges = (first: number, last: number) =>
+    GeneratedRows.skipHistory(
+      "ticker_changes",
+      sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, company_name, status)
+        select 'S' || n, 'S' || n + 1, date '1900-01-01' + n % 40000, lpad(n::text, 10, '0'), md5(n::text), 'confirmed'
+        from generate_series(${first}::int, ${last}::int) as n
+      `,
+    )
+  yield* addChanges(1, 100_000)
+  const structure = yield* readChanges
+  assert.isDefined(structure)
+  yield* addChanges(100_001, 250_000)
+  assert.isUndefined(yield* readChanges)
+  yield* sql`truncate ticker_changes`
+  return { structure, entries: structure.size }
+}).pipe(Effect.provide(Database.layer), Effect.scoped)
 
 const fillMoments = Effect.sync(() => {
   const moments = makeMomentStore()
@@ -294,6 +317,7 @@ const fillers = {
   "Recent queries": fillRepetitions,
   "Responses": fillResponses,
   "Lineages": fillLineages,
+  "Ticker changes": fillTickerChanges,
   "Moments of as_of": fillMoments,
   "Tables at moments": fillTableShapes,
   "Compiled statements": fillCompiledStatements,

@@ -1,8 +1,15 @@
 /** Calendar dates, the current date and ranges (D7, D9, D19). */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, SchemaIssue } from "effect"
+import { Clock, Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
-import { CalendarDate, NonFutureDate, todayInChicago, todayInNewYork } from "../../src/rules/Dates.ts"
+import {
+  CalendarDate,
+  DecodingTime,
+  NonFutureDate,
+  PastDate,
+  todayInChicago,
+  todayInNewYork,
+} from "../../src/rules/Dates.ts"
 import { checkParameterCombinations } from "../../src/rules/ParameterCombinations.ts"
 import { defaultDateFilters } from "../../src/rules/Filters.ts"
 
@@ -85,8 +92,11 @@ describe("A calendar date", () => {
 
 const at = (instant: string) => TestClock.setTime(Date.parse(instant))
 
-const reasons = (schema: Schema.Codec<unknown, unknown>, input: unknown) =>
+const atClockTime = Effect.provideServiceEffect(DecodingTime, Clock.currentTimeMillis)
+
+const reasons = (schema: Schema.Codec<unknown, unknown, DecodingTime>, input: unknown) =>
   Schema.decodeUnknownEffect(schema)(input).pipe(
+    atClockTime,
     Effect.as([]),
     Effect.catch((error) => Effect.succeed(SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues)),
     Effect.map((issues) => issues.map(({ message, path }) => ({ field: String(path?.[0] ?? ""), reason: message }))),
@@ -149,8 +159,22 @@ describe("The current date in New York", () => {
   it.effect("limits filters without changing the text of an accepted date (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
-      assert.strictEqual(yield* Schema.decodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
+      assert.strictEqual(yield* atClockTime(Schema.decodeEffect(NonFutureDate)("2026-06-01")), "2026-06-01")
       assert.strictEqual(yield* Schema.encodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
+    }))
+
+  it.effect("is that of the given time when a query is decoded, and that of the clock on the command line (D7)", () =>
+    Effect.gen(function* () {
+      yield* at("2026-06-01T12:00:00Z")
+      const decode = (text: string, time: string) =>
+        Effect.result(
+          Effect.provideService(Schema.decodeEffect(NonFutureDate)(text), DecodingTime, Date.parse(time)),
+        )
+      assert.strictEqual((yield* decode("2020-03-01", "2020-03-01T05:00:00Z"))._tag, "Success")
+      assert.strictEqual((yield* decode("2020-03-02", "2020-03-01T05:00:00Z"))._tag, "Failure")
+      assert.strictEqual((yield* decode("2026-06-02", "2026-06-02T04:00:00Z"))._tag, "Success")
+      assert.deepStrictEqual(yield* reasons(PastDate, "2026-06-01"), [])
+      assert.strictEqual((yield* reasons(PastDate, "2026-06-02")).length, 1)
     }))
 
   it.effect("is not the only limit: a past date that does not exist is refused (D7)", () =>

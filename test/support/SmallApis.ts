@@ -1,6 +1,6 @@
 /** Serves a small API with the service's own request pipeline, for rules that no endpoint of the service shows alone. */
-import { Effect, Layer, Logger } from "effect"
-import type { HttpApi, HttpApiGroup } from "effect/http-api"
+import { Effect, Layer, Logger, Option } from "effect"
+import { HttpApi, type HttpApiGroup } from "effect/http-api"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
@@ -14,9 +14,10 @@ import { PastReader } from "../../src/history/PastReader.ts"
 import { NodeListener } from "../../src/http/NodeListener.ts"
 import { DocumentationPages, McpEndpoint } from "../../src/http/OtherRoutes.ts"
 import { type Handlers, RequestPipeline } from "../../src/http/RequestPipeline.ts"
-import { ProtocolErrorDescriber } from "../../src/http/UnroutedResponses.ts"
+import { EndpointDirectory, ProtocolErrorDescriber } from "../../src/http/UnroutedResponses.ts"
 import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
+import { type Deprecation, getEndpointDeprecation } from "../../src/rules/Deprecation.ts"
 import { httpServerLayer, listenerLayer } from "./Service.ts"
 import { databaseWithKeysLayer } from "./ServiceInstances.ts"
 
@@ -29,6 +30,21 @@ const otherRoutes = Layer.merge(
   }),
 )
 
+const makeDirectory = <Groups extends HttpApiGroup.Constraint>(api: HttpApi.HttpApi<string, Groups>) => {
+  const deprecations = new Map<string, Option.Option<Deprecation>>()
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint: { annotations, path } }) => {
+      deprecations.set(path, getEndpointDeprecation(annotations))
+    },
+  })
+  return Layer.succeed(EndpointDirectory, {
+    find: (path) =>
+      Option.map(Option.fromUndefinedOr(deprecations.get(path)), (deprecation) => ({ row: { path }, deprecation })),
+    suggest: () => "",
+  })
+}
+
 /** Serves the endpoints on a free port, with their own database and one API key per tier. */
 export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
   api: HttpApi.HttpApi<string, Groups>,
@@ -38,7 +54,7 @@ export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
     Layer.provide(NodeListener.layer),
     Layer.provide(RequestPipeline.layer(api, handlers)),
     Layer.provide(ProtocolErrorDescriber.layer),
-    Layer.provide(otherRoutes),
+    Layer.provide(Layer.merge(otherRoutes, makeDirectory(api))),
     Layer.provide(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
     Layer.provide(ApiKeyCache.layer),
     Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer, priceListLayer)),

@@ -1,6 +1,6 @@
 /** `follow_lineage` of lists over HTTP (D35): examples. `test/lists/followed-lists.test.ts` has the property tests. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
@@ -351,6 +351,13 @@ const cachingService = CustomerUsage.serviceWithSettings({ CACHE_MEGABYTES: "16"
   Layer.provideMerge(StatementRecorder.layer),
 )
 
+/** Waits until the service has noticed a change of the symbol (D17). */
+const waitForChange = (ticker: string) =>
+  Effect.repeat(requestJson(`/v1/ticker-changes?ticker=${ticker}`), {
+    until: ({ body }) => valueAt(body, "count") !== 0,
+    schedule: Schedule.spaced("20 millis"),
+  })
+
 layer(cachingService, { excludeTestServices: true })("A company with thirteen symbols", (it) => {
   it.effect("is resolved once, and each page takes one statement, or two if it has no rows (§8, D35)", () =>
     Effect.gen(function* () {
@@ -360,6 +367,7 @@ layer(cachingService, { excludeTestServices: true })("A company with thirteen sy
         yield* change(symbols[index] ?? "", symbol, `20${10 + index}-01-10`)
       }
       yield* store([first, "2010-01-09"], [first, "2010-01-10"])
+      yield* waitForChange("STM")
       const countStatements = (query: string) =>
         Effect.map(StatementRecorder.recordStatements(follow(query)), ({ answer, sent }) => {
           assert.include(answer.headers["x-lineage"], "STM;outside=1")
@@ -387,6 +395,7 @@ layer(Layer.fresh(cachingService), { excludeTestServices: true })("A component o
       `
       yield* change("HUGF0", "HUGF1", "2020-01-10", "0000000007")
       yield* change("HUGF1", "HUGF2", "2021-01-10", "0000000008")
+      yield* waitForChange("HUGF2")
       const tickers = ["HUGF1", ...Array.from({ length: 99 }, (_, index) => `HUGE${index * 50}`)]
       const parameters = `ticker=${tickers.join(",")}&follow_lineage=true`
       for (const target of [`/v1/premarket-stats?${parameters}`, `/v1/news?${parameters}`]) {
@@ -424,6 +433,7 @@ layer(Layer.fresh(cachingService), { excludeTestServices: true })("A component o
         from generate_series(1, 50) as company, generate_series(0, 19) as n
       `
       const tickers = Array.from({ length: 50 }, (_, index) => `M${index + 1}X0`)
+      yield* waitForChange("M50X0")
       const { body, status } = yield* follow(`ticker=${tickers.join(",")}`)
       assert.strictEqual(status, 409)
       const symbols = listOf(valueAt(body, "error", "details", "symbols"))

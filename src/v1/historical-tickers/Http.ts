@@ -1,7 +1,7 @@
 /** Handles `GET /v1/historical-tickers`. */
 import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeHandler } from "../../accounts/EndpointHandler.ts"
+import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { compileStatement } from "../../db/CompiledStatement.ts"
 import type { StatementReader } from "../../db/Database.ts"
@@ -43,25 +43,31 @@ export const historicalTickersHandlers = Effect.gen(function* () {
 
   const answer = makeAnswer(
     HistoricalTickersApiGroup.endpoints.list,
-    Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }, read: StatementReader) {
-      const { ticker } = query
-      const events = yield* findEvents(query, read)
-      const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
-      const former = [
-        ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
-        ...withoutEvent,
-      ]
-      if (former.length === 0) {
-        return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
-      }
-      const historical_tickers = Array.dedupeAdjacentWith(
-        Array.sort(former, order),
-        (left, right) => left.ticker === right.ticker && left.date === right.date,
-      )
-      const count = historical_tickers.length
-      const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-      return encodeUnpagedResponse(response, count)
-    }),
+    Effect.fnUntraced(
+      function* (
+        query: { readonly ticker: string; readonly today: string },
+        read: StatementReader,
+        request: AdmittedRequest,
+      ) {
+        const { ticker } = query
+        const events = yield* findEvents(query, request.past, read)
+        const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
+        const former = [
+          ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
+          ...withoutEvent,
+        ]
+        if (former.length === 0) {
+          return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
+        }
+        const historical_tickers = Array.dedupeAdjacentWith(
+          Array.sort(former, order),
+          (left, right) => left.ticker === right.ticker && left.date === right.date,
+        )
+        const count = historical_tickers.length
+        const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
+        return encodeUnpagedResponse(response, count)
+      },
+    ),
   )
 
   const list = makeHandler(

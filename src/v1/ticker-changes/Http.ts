@@ -1,6 +1,6 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect } from "effect"
-import { makeHandler } from "../../accounts/EndpointHandler.ts"
+import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
 import type { StatementReader } from "../../db/Database.ts"
 import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../lineage/LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
@@ -22,9 +22,13 @@ export const tickerChangesHandlers = Effect.gen(function* () {
   const answer = makeAnswer(
     TickerChangesApiGroup.endpoints.resolve,
     Effect.fnUntraced(
-      function* (query: typeof TickerChangesQuery.Type & { readonly today: string }, read: StatementReader) {
+      function* (
+        query: typeof TickerChangesQuery.Type & { readonly today: string },
+        read: StatementReader,
+        request: AdmittedRequest,
+      ) {
         const { cik, ticker: query_ticker } = query
-        const lineage = resolveLineageOfEvents(yield* findEvents(query, read))
+        const lineage = resolveLineageOfEvents(yield* findEvents(query, request.past, read))
         const chain = yield* Effect.mapError(
           Effect.fromResult(
             cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker }),

@@ -1,7 +1,6 @@
 /** D2 (API keys), D18 (rate limits): an address that sends too many wrong keys is blocked. */
 import { assert, it, layer } from "@effect/vitest"
-import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Logger, Metric, Option, Redacted } from "effect"
-import { HttpServerRequest } from "effect/http"
+import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Logger, Metric, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
@@ -9,6 +8,7 @@ import { generateApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
 import { makeBruteForceGuard, WrongKeysLimitConfig } from "../../../src/accounts/keys/BruteForceGuard.ts"
 import { chooseFreePort } from "../../../src/db/embedded/EmbeddedCluster.ts"
 import * as TrustedProxies from "../../../src/http/TrustedProxies.ts"
+import { makeApiRequest } from "../../support/ApiRequests.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import { exchangeBytes } from "../../support/RawSockets.ts"
 import * as Service from "../../support/Service.ts"
@@ -409,35 +409,27 @@ layer(
 it.effect("the guard warns again after an hour, but not with each request, of a proxy that names no client (D18)", () =>
   Effect.gen(function* () {
     const logged: Array<unknown> = []
-    const request = HttpServerRequest.fromWeb(new Request("http://localhost"))
-      .modify({ remoteAddress: Option.none(), peerAddress: Option.some("10.0.0.1") })
+    const request = makeApiRequest({ address: undefined, peerAddress: "10.0.0.1" })
     yield* Effect.gen(function* () {
       const { findSender } = yield* makeBruteForceGuard()
       for (const minutes of [0, 1, 58, 0.5, 1, 0, 59, 1]) {
         yield* TestClock.adjust(Duration.minutes(minutes))
-        assert.isTrue(Option.isNone(yield* findSender))
+        assert.isUndefined(yield* findSender(request))
       }
-    }).pipe(
-      Effect.provideService(HttpServerRequest.HttpServerRequest, request),
-      Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])),
-    )
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])))
     assert.strictEqual(logged.length, 3)
   }).pipe(Effect.provide(settingsLayer({}))))
 
 it.effect("the guard remembers a limited number of addresses (D18)", () =>
   Effect.gen(function* () {
     const guard = yield* makeBruteForceGuard(50)
-    const request = HttpServerRequest.fromWeb(new Request("http://localhost"))
-    const from = (address: string) =>
-      Effect.provideService(
-        HttpServerRequest.HttpServerRequest,
-        request.modify({ remoteAddress: Option.some(address) }),
-      )
-    const countWrongKey = Effect.flatMap(guard.findSender, guard.countWrongKey)
-    const isBlocked = Effect.map(Effect.exit(Effect.flatMap(guard.findSender, guard.requireUnblocked)), Exit.isFailure)
-    yield* countWrongKey.pipe(from("first"))
-    assert.isTrue(yield* isBlocked.pipe(from("first")))
-    for (let number = 0; number < 50; number++) yield* countWrongKey.pipe(from(`address ${number}`))
-    assert.isFalse(yield* isBlocked.pipe(from("first")))
-    assert.isTrue(yield* isBlocked.pipe(from("address 49")))
+    const findSender = (address: string) => guard.findSender(makeApiRequest({ address }))
+    const countWrongKey = (address: string) => Effect.flatMap(findSender(address), guard.countWrongKey)
+    const isBlocked = (address: string) =>
+      Effect.map(Effect.exit(Effect.flatMap(findSender(address), guard.requireUnblocked)), Exit.isFailure)
+    yield* countWrongKey("first")
+    assert.isTrue(yield* isBlocked("first"))
+    for (let number = 0; number < 50; number++) yield* countWrongKey(`address ${number}`)
+    assert.isFalse(yield* isBlocked("first"))
+    assert.isTrue(yield* isBlocked("address 49"))
   }).pipe(Effect.provide(settingsLayer({ WRONG_KEYS_LIMIT: "1" }))))
