@@ -39,6 +39,7 @@ const makeEventReader = Effect.gen(function* () {
   const { readValues } = yield* Database
 
   // The query walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
+  // The array is a subquery, because PostgreSQL would otherwise see its length and plan each execution (decision 0072).
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     build: (parameter) => {
@@ -46,7 +47,7 @@ const makeEventReader = Effect.gen(function* () {
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
       return sql`
         with recursive symbols (ticker) as (
-          select unnest(${tickers}::text[])
+          select unnest((select ${tickers}::text[]))
           union
           select neighbour.ticker
           from symbols, lateral (
