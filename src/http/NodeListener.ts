@@ -28,6 +28,10 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
     request.once("error", () => resume(Effect.fail(400)))
   })
 
+const maxTextBytes = 16_384
+
+const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
+
 /** Waits until the client has read enough, or its connection has closed. */
 const waitForDrain = (response: ServerResponse) =>
   Effect.callback<void>((resume) => {
@@ -66,7 +70,9 @@ const send = (
     return undefined
   }
   if (body instanceof Uint8Array) {
-    response.end(body)
+    // Node sends a short text together with the headers in one write. Latin-1 keeps every byte.
+    if (body.length < maxTextBytes) response.end(toBuffer(body).toString("latin1"), "latin1")
+    else response.end(body)
     return undefined
   }
   if (isEndless) exemptFromResponseTimeout(response)
@@ -104,7 +110,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           arrivedAt: getMonotonicMillis(clock),
           purpose: "answer",
           via: null,
-          readBody: readBody(request),
+          readBody: () => readBody(request),
           disconnect: () => response.destroy(),
         }
       }

@@ -192,7 +192,7 @@ const makeEndpoint = Effect.gen(function* () {
   const answerMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
-      const body = yield* Effect.result(request.readBody)
+      const body = yield* Effect.result(request.readBody())
       if (Result.isFailure(body)) {
         const error = new BadRequest({ error: { message: protocolErrorMessages[body.failure] } })
         return { answer: { ...makeJsonAnswer(body.failure, {}), body: encodeError(error, request.id).body } }

@@ -26,7 +26,7 @@ export interface ApiRequest {
   /** `mcp` if a tool of `/mcp` sent the request, whose message has been counted; null if it arrived over HTTP. */
   readonly via: "mcp" | null
   /** Reads the body. Fails with the status of the response if it is too long, or cannot be read. */
-  readonly readBody: Effect.Effect<string, 400 | 413>
+  readonly readBody: () => Effect.Effect<string, 400 | 413>
   /** Closes the client's connection at once. */
   readonly disconnect: () => void
 }
