@@ -2,16 +2,25 @@
  * Routes a read to a replica whose last poll found the primary's version of the requested tables. The result is at
  * least as recent, so it may be cached under that version (D17: caching). If the replica fails, the primary reads.
  */
-import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
+import { Config, Context, Effect, FiberHandle, Function, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
-import type { ReplicaReader } from "../Database.ts"
-import { makeRetryCounter } from "../ReadPolicies.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { type DatabaseReadError, makeRetryCounter } from "../ReadPolicies.ts"
 import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
-import { makeReplica, makeReplicationLagTracker, type Replica, type RequiredTableVersion } from "./Replica.ts"
+import {
+  makeReplica,
+  makeReplicationLagTracker,
+  type Replica,
+  type RequiredTableVersion,
+  type SessionQuery,
+} from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
+
+/** An attempt to read from the primary. */
+type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
@@ -96,8 +105,15 @@ export class ReadRouter extends Context.Service<ReadRouter, {
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
   /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
   readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
-  /** Makes a reader for the required version; undefined if no replicas are configured. */
-  readonly makeReplicaReader: ((required: RequiredTableVersion) => ReplicaReader) | undefined
+  /** Runs a query on a replica with the required version. If there is none or it fails, runs `primary`. */
+  readonly readFromReplica: <A, R>(
+    required: RequiredTableVersion,
+    partition: string,
+    query: SessionQuery<A, R>,
+    primary: PrimaryRead<A, R>,
+  ) => PrimaryRead<A, R>
+  /** For `Database`: undefined if no replicas are configured. */
+  readonly makeReplicaReader: ((required: RequiredTableVersion) => RequiredTableVersion) | undefined
   /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
   readonly withFallback: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
@@ -153,14 +169,24 @@ export class ReadRouter extends Context.Service<ReadRouter, {
           )
         })
 
-      const makeReplicaReader = (required: RequiredTableVersion): ReplicaReader => (query, route, primary) => {
-        const replica = chooseReplica(required)
-        return replica === undefined ? primary : withFallback(replica.read(query, required, route), replica, primary)
-      }
+      const readFromReplica = <A, R>(
+        required: RequiredTableVersion,
+        partition: string,
+        query: SessionQuery<A, R>,
+        primary: PrimaryRead<A, R>,
+      ) =>
+        // Suspended, so that each retry chooses a replica anew.
+        Effect.suspend(() => {
+          const replica = chooseReplica(required)
+          return replica === undefined
+            ? primary
+            : withFallback(replica.read(query, required, partition), replica, primary)
+        })
       return ReadRouter.of({
         pollReplicas,
         chooseReplica,
-        makeReplicaReader: replicas.length === 0 ? undefined : makeReplicaReader,
+        readFromReplica,
+        makeReplicaReader: replicas.length === 0 ? undefined : Function.identity,
         withFallback,
       })
     }),
