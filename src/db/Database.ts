@@ -30,8 +30,8 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
   }))
 
 /**
- * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts: `readValues` may then use a replica
- * with this version. If unset, as for accounts, keys, usage and balances, it uses the primary.
+ * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts: `readValues` may then use a
+ * replica with this version. If unset, as for accounts, keys, usage and balances, it uses the primary.
  */
 export const ReplicaReader = Context.Reference<RequiredTableVersion | undefined>("tickerline/db/ReplicaReader", {
   defaultValue: () => undefined,

@@ -17,7 +17,7 @@ import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
 import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { Database } from "../../src/db/Database.ts"
-import { makePoolQueue } from "../../src/db/pool/PoolQueue.ts"
+import { makeBulkhead, makePermits } from "../../src/db/pool/Bulkhead.ts"
 import { makeMomentStore } from "../../src/history/Moments.ts"
 import { makeTableShapeStore } from "../../src/history/PastTables.ts"
 import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
@@ -275,7 +275,7 @@ const fillChanges = Effect.sync(() => {
 })
 
 const fillWaitingReads = Effect.gen(function* () {
-  const queue = yield* makePoolQueue({ permits: 1, timeout: Duration.hours(1), onTimeout: () => "late" })
+  const queue = yield* makeBulkhead({ permits: makePermits(1), timeout: Duration.hours(1), onTimeout: () => "late" as const })
   for (let number = 0; number < 10_000; number++) {
     yield* Effect.forkScoped(queue.withPermit("")(Effect.never), { startImmediately: true })
   }

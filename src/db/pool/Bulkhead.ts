@@ -28,16 +28,14 @@ const maxIdlePartitions = 100
 
 /** Effects that share a limit, for example the reads of one endpoint. */
 export class Partition<Permit extends object, E> extends ListItem<Partition<Permit, E>> {
-  readonly name: string
   readonly maxPermits: number
   /** Maximum wait, in milliseconds. */
   readonly timeoutMillis: number
   readonly waiters = new LinkedList<Claim<Permit, E>>()
   permitsInUse = 0
 
-  constructor(name: string, maxPermits: number, timeoutMillis: number) {
+  constructor(maxPermits: number, timeoutMillis: number) {
     super()
-    this.name = name
     this.maxPermits = maxPermits
     this.timeoutMillis = timeoutMillis
   }
@@ -94,11 +92,7 @@ class Bulkhead<Permit extends object, E> {
   readonly waiterCount = () => this.#waiterCount
 
   /** Makes a partition that may use all permits, and whose callers wait as long as it takes. */
-  readonly makeUnlimitedPartition = (name: string) => {
-    const partition = new Partition<Permit, E>(name, this.#size, Infinity)
-    this.#partitions.set(name, partition)
-    return partition
-  }
+  readonly makeUnlimitedPartition = () => new Partition<Permit, E>(this.#size, Infinity)
 
   /** Runs an effect with a permit of the partition. */
   readonly use = <A, Failure, R>(
@@ -146,11 +140,11 @@ class Bulkhead<Permit extends object, E> {
     const found = this.#partitions.get(name)
     if (found !== undefined) return found
     if (this.#partitions.size >= maxIdlePartitions) {
-      for (const [idle, { permitsInUse, timeoutMillis, waiters }] of this.#partitions) {
-        if (permitsInUse === 0 && waiters.first === undefined && timeoutMillis < Infinity) this.#partitions.delete(idle)
+      for (const [idle, { permitsInUse, waiters }] of this.#partitions) {
+        if (permitsInUse === 0 && waiters.first === undefined) this.#partitions.delete(idle)
       }
     }
-    const partition = new Partition<Permit, E>(name, this.#maxPerPartition, this.#timeoutMillis)
+    const partition = new Partition<Permit, E>(this.#maxPerPartition, this.#timeoutMillis)
     this.#partitions.set(name, partition)
     return partition
   }

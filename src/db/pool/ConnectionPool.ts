@@ -115,7 +115,7 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     onRelease: (slot) => slot.release(),
   })
   /** For `SqlClient`: background work, and the transactions of commands, which may take long. */
-  const unlimited = bulkhead.makeUnlimitedPartition("")
+  const unlimited = bulkhead.makeUnlimitedPartition()
 
   const open = (slot: Slot) =>
     Effect.suspend(() => {
