@@ -25,7 +25,7 @@ import { findEndpoint, formatEndpointSuggestion } from "./catalogue/Endpoints.ts
 import { catalogueHandlers } from "./catalogue/Http.ts"
 import { priceListLayer } from "./catalogue/PriceList.ts"
 import { changelogHandlers } from "./changelog/Http.ts"
-import { Database } from "./db/Database.ts"
+import { Reader } from "./db/Reader.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
@@ -149,7 +149,7 @@ const services = NodeListener.layer.pipe(
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),
   Layer.provideMerge(caches),
-  Layer.provideMerge(Database.layer),
+  Layer.provideMerge(Reader.layer),
   Layer.provideMerge(ReadRouter.layer),
   // Released last, because the layers above write to the database on release and could hang without the probe.
   Layer.provideMerge(HealthProbe.layer),

@@ -2,7 +2,7 @@
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
-import { databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { readCpu, readTreeCpu } from "../processStats.ts"
 import type { Postgres } from "../postgres.ts"
 import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"

@@ -4,7 +4,6 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Context, Effect, Exit, Layer, Redacted, References, Scope } from "effect"
 import type { Duplex } from "node:stream"
-import { DatabasePoolSizeConfig } from "../../src/db/Database.ts"
 import { DirectConnectionConfig, makeConnectionConfig } from "../../src/db/pool/ConnectionSettings.ts"
 import { pooledClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
@@ -30,10 +29,7 @@ const databaseLayer = (url: string, connect: Connect) =>
       pooler: undefined,
     }
     return Layer.merge(
-      pooledClientLayer({
-        ...connection.config,
-        maxConnections: yield* DatabasePoolSizeConfig,
-      }),
+      pooledClientLayer(connection.config),
       Layer.succeed(DirectConnectionConfig, connection),
     )
   }))

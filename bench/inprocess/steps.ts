@@ -1,9 +1,9 @@
 /** Steps of a request, measured on their own in the process of the service. */
-import { PgPool } from "@effect/sql-pg"
-import { Context, Effect } from "effect"
+import { PgClient, PgPool } from "@effect/sql-pg"
+import { Context, Effect, Scope } from "effect"
 import { createServer } from "node:http"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { makeQueryDecoder } from "../../src/rules/Validation.ts"
 import { makeResult } from "../../src/lists/QueryCache.ts"
 import { getRecordColumn } from "../../src/rows/BinaryRecord.ts"
@@ -25,8 +25,8 @@ export interface Step {
   readonly run: () => Promise<unknown>
 }
 
-/** As many statements at the same time as the service has connections. */
-const concurrency = 10
+/** As many statements at the same time as one endpoint may use connections. */
+const concurrency = 8
 
 const parameters = { ticker: "AAAA", min_gap_percentage: "-9000.1000000000" }
 
@@ -93,13 +93,16 @@ const makeUsageStep = (
   }
 }
 
-/** The statement that reads runners, by the driver alone and by the service's own functions. */
+/** The statement that reads runners, by the driver with its own pool, and by the service. */
 const makeReadSteps = async (
   { services }: Service,
   postgres: MemoryPostgres,
 ) => {
-  const pool = Context.get(services, PgPool.PgPool)
-  const { readValues } = Context.get(services, Database)
+  const { config } = Context.get(services, PgClient.PgClient)
+  const pool = await Effect.runPromise(
+    Scope.provide(PgPool.make({ ...config, maxConnections: concurrency }), Scope.makeUnsafe()),
+  )
+  const { read } = Context.get(services, Reader)
   const results = makeSingleRowResultEncoder(IntradayRunner)
   const values = Object.values(parameters)
 
@@ -131,19 +134,23 @@ const makeReadSteps = async (
     steps.push(
       {
         name: "driver",
-        title: `Statement with ${rows} rows, driver alone`,
+        title: `Statement with ${rows} rows, driver and its pool alone`,
         count,
         replies,
         run: repeatStatement(count, query),
       },
       {
         name: "read",
-        title: `Statement with ${rows} rows, with queue, deadline and retries`,
+        title: `Statement with ${rows} rows, read by the service`,
         count,
         replies,
         run: repeatStatement(
           count,
-          readValues({ text, parameters: values, isPrepared: true }, { partition: "bench", from: "primary" }),
+          // The service reads without a tracer, unless it is configured.
+          Effect.withTracerEnabled(
+            read({ text, parameters: values, isPrepared: true }, { partition: "bench", from: "primary" }),
+            false,
+          ),
         ),
       },
     )

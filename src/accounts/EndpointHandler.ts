@@ -1,6 +1,6 @@
 /** How an endpoint of the contract is handled: its query is decoded, then it is answered. */
 import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
-import type { PastSource } from "../db/Database.ts"
+import type { PastSource } from "../db/Reader.ts"
 import type { Answer, FinishedResponse, StreamUsageRecorder } from "../rules/Answer.ts"
 import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { isTickerList } from "../rules/Tickers.ts"

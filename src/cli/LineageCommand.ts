@@ -2,7 +2,7 @@
 import { Console, Effect, Layer, Option, Result, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import type { LineageConflict, TickerChangeEvent } from "../lineage/LineageRules.ts"
 import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
@@ -141,5 +141,5 @@ export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
   Command.withExamples([makeCommandExample("lineage review", "List the changes to confirm or reject")]),
   Command.withSubcommands([reviewCommand, confirmCommand, rejectCommand]),
-  Command.provide(Layer.provideMerge(Database.layer, migratedDatabaseClientLayer)),
+  Command.provide(Layer.provideMerge(Reader.layer, migratedDatabaseClientLayer)),
 )

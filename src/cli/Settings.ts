@@ -14,7 +14,7 @@ import {
   UltimateTierRateLimitConfig,
 } from "../accounts/limits/AccountRateLimiter.ts"
 import { DefaultPricePerGbConfig, EndpointPricesConfig } from "../catalogue/PriceList.ts"
-import { DatabasePoolSizeConfig } from "../db/Database.ts"
+import { DatabasePoolSizeConfig } from "../db/pool/ConnectionPool.ts"
 import { poolTimeout } from "../db/ReadPolicies.ts"
 import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
 import {

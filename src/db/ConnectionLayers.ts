@@ -1,7 +1,6 @@
 /** Connects to PostgreSQL: to the server in `DATABASE_URL`, or to the embedded server if that is not set. */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option } from "effect"
-import { databaseClientLayer } from "./Database.ts"
 import { startEmbeddedPostgres, TickerlineHomeConfig } from "./embedded/EmbeddedPostgres.ts"
 import { migrationsLayer } from "./migrations/Migrations.ts"
 import {
@@ -10,6 +9,7 @@ import {
   DatabaseUrlError,
   poolerSettingsGuardLayer,
 } from "./pool/PoolerCheck.ts"
+import { databaseClientLayer } from "./pool/PooledClient.ts"
 import { DatabaseUrlConfig, DirectConnectionConfig, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
 
 /** The embedded server's home directory; `None` if the database is external. */

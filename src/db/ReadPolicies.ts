@@ -1,28 +1,39 @@
-/** How long a database read may wait and run, when it is retried, and what its failures become (§7.2, §8). */
-import { Config, type Context, Duration, Effect, Fiber, Metric, Schedule, Schema } from "effect"
+/**
+ * The policies of reads: how long a read may wait and run, when it is retried, and what its failures become (§7.2, §8).
+ * They run on the service's clock. PostgreSQL's own limits (`sessionTimeouts`) only back them up.
+ */
+import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
-import { makeDeadlineScheduler } from "./Deadlines.ts"
 import { describeSqlError, isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
 
-/** Maximum wait for a pool connection. */
+/** Maximum wait for a connection. */
 export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** Time limit for a read, in case the server stops responding. A working server ends a statement after 30 seconds. */
-export const readTimeout = Duration.seconds(36)
+/** Maximum time that a read may use a connection. */
+export const readTimeout = Duration.seconds(30)
+
+/**
+ * Maximum time to open a cursor, or to fetch rows from it, in case the server stops responding. A working server ends
+ * each statement after 30 seconds.
+ */
+export const cursorTimeout = Duration.seconds(36)
+
+/** Idle connections are closed after this time. */
+export const idleConnectionTimeout = Duration.seconds(60)
 
 /** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
 export const lockRetrySchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
 
-/** Retries after a lost connection. The delay lets the pool discard the connections that the server has closed. */
+/** Retries three times after a lost connection. The delay gives the server time to accept connections again. */
 export const connectionRetrySchedule = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
 
 /**
- * If a read loses its connection after this many milliseconds, it is not retried: a pooler probably dropped it after a
- * long wait in the pooler's queue, and a retry would wait there again.
+ * A read that loses its connection later than this is not retried: a pooler probably dropped it after a long wait in
+ * the pooler's queue, and a retry would wait there again.
  */
-const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
+export const maxConnectionRetryAge = Duration.seconds(4)
 
 export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
@@ -46,9 +57,6 @@ export const makePoolTimeoutError = () =>
 
 export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
 
-/** A read whose database errors have not been converted to API errors yet. */
-export type DatabaseRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
-
 const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
@@ -69,49 +77,52 @@ interface RetryPolicy {
   readonly when: (error: unknown) => boolean
 }
 
-const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  // Starts the schedule only after a failure, because starting it would slow down every successful read.
-  Effect.catchIf(query, when, (error) => {
-    let next: Effect.Effect<A, E, R> = Effect.fail(error)
-    const attempt = Effect.suspend(() => {
-      const current = next
-      next = query
-      return current
-    })
-    return Effect.andThen(Metric.update(counter, 1), Effect.retry(attempt, { while: when, schedule }))
+const withRetry = <A, E, R>({ counter, schedule, when }: RetryPolicy, attempt: Effect.Effect<A, E, R>) =>
+  // Starts the schedule only after a failure, because starting it would slow down every successful attempt.
+  Effect.catchIf(attempt, when, (error) =>
+    Effect.andThen(
+      Metric.update(counter, 1),
+      Effect.retry(startWith(Effect.fail(error), attempt), { while: when, schedule }),
+    ))
+
+/** Makes an effect that is `first` when it runs for the first time, and then `others`. */
+const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect<A, E, R>) => {
+  let next = first
+  return Effect.suspend(() => {
+    const current = next
+    next = others
+    return current
   })
+}
 
-const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetrySchedule, when: isLockError })
+const maxRetryAgeMillis = Duration.toMillis(maxConnectionRetryAge)
 
-/** Makes the function that runs a read with all policies except `poolTimeout`, which the pool's queue applies. */
-export const makeReadPolicies = Effect.gen(function* () {
-  const now = yield* makeMonotonicClock
-  const caps = yield* makeDeadlineScheduler(readTimeout)
-
-  const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>, startedAt: number) =>
+/** Makes the function that retries an attempt to read, and converts its errors to those of the API. */
+export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
+  const retryLostConnection = <A, E, R>(startedAt: number, attempt: Effect.Effect<A, E, R>) =>
     withRetry({
       counter: connectionRetries,
       schedule: connectionRetrySchedule,
-      when: (error) => isConnectionLost(error) && now() - startedAt < maxConnectionRetryAge,
-    })(query)
+      when: (error) => isConnectionLost(error) && now() - startedAt < maxRetryAgeMillis,
+    }, attempt)
 
-  const withQueryCap = <A, E, R>(query: Effect.Effect<A, E, R>) =>
-    Effect.contextWith((context: Context.Context<R>) =>
-      Effect.callback<A, E | DataRefreshing>((resume) => {
-        const end = () => resume(Effect.andThen(Fiber.interrupt(reading), Effect.fail(makeDataRefreshingError())))
-        const startedAt = caps.add(end)
-        const reading = Effect.runForkWith(context)(retryLostConnection(query, startedAt))
-        reading.addObserver((exit) => {
-          caps.remove(end)
-          resume(exit)
-        })
-        return Fiber.interrupt(reading)
-      })
-    )
+  /** Continues after the failure of the first attempt, so that a successful one costs only `Effect.catch`. */
+  const recover = <A, R>(
+    attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>,
+    error: DatabaseReadError | DataRefreshing | DatabasePoolTimeout,
+    startedAt: number,
+  ) => {
+    const first = retryLostConnection(startedAt, startWith(Effect.fail(error), attempt))
+    const others = Effect.suspend(() => retryLostConnection(now(), attempt))
+    return withRetry(
+      { counter: lockRetries, schedule: lockRetrySchedule, when: isLockError },
+      startWith(first, others),
+    ).pipe(Effect.catch((failure) => isReadFailure(failure) ? toApiError(failure) : Effect.fail(failure)))
+  }
 
-  return <A, R>(read: DatabaseRead<A, R>) =>
-    withQueryCap(read).pipe(
-      retryLocked,
-      Effect.catch((error) => isReadFailure(error) ? toApiError(error) : Effect.fail(error)),
-    )
+  return <A, R>(attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>) =>
+    Effect.suspend(() => {
+      const startedAt = now()
+      return Effect.catch(attempt, (error) => recover(attempt, error, startedAt))
+    })
 })

@@ -7,7 +7,7 @@ import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { initializeCounters } from "../observability/CallbackMetrics.ts"
@@ -191,13 +191,13 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
     ChangeFeed,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { readValues } = yield* Database
+      const database = yield* Reader
       const readers = makeChangedRowReaders(sql)
       yield* initializeCounters(changesWithoutRow)
 
       const read = (statement: Statement.Statement<object>) => {
         const [text, parameters] = statement.compile()
-        return readValues({ text, parameters, isPrepared: false }, source)
+        return database.read({ text, parameters, isPrepared: false }, source)
       }
 
       const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
@@ -419,7 +419,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           const reader = readers.get(dataset)
           if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
           const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
-          const rows = yield* readValues(compile(reader, changes), source)
+          const rows = yield* database.read(compile(reader, changes), source)
           // One statement reads the changes and their rows, so a row that it does not find is lost.
           if (rows.length !== changes.length) return yield* new HistoryMoved()
           for (const [index, change] of changes.entries()) {

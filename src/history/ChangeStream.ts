@@ -24,7 +24,7 @@ import { TooManyStreams } from "../accounts/AccountErrors.ts"
 import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { KeyWatcher } from "../accounts/keys/KeyWatcher.ts"
-import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { makeBulkhead, makePermits } from "../db/pool/Bulkhead.ts"
 import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
 import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -220,14 +220,13 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // ---------------------------------------------------------------------------------------------------------------
 
       const queueOptions = {
-        permits: 1,
-        maxPerPartition: 1,
+        permits: makePermits(1),
         timeout: yield* poolTimeout,
-        onTimeout: makePoolTimeoutError,
+        onTimeout: () => makePoolTimeoutError(),
       }
       /** The reader and the streams that read their own pages share this connection, and use it one at a time. */
-      const connection = yield* makePoolQueue(queueOptions)
-      const pages = yield* makePoolQueue(queueOptions)
+      const connection = yield* makeBulkhead(queueOptions)
+      const pages = yield* makeBulkhead(queueOptions)
 
       const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
         pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))

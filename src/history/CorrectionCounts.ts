@@ -4,7 +4,7 @@
  */
 import { Array, Context, Duration, Effect, Exit, Layer, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
@@ -159,11 +159,11 @@ export class CorrectionCountReader extends Context.Service<CorrectionCountReader
   static readonly layer = Layer.effect(
     CorrectionCountReader,
     Effect.gen(function* () {
-      const { readValues } = yield* Database
+      const reader = yield* Reader
 
       const readCounts = Effect.gen(function* () {
         const [counts] = yield* decodeCounts(
-          readValues(
+          reader.read(
             { text: countsQuery, parameters: [], isPrepared: false },
             { partition: "corrections", from: "primary" },
           ),

@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
@@ -90,7 +90,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
     MomentResolver,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { readValues } = yield* Database
+      const reader = yield* Reader
       const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
       const now = yield* makeMonotonicClock
       const resolved = makeMomentStore()
@@ -138,7 +138,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
         Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
 
       const find = Effect.fnUntraced(function* (moment: string) {
-        const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), source)))
+        const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
         if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
         // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
         const statement = {
@@ -147,7 +147,7 @@ export class MomentResolver extends Context.Service<MomentResolver, {
           parameters: [],
           isPrepared: false,
         }
-        const { ids, month: firstMonth } = yield* readOne(decodeRunning(readValues(statement, source)))
+        const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
         return { moment, bound, month: firstMonth, running: ids, isPopular: false }
       })
 

@@ -1,6 +1,6 @@
 /** Reads tables as they were at an earlier time, for requests with `as_of` (decision 0114). */
 import { Array, Context, Effect, Layer } from "effect"
-import type { PastSource } from "../db/Database.ts"
+import type { PastSource } from "../db/Reader.ts"
 import type { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import { MomentResolver } from "./Moments.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"

@@ -5,7 +5,7 @@
 import { Context, Effect, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { Database, type PastSource } from "../db/Database.ts"
+import { type PastSource, Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
 
@@ -83,7 +83,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 
 /** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
 export const makePastStatementRewriters = Effect.gen(function* () {
-  const { readValues } = yield* Database
+  const reader = yield* Reader
   const fewRows = yield* MaxPastRowsToSort
   const shapes = makeTableShapeStore()
   const decodeShapes = decodePositionalRows(TableShape)
@@ -105,7 +105,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedMoment) => {
     const text = tables.map((table) => findShape(table, moment)).join(" union all ")
     return decodeShapes(
-      readValues({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
+      reader.read({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
     )
   }
 

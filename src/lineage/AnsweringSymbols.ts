@@ -7,7 +7,7 @@ import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database, type PastSource, type ReadSource } from "../db/Database.ts"
+import { type PastSource, Reader, type ReadSource } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
@@ -43,7 +43,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
     AnsweringSymbols,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { readValues } = yield* Database
+      const reader = yield* Reader
       const versions = yield* DatasetVersions
       const tables = ["company_symbols"]
       const tableVersion = versions.watchTables(tables)
@@ -61,7 +61,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
       /** Reads the symbols of a request, or all: a few thousand, because most symbols answer only for themselves. */
       const read = (tickers?: ReadonlyArray<string>, from: ReadSource = "primary") =>
         Effect.map(
-          decodeSymbols(readValues(compileFind(tickers), { partition: "lineage", from })),
+          decodeSymbols(reader.read(compileFind(tickers), { partition: "lineage", from })),
           (rows): SymbolMap => Map.groupBy(rows, ({ alias }) => alias),
         )
       let known: { readonly version: string; readonly symbols: SymbolMap } | undefined

@@ -6,7 +6,7 @@ import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database, type PastSource, type StatementReader } from "../db/Database.ts"
+import { type PastSource, Reader, type StatementReader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
 import { LineageIndex } from "./LineageIndex.ts"
@@ -143,7 +143,7 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(tickers: ReadonlyArray<st
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
   const readEvents = yield* makeEventReader
-  const { readValues } = yield* Database
+  const reader = yield* Reader
   return Effect.fnUntraced(function* ({ tickers, today }: EventQuery, past: PastSource | undefined) {
     const changes = getChanges(past?.moment)
     if (changes !== undefined) {
@@ -154,7 +154,7 @@ export const makeLineageFinder = Effect.gen(function* () {
     }
     const source = { partition: "lineage", from: past ?? "primary" } as const
     const read = (tickers: ReadonlyArray<string>) =>
-      readEvents({ tickers, today }, (statement) => readValues(statement, source))
+      readEvents({ tickers, today }, (statement) => reader.read(statement, source))
     const all = yield* read(tickers)
     // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
     const isComplete = all.length + tickers.length < maxEvents

@@ -5,7 +5,7 @@
 import { Config, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement } from "../db/CompiledStatement.ts"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
@@ -35,7 +35,7 @@ const source = { partition: "lineage", from: "primary" } as const
 /** Makes an effect that reads all confirmed changes; undefined if they need more than `maxBytes` of memory. */
 export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
   const sql = yield* SqlClient.SqlClient
-  const { readValues } = yield* Database
+  const reader = yield* Reader
   const maxChanges = Math.floor(maxBytes / minChangeBytes)
   const limit = sql.literal(String(maxChanges + 1))
 
@@ -71,10 +71,10 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
   )
 
   return Effect.gen(function* () {
-    const [counted] = yield* decodeCount(readValues(compileCount(), source))
+    const [counted] = yield* decodeCount(reader.read(compileCount(), source))
     // A larger table is not even read.
     if (counted === undefined || counted.count * minChangeBytes + counted.nameBytes > maxBytes) return undefined
-    const rows = yield* decodeRows(readValues(compileRead(), source))
+    const rows = yield* decodeRows(reader.read(compileRead(), source))
     const count = rows.reduce((sum, row) => sum + row.count, 0)
     if (count > maxChanges) return undefined
     const index = new TickerChangeIndex(count)

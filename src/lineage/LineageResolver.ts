@@ -3,7 +3,7 @@ import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
-import type { PastSource } from "../db/Database.ts"
+import type { PastSource } from "../db/Reader.ts"
 import { getDateInChicago } from "../rules/Dates.ts"
 import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import {

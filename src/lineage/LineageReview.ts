@@ -5,7 +5,7 @@
 import { Effect, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import { todayInChicago } from "../rules/Dates.ts"
 import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./LineageRules.ts"
 import { makeLineageEventReader } from "./LineageEvents.ts"
@@ -45,8 +45,8 @@ export const listEstimatedTickerChanges = Effect.gen(function* () {
 /** Returns the chain, or the conflict, that the confirmed changes would form with this change. */
 export const previewConfirmedLineage = Effect.fnUntraced(function* (change: TickerChangeEvent) {
   const readEvents = yield* makeLineageEventReader
-  const { readValues } = yield* Database
-  const read = (statement: CompiledStatement) => readValues(statement, { partition: "lineage", from: "primary" })
+  const reader = yield* Reader
+  const read = (statement: CompiledStatement) => reader.read(statement, { partition: "lineage", from: "primary" })
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
   // The preview of a future change is the lineage that clients will get on the change's date.

@@ -7,10 +7,16 @@ import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { type DatabaseReadError, makeReadPolicies, poolTimeout, readTimeout } from "../db/ReadPolicies.ts"
+import {
+  cursorTimeout,
+  type DatabaseReadError,
+  makeDataRefreshingError,
+  makeReadPolicies,
+  poolTimeout,
+} from "../db/ReadPolicies.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
-import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { makeBulkhead, makePermits } from "../db/pool/Bulkhead.ts"
 import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
@@ -91,8 +97,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const maxExports = yield* MaxConcurrentExportsConfig
       const maxPerAccount = Math.ceil(maxExports / 2)
       let refusedCount = 0
-      const { acquireScoped, permitsInUse } = yield* makePoolQueue({
-        permits: maxExports,
+      const { acquireScoped, permitsInUse } = yield* makeBulkhead({
+        permits: makePermits(maxExports),
         maxPerPartition: maxPerAccount,
         timeout: yield* poolTimeout,
         onTimeout: (isAccountLimit) => {
@@ -133,7 +139,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         const fetch = (count: number) =>
           Effect.map(
             Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
-              duration: readTimeout,
+              duration: cursorTimeout,
               orElse: () => Effect.fail(unresponsiveError),
             }),
             getRecordColumn,
@@ -164,6 +170,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
           Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
+          Effect.timeoutOrElse({ duration: cursorTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
           withReadPolicies,
         )
       })

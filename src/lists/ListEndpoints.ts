@@ -2,7 +2,7 @@
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Refusal } from "../accounts/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../accounts/EndpointHandler.ts"
-import { Database } from "../db/Database.ts"
+import { Reader } from "../db/Reader.ts"
 import { AnsweringSymbols, formatAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
 import { LineageResolver, type RequestedSymbol } from "../lineage/LineageResolver.ts"
 import { type ListFormat, negotiateExportFormat, negotiatePageFormat, type PageFormat } from "../rows/ListFormats.ts"
@@ -121,7 +121,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
-      const { readValues } = yield* Database
+      const reader = yield* Reader
 
       const answerExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
         query: Query,
@@ -135,7 +135,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         if (format === "json") return yield* makeFormatError("limit", jsonExportErrorReason, headers)
         const version = tableVersions?.current()
         const from = past ?? (version === undefined ? "primary" : { tables, version })
-        const dataHeaders = yield* readHeaders(query, (statement) => readValues(statement, { partition: route, from }))
+        const dataHeaders = yield* readHeaders(query, (statement) => reader.read(statement, { partition: route, from }))
         const options = { results, format, version, headers: { ...headers, ...dataHeaders } }
         if (request.request.method === "HEAD") return Export.makeExportHead(options, route)
         const cursor = yield* Scope.provide(
@@ -265,7 +265,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           const { format, headers } = resolveFormat(query, request.request, negotiatePageFormat)
           if (format === "parquet") return yield* makeFormatError("format", parquetPageErrorReason, headers)
           const read = (statement: ReturnType<typeof list.compilePage>) =>
-            readValues(statement, { partition: request.route, from: "primary" })
+            reader.read(statement, { partition: request.route, from: "primary" })
           const total = request.request.purpose === "estimate"
             ? { records: yield* list.countResults(accountQuery, read), isPartial: false }
             : undefined

@@ -6,7 +6,7 @@ import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
-import { Database, type ReadSource, type StatementReader } from "../db/Database.ts"
+import { Reader, type ReadSource, type StatementReader } from "../db/Reader.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { computeEtag } from "../rows/Etag.ts"
 import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
@@ -127,7 +127,7 @@ export class QueryCache extends Context.Service<QueryCache, {
     QueryCache,
     Effect.gen(function* () {
       const versions = yield* DatasetVersions
-      const { readValues } = yield* Database
+      const reader = yield* Reader
       const results = makeResultStore(yield* MaxCacheBytesConfig)
       yield* registerGauge({
         name: "tickerline_cache_bytes",
@@ -158,7 +158,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         const makeReader = ({ past, route }: AdmittedRequest): StatementReader => {
           const version = tableVersions.current()
           const from: ReadSource = past ?? (version === undefined ? "primary" : { tables, version })
-          return (statement) => readValues(statement, { partition: route, from })
+          return (statement) => reader.read(statement, { partition: route, from })
         }
 
         const readResult = (query: Query, request: AdmittedRequest, version: string | undefined) =>

@@ -379,7 +379,7 @@ const firstStart = `
   import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
   import * as NodeServices from "@effect/platform-node/NodeServices"
   import { Effect, Layer, Redacted } from "effect"
-  import { databaseClientLayer } from "./src/db/Database.ts"
+  import { databaseClientLayer } from "./src/db/pool/PooledClient.ts"
   import { prepareFirstStart } from "./src/cli/FirstStart.ts"
   const url = Redacted.make(process.env.DATABASE_URL)
   const layer = Layer.mergeAll(databaseClientLayer({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Service from "../support/Service.ts"
 

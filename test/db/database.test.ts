@@ -1,15 +1,13 @@
 /** Database reads: locks, time limits, retries, a full pool, and a database that is down (§7.2, §8). */
-import { PgConnection, PgPool } from "@effect/sql-pg"
+import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
-import { SqlClient, SqlError } from "effect/sql"
-import { TestClock } from "effect/testing"
+import { ConfigProvider, Context, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { isLockError } from "../../src/db/SqlState.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../src/rules/Errors.ts"
-import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import * as Service from "../support/Service.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 
@@ -17,14 +15,18 @@ import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMod
 
 const { requestJson, valueAt, insertRows } = Service
 
+class TestDatabase
+  extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted }>()("test/db/TestDatabase") {}
+
 /** A connection outside the service's pool. */
 class OtherConnection
   extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/db/OtherConnection") {}
 
 const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
-  return Layer.merge(
+  return Layer.mergeAll(
     makePoolableClientLayer({ url, applicationName: "tickerline-test" }),
+    Layer.succeed(TestDatabase, { url }),
     Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
@@ -140,13 +142,13 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
   it.effect("fails with data_refreshing, without a retry, at the time limit for statements (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const database = yield* Effect.provide(Database, Database.layer)
+      const database = yield* Effect.provide(Reader, Reader.layer)
       let attempts = 0
-      const slow = sql.withTransaction(Effect.gen(function* () {
+      const slow = Effect.gen(function* () {
         attempts++
-        yield* sql`set local statement_timeout = '50ms'`
-        return yield* sql`select pg_sleep(5)`
-      }))
+        yield* sql`set statement_timeout = '50ms'`
+        return yield* Effect.ensuring(sql`select pg_sleep(5)`, Effect.orDie(sql`reset statement_timeout`))
+      })
       const { seconds, value } = yield* measureSeconds(Effect.flip(database.read(slow)))
       assert.strictEqual(value._tag, "DataRefreshing")
       assert.strictEqual(attempts, 1)
@@ -154,7 +156,7 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
     }))
 })
 
-layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }), { excludeTestServices: true })(
+layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }), { excludeTestServices: true })(
   "A pool at its limit",
   (it) => {
     it.effect("causes 503 database_pool_timeout after the timeout, and recovers at once (§7.2)", () =>
@@ -186,23 +188,43 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
 
-    it.effect("leaves connections for key lookups while one endpoint uses its full share (§7.2)", () =>
+    it.effect("answers other endpoints while one waits for a locked table with its full share (§7.2)", () =>
       Effect.gen(function* () {
-        const settings = { DATABASE_POOL_SIZE: "5", DATABASE_POOL_TIMEOUT: "300 millis" }
-        const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
-        const services = Layer.provideMerge(PrepaidBalances.layer, Layer.fresh(Database.layer))
-        const context = yield* Layer.build(Layer.fresh(services).pipe(Layer.provide(config)))
-        const { read } = Context.get(context, Database)
-        const findKey = yield* Effect.provideContext(makeApiKeyLookup, context)
-        const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }
-        yield* Effect.gen(function* () {
-          for (let count = 0; count < 4; count++) {
-            yield* Effect.forkChild(read(Effect.never), { startImmediately: true })
-          }
-          assert.strictEqual((yield* Effect.flip(read(Effect.void)))._tag, "DatabasePoolTimeout")
-          assert.strictEqual((yield* Effect.flip(findKey("00")))._tag, "InvalidApiKey")
-        }).pipe(Effect.provideService(RequestContext, busy))
-      }).pipe(Effect.scoped))
+        const other = yield* OtherConnection
+        yield* other.query("begin")
+        yield* other.query("lock table ticker_changes in access exclusive mode")
+        const holders = yield* Effect.forEach(
+          ["A", "B"],
+          (ticker) => Effect.forkChild(requestJson(`/v1/ticker-changes?ticker=${ticker}`)),
+        )
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 2))
+        assert.strictEqual((yield* requestJson("/v1/intraday-runners")).status, 200)
+        assert.strictEqual((yield* requestJson(path)).status, 503)
+        yield* other.query("rollback")
+        for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
+      }))
+
+    it.effect("leaves connections for key lookups while one endpoint uses its full share, in a pool of 2 to 5 (§7.2)", () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        for (const [size, share] of [[2, 1], [3, 2], [4, 3], [5, 4]] as const) {
+          const settings = { DATABASE_POOL_SIZE: String(size), DATABASE_POOL_TIMEOUT: "300 millis" }
+          yield* Effect.gen(function* () {
+            const services = Layer.provideMerge(PrepaidBalances.layer, Layer.fresh(Reader.layer)).pipe(
+              Layer.provideMerge(makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
+              Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+            )
+            const context = yield* Layer.build(Layer.fresh(services))
+            const { query } = Context.get(context, Reader)
+            const findKey = yield* Effect.provideContext(makeApiKeyLookup, context)
+            for (let count = 0; count < share; count++) {
+              yield* Effect.forkChild(query(Effect.never, "/v1/busy"), { startImmediately: true })
+            }
+            assert.strictEqual((yield* Effect.flip(query(Effect.void, "/v1/busy")))._tag, "DatabasePoolTimeout")
+            assert.strictEqual((yield* Effect.flip(findKey("00")))._tag, "InvalidApiKey")
+          }).pipe(Effect.scoped)
+        }
+      }))
 
     it.effect("retries a request whose connection the server has closed (§7.2)", () =>
       Effect.gen(function* () {
@@ -231,174 +253,6 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
       }))
   },
 )
-
-/** The effect that `fakePool` runs instead of each query. */
-let pooledQuery: Effect.Effect<never, SqlError.SqlError> = Effect.never
-
-const fakePool: PgPool.PgPool = {
-  [PgPool.TypeId]: PgPool.TypeId,
-  config: {},
-  get: Effect.never,
-  reserve: Effect.never,
-  use: () => pooledQuery,
-  invalidate: () => Effect.void,
-}
-
-/** A client that never connects, because its pool connects only when it is used. */
-const unusedClient = makePoolableClientLayer({
-  url: Redacted.make("postgres://127.0.0.1:1/none"),
-  applicationName: "none",
-})
-
-const withoutServer = Database.layer.pipe(
-  Layer.provide(Layer.succeed(PgPool.PgPool, fakePool)),
-  Layer.provide(unusedClient),
-  Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))),
-)
-
-const statement = { text: "select 1", parameters: [], isPrepared: true }
-
-const readMethods = [
-  {
-    method: "read",
-    run: (database: Database["Service"], query: typeof pooledQuery): Effect.Effect<unknown, Error> =>
-      database.read(query),
-  },
-  {
-    method: "readValues",
-    run: (database: Database["Service"], query: typeof pooledQuery): Effect.Effect<unknown, Error> =>
-      Effect.suspend(() => {
-        pooledQuery = query
-        return Effect.withTracerEnabled(database.readValues(statement), false)
-      }),
-  },
-]
-
-layer(withoutServer)("A read", (it) => {
-  const lockErrors = [
-    ["a lock timeout", new SqlError.LockTimeoutError({ cause: new Error("55P03") })],
-    ["a deadlock", new SqlError.DeadlockError({ cause: new Error("40P01") })],
-  ] as const
-  const connectionLost = new SqlError.SqlError({
-    reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }),
-  })
-
-  for (const { method, run } of readMethods) {
-    for (const [what, reason] of lockErrors) {
-      it.effect(`is retried once by ${method}, two seconds after ${what} (§8)`, () =>
-        Effect.gen(function* () {
-          const database = yield* Database
-          let attempts = 0
-          const query = Effect.suspend(() => {
-            attempts++
-            return Effect.fail(new SqlError.SqlError({ reason }))
-          })
-          const fiber = yield* Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
-          yield* TestClock.adjust("1999 millis")
-          assert.strictEqual(attempts, 1)
-          yield* TestClock.adjust("1 millis")
-          assert.instanceOf(yield* Fiber.join(fiber), DataRefreshing)
-          assert.strictEqual(attempts, 2)
-        }))
-    }
-
-    it.effect(
-      `is retried by ${method} for 150 ms if the server is down, and then fails with database_pool_timeout (§7.2)`,
-      () =>
-        Effect.gen(function* () {
-          const database = yield* Database
-          let attempts = 0
-          const query = Effect.suspend(() => {
-            attempts++
-            return Effect.fail(connectionLost)
-          })
-          const fiber = yield* Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
-          yield* TestClock.adjust("149 millis")
-          assert.strictEqual(attempts, 3)
-          yield* TestClock.adjust("1 millis")
-          assert.instanceOf(yield* Fiber.join(fiber), DatabasePoolTimeout)
-          assert.strictEqual(attempts, 4)
-        }),
-    )
-
-    it.effect(`is not retried by ${method} if it lost its connection after four seconds (§7.2)`, () =>
-      Effect.gen(function* () {
-        const database = yield* Database
-        let attempts = 0
-        const query = Effect.suspend(() => {
-          attempts++
-          return Effect.delay(Effect.fail(connectionLost), "4 seconds")
-        })
-        const fiber = yield* Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
-        yield* TestClock.adjust("4 seconds")
-        assert.instanceOf(yield* Fiber.join(fiber), DatabasePoolTimeout)
-        assert.strictEqual(attempts, 1)
-      }))
-
-    it.effect(`is interrupted by ${method} after 36 seconds if the server stops responding (§8)`, () =>
-      Effect.gen(function* () {
-        const database = yield* Database
-        let interrupted = 0
-        const query = Effect.onInterrupt(Effect.never, () =>
-          Effect.sync(() => {
-            interrupted++
-          }))
-        const start = Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
-        const first = yield* start
-        yield* TestClock.adjust("10 seconds")
-        const second = yield* start
-        yield* TestClock.adjust("25999 millis")
-        assert.strictEqual(interrupted, 0)
-        yield* TestClock.adjust("1 millis")
-        assert.instanceOf(yield* Fiber.join(first), DataRefreshing)
-        assert.strictEqual(interrupted, 1)
-        yield* TestClock.adjust("10 seconds")
-        assert.instanceOf(yield* Fiber.join(second), DataRefreshing)
-        assert.strictEqual(interrupted, 2)
-      }))
-
-    it.effect(`by ${method} waits at most five seconds for a connection, and leaks none (§7.2)`, () =>
-      Effect.gen(function* () {
-        const database = yield* Database
-        for (const _ of [1, 2]) {
-          const running = yield* Effect.forEach(
-            Array.from({ length: 8 }),
-            () => Effect.forkChild(run(database, Effect.never), { startImmediately: true }),
-          )
-          const waiting = yield* Effect.forkChild(run(database, Effect.never), { startImmediately: true })
-          const late = yield* Effect.forkChild(Effect.flip(run(database, Effect.never)), { startImmediately: true })
-          yield* Fiber.interrupt(waiting)
-          yield* TestClock.adjust("4999 millis")
-          assert.isUndefined(late.pollUnsafe())
-          yield* TestClock.adjust("1 millis")
-          assert.instanceOf(yield* Fiber.join(late), DatabasePoolTimeout)
-          for (const fiber of running) yield* Fiber.interrupt(fiber)
-        }
-      }))
-
-    it.effect(`by ${method} turns an error that no retry can fix into a defect (§7.1)`, () =>
-      Effect.gen(function* () {
-        const database = yield* Database
-        const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
-        const exit = yield* Effect.exit(run(database, Effect.fail(wrong)))
-        assert.isTrue(exit._tag === "Failure" && exit.cause.reasons.every(({ _tag }) => _tag === "Die"))
-      }))
-  }
-
-  it.effect("waits at most five seconds while reads of the same endpoint hold all connections that it may use (§7.2)", () =>
-    Effect.gen(function* () {
-      const { read } = yield* Database
-      const end = yield* Deferred.make<void>()
-      yield* Effect.forEach(Array.from({ length: 10 }), () => Effect.forkChild(read(Deferred.await(end))))
-      const late = yield* Effect.forkChild(Effect.exit(read(Effect.succeed("late"))))
-      const inTime = yield* Effect.forkChild(read(Effect.succeed("in time")).pipe(Effect.delay("1 second")))
-      yield* TestClock.adjust("5 seconds")
-      const refused = yield* Fiber.join(late)
-      assert.isTrue(refused._tag === "Failure")
-      yield* Deferred.succeed(end, undefined)
-      assert.strictEqual(yield* Fiber.join(inTime), "in time")
-    }))
-})
 
 describe("A database that is down", () => {
   it.live("makes every endpoint that reads it answer 503 with Retry-After, never 500 (§7.2)", () =>

@@ -1,9 +1,9 @@
 /** Reads through the pool without `SqlClient`: cancellation, lost connections, and no lost permits (§7.2). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, Fiber, Layer, Schedule, Schema, Tracer } from "effect"
+import { ConfigProvider, Context, Effect, Fiber, Layer, type Redacted, Schedule, Schema, Tracer } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 import * as Service from "../support/Service.ts"
@@ -11,23 +11,27 @@ import { getInputCount } from "../support/Thoroughness.ts"
 
 const poolSize = 3
 
+class TestDatabase
+  extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted }>()("test/db/TestDatabase") {}
+
 class OtherConnection
   extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/db/OtherConnection") {}
 
 const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
-  return Layer.merge(
-    Layer.provideMerge(Database.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
+  return Layer.mergeAll(
+    Layer.succeed(TestDatabase, { url }),
+    Layer.provideMerge(Reader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
     Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   ).pipe(
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ DATABASE_POOL_SIZE: String(poolSize) }))),
   )
 }))
 
-const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPrepared = true) =>
+const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPrepared = true, partition?: string) =>
   Effect.flatMap(
     Database,
-    ({ readValues }) => Effect.withTracerEnabled(readValues({ text, parameters, isPrepared }), false),
+    ({ readValues }) => Effect.withTracerEnabled(readValues({ text, parameters, isPrepared }, partition), false),
   )
 
 const sessions = `
@@ -53,14 +57,21 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 const waitUntilRunning = (mark: string, wanted: number) =>
   waitUntil(Effect.map(countRunning(mark), (count) => count === wanted))
 
-const startSleep = (mark: string, seconds = 60) =>
-  Effect.forkChild(readValues(`select pg_sleep($1), 'done' /* ${mark} */`, [seconds]), { startImmediately: true })
+const startSleep = (mark: string, seconds = 60, partition?: string) =>
+  Effect.forkChild(
+    readValues(`select pg_sleep($1), 'done' /* ${mark} */`, [seconds], true, partition),
+    { startImmediately: true },
+  )
+
+/** Starts as many reads as the pool has connections, in different partitions: one partition may not use them all. */
+const startSleepOnEachConnection = (mark: string) =>
+  Effect.forEach(Array.from({ length: poolSize }, (_, index) => `${index}`), (name) => startSleep(mark, 60, name))
 
 /** Fails if a permit or a connection was lost. In that case, fewer reads run at once than the pool has connections. */
 const checkPool = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
-    const fibers = yield* Effect.forEach(Array.from({ length: poolSize }), () => startSleep(mark))
+    const fibers = yield* startSleepOnEachConnection(mark)
     yield* waitUntilRunning(mark, poolSize)
     // A session that the pool has closed may still be listed for a moment.
     const countSessions = Effect.map(other.query(`select 1 ${sessions}`), ({ rowCount }) => rowCount)
@@ -88,7 +99,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("creates the same span as SqlClient if a tracer is configured (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { readValues } = yield* Database
+      const { readValues } = yield* Reader
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
         span: (options) => {
@@ -112,7 +123,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("shares its connections with SqlClient, so that the pool's size is the total (operations)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { read } = yield* Database
+      const { read } = yield* Reader
       yield* Effect.forEach(
         Array.from({ length: 30 }, (_, index) => index),
         (index) => index % 2 === 0 ? readValues("select pg_sleep(0.01)") : read(sql`select pg_sleep(0.01)`.values),
@@ -145,9 +156,13 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
     Effect.gen(function* () {
       const settings = { DATABASE_POOL_SIZE: String(poolSize), DATABASE_POOL_TIMEOUT: "100 millis" }
       const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
-      const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
+      const { url } = yield* TestDatabase
+      const context = yield* Layer.build(
+        Layer.fresh(Layer.provide(Reader.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })))
+          .pipe(Layer.provide(config)),
+      )
       yield* Effect.gen(function* () {
-        const holders = yield* Effect.forEach(Array.from({ length: poolSize }), () => startSleep("holder"))
+        const holders = yield* startSleepOnEachConnection("holder")
         const { _tag } = yield* Effect.flip(readValues("select 1"))
         assert.strictEqual(_tag, "DatabasePoolTimeout")
         yield* Effect.forEach(holders, Fiber.interrupt, { concurrency: "unbounded" })

@@ -5,7 +5,7 @@ import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { readFileSync } from "node:fs"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import { databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import lock from "../../package-lock.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
 import { combinedOutput, endProcess, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"

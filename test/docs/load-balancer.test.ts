@@ -5,7 +5,7 @@ import { Array, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effec
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { generateApiKey } from "../../src/accounts/keys/ApiKeyFormat.ts"
-import { databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { ChangeStreamLimits } from "../../src/history/ChangeStream.ts"
 import { defaultConnectionTimeouts, keepAliveTimeout } from "../../src/http/ConnectionLimits.ts"

@@ -16,8 +16,8 @@ import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
 import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
 import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
-import { Database } from "../../src/db/Database.ts"
-import { makePoolQueue } from "../../src/db/pool/PoolQueue.ts"
+import { Reader } from "../../src/db/Reader.ts"
+import { makeBulkhead, makePermits } from "../../src/db/pool/Bulkhead.ts"
 import { makeMomentStore } from "../../src/history/Moments.ts"
 import { makeTableShapeStore } from "../../src/history/PastTables.ts"
 import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
@@ -151,7 +151,7 @@ const fillTickerChanges = Effect.gen(function* () {
   assert.isUndefined(yield* readChanges)
   yield* sql`truncate ticker_changes`
   return { structure, entries: structure.size }
-}).pipe(Effect.provide(Database.layer), Effect.scoped)
+}).pipe(Effect.provide(Reader.layer), Effect.scoped)
 
 const fillMoments = Effect.sync(() => {
   const moments = makeMomentStore()
@@ -175,7 +175,7 @@ const fillTableShapes = Effect.sync(() => {
 
 const fillCompiledStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Database.layer)
+  const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Reader.layer)
   const list = makeListQuery<typeof ScreenerQuery.Type, "sort">({
     Query: ScreenerQuery,
     Row: ScreenerRow,
@@ -228,7 +228,7 @@ const fillRateLimits = Effect.gen(function* () {
 
 const fillUsage = Effect.gen(function* () {
   const metering = Context.get(
-    yield* Layer.build(UsageMetering.layer.pipe(Layer.provide(PrepaidBalances.layer), Layer.provide(Database.layer))),
+    yield* Layer.build(UsageMetering.layer.pipe(Layer.provide(PrepaidBalances.layer), Layer.provide(Reader.layer))),
     UsageMetering,
   )
   let entries = 0
@@ -241,7 +241,7 @@ const fillUsage = Effect.gen(function* () {
 })
 
 const fillBalances = Effect.gen(function* () {
-  const layer = PrepaidBalances.layer.pipe(Layer.provide(Database.layer))
+  const layer = PrepaidBalances.layer.pipe(Layer.provide(Reader.layer))
   const balances = Context.get(yield* Layer.build(layer), PrepaidBalances)
   for (let number = 1; number <= 50_000; number++) balances.update(number, { balance: number, reserved: 0 }, number)
   return { structure: balances }
@@ -298,7 +298,11 @@ const fillChanges = Effect.sync(() => {
 })
 
 const fillWaitingReads = Effect.gen(function* () {
-  const queue = yield* makePoolQueue({ permits: 1, timeout: Duration.hours(1), onTimeout: () => "late" })
+  const queue = yield* makeBulkhead({
+    permits: makePermits(1),
+    timeout: Duration.hours(1),
+    onTimeout: () => "late" as const,
+  })
   for (let number = 0; number < 10_000; number++) {
     yield* Effect.forkScoped(queue.withPermit("")(Effect.never), { startImmediately: true })
   }

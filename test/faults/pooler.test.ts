@@ -3,7 +3,8 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database, databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { repairSessionSettings } from "../../src/db/pool/PoolerCheck.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
 import {
@@ -119,7 +120,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
         )
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { read } = yield* Effect.provide(Database, Database.layer)
+        const { read } = yield* Effect.provide(Reader, Reader.layer)
         const slow = (mark: string, seconds: number) =>
           Effect.forkChild(read(sql.unsafe(`select pg_sleep(${seconds}) /* ${mark} */`)))
         const [gone, stays] = [yield* slow("gone", 25), yield* slow("stays", 3)]

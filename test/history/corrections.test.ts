@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../src/history/CorrectionCounts.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
@@ -23,7 +23,7 @@ const holdLease = Effect.flatMap(
 const database = Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))
 
 const service = ChangeFeed.layer.pipe(
-  Layer.provide(Database.layer),
+  Layer.provide(Reader.layer),
   Layer.provideMerge(Service.serviceLayerOver(database)),
 )
 

@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { makeClient } from "../../src/client/Client.ts"
 import { createClient } from "../../src/client/PromiseClient.ts"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../src/history/CorrectionCounts.ts"
 import { openEventStream, waitForCondition } from "../support/EventStreams.ts"
@@ -25,7 +25,7 @@ const holdLease = Effect.flatMap(
 )
 
 const service = Layer.fresh(ChangeFeed.layer).pipe(
-  Layer.provide(Database.layer),
+  Layer.provide(Reader.layer),
   Layer.provideMerge(
     Service.serviceLayerOver(Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))),
   ),

@@ -17,7 +17,7 @@ import {
   Scope,
 } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { HealthProbe } from "../../src/db/health/HealthProbe.ts"
 import type { Job, JobLease } from "../../src/jobs/Job.ts"
 import { makeJobLeaseStatements } from "../../src/jobs/JobLease.ts"

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { makeTickerChangeReader } from "../../src/lineage/LineageIndex.ts"
 import { makeLineageEventReader, maxEvents } from "../../src/lineage/LineageEvents.ts"
 import { resolveLineageOfEvents, type TickerChangeEvent } from "../../src/lineage/LineageRules.ts"
@@ -71,7 +71,7 @@ const makeRows = (seed: number) => {
 
 const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) => JSON.stringify(event)).toSorted()
 
-const database = Layer.provideMerge(Database.layer, ServiceInstances.databaseWithKeysLayer)
+const database = Layer.provideMerge(Reader.layer, ServiceInstances.databaseWithKeysLayer)
 
 /** More than any test needs. */
 const maxBytes = 64 * 1_048_576

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
@@ -99,7 +99,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
 
   const makeScreener = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Database.layer)
+    const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Reader.layer)
     const selected: Array<string> = []
     const list = makeListQuery<typeof ScreenerQuery.Type, "sort">({
       Query: ScreenerQuery,

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../src/db/Database.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import {
   booleanColumn,
   dateColumn,

@@ -16,7 +16,7 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   arrivedAt: 0,
   purpose: "answer",
   via: null,
-  readBody: Effect.succeed(""),
+  readBody: () => Effect.succeed(""),
   disconnect: () => {},
   ...more,
 })

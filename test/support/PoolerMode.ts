@@ -3,7 +3,7 @@
  * connect to PostgreSQL directly.
  */
 import { Redacted } from "effect"
-import * as Database from "../../src/db/Database.ts"
+import * as PooledClient from "../../src/db/pool/PooledClient.ts"
 
 /** Environment variable through which the global setup passes the ports of server and pooler to the test workers. */
 const portsVariable = "TEST_POOLER"
@@ -25,10 +25,10 @@ const pooled = (url: string) => {
 
 /** Returns the service's database client, which connects through the pooler if requested. */
 export const makePoolableClientLayer = (
-  { applicationName, url }: Pick<Database.DatabaseClientOptions, "url" | "applicationName">,
+  { applicationName, url }: Pick<PooledClient.DatabaseClientOptions, "url" | "applicationName">,
 ) => {
   const through = pooled(Redacted.value(url))
-  return Database.databaseClientLayer(
+  return PooledClient.databaseClientLayer(
     through === undefined ? { url, applicationName } : { url: Redacted.make(through), direct: url, applicationName },
   )
 }

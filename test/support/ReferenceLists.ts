@@ -10,7 +10,7 @@ import { Api } from "../../src/Api.ts"
 import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { endpointsByDataset } from "../../src/catalogue/DatasetEndpoints.ts"
 import { StatementParameter } from "../../src/db/CompiledStatement.ts"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { LineageResolver } from "../../src/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/lists/ListQuery.ts"
@@ -348,7 +348,7 @@ export const referenceLists = Effect.gen(function* () {
       add(query, makeReferenceList(sql, isTickerList(query), makeDecoder(query), definition, true)),
   })
   const handlers: Readonly<Record<string, Readonly<Record<string, unknown>>>> = yield* Effect.all({
-    account: Effect.provide(accountHandlers, Database.layer),
+    account: Effect.provide(accountHandlers, Reader.layer),
     afterhoursStats: afterhoursStatsHandlers,
     datasets: makeDatasetsHandlers(endpointsByDataset),
     dilutionData: dilutionDataHandlers,

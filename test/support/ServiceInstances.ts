@@ -4,6 +4,8 @@ import { ConfigProvider, Context, Effect, Layer, Logger, Schedule } from "effect
 import { HttpServer } from "effect/http"
 import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
+import { DirectConnectionConfig } from "../../src/db/pool/ConnectionSettings.ts"
+import { pooledClientLayer } from "../../src/db/pool/PooledClient.ts"
 import * as ServeCommand from "../../src/cli/ServeCommand.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
@@ -81,14 +83,18 @@ export const startServiceInstance = Effect.fnUntraced(function* (
     readonly watched?: Layer.Layer<never>
   } = {},
 ) {
+  const configured = ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(
+    Layer.provideMerge(settings),
+    Layer.provideMerge(Service.generousLimitsLayer),
+  )
+  const { config, pooler } = yield* DirectConnectionConfig
+  // An instance has its own connections, as a process would, if it has settings for them.
+  const pool = Object.keys(values).some((name) => name.startsWith("DATABASE_POOL_"))
+    ? Layer.fresh(pooledClientLayer(pooler?.config ?? config)).pipe(Layer.provide(configured))
+    : Layer.empty
   const services = yield* ServeCommand.startServer({ host: "127.0.0.1", ...at }, timeouts).pipe(
-    Effect.provide(Layer.mergeAll(
-      watched,
-      ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(
-        Layer.provideMerge(settings),
-        Layer.provideMerge(Service.generousLimitsLayer),
-      ),
-    )),
+    Effect.provideContext(yield* Layer.build(pool)),
+    Effect.provide(Layer.merge(watched, configured)),
   )
   const { address } = Context.get(services, HttpServer.HttpServer)
   return "port" in address ? address.port : 0

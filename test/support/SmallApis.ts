@@ -8,7 +8,7 @@ import { Authenticator } from "../../src/accounts/keys/Authenticator.ts"
 import { KeyWatcher } from "../../src/accounts/keys/KeyWatcher.ts"
 import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
 import { priceListLayer } from "../../src/catalogue/PriceList.ts"
-import { Database } from "../../src/db/Database.ts"
+import { Reader } from "../../src/db/Reader.ts"
 import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
 import { PastReader } from "../../src/history/PastReader.ts"
 import { NodeListener } from "../../src/http/NodeListener.ts"
@@ -61,7 +61,7 @@ export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
     Layer.provide(PrepaidBalances.layer),
     Layer.provide(PastReader.layer),
     Layer.provide(DatasetVersions.layer),
-    Layer.provide(Database.layer),
+    Layer.provide(Reader.layer),
     Layer.provide(ReadRouter.layer),
     Layer.provide(Logger.layer([])),
     Layer.provideMerge(httpServerLayer),

@@ -6,7 +6,7 @@ import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
-import { Database } from "../../db/Database.ts"
+import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
@@ -107,7 +107,7 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
     PrepaidBalances,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { read } = yield* Database
+      const reader = yield* Reader
       const now = yield* makeMonotonicClock
       const { holderTtl, lease, renewalInterval } = yield* ReservationTimes
       /** Prepaid accounts only. */
@@ -182,7 +182,7 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
         const { account_id } = holding
         const requestedAt = now()
         const unrecorded = balances.get(account_id)?.unrecorded ?? 0
-        const [found] = yield* read(
+        const [found] = yield* reader.query(
           decodeGrants(sql`
             select granted::float8, balance::float8, reserved_elsewhere::float8
             from reserve_balance(${account_id}::float8::bigint, ${id}::text::uuid, ${needed}::float8::bigint,
@@ -225,7 +225,7 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
         const renewed = new Map(holdings)
         const requestedAt = now()
         return renewed.size === 0 ? Effect.void : Effect.map(
-          read(
+          reader.query(
             decodeIds(sql`
               update balance_reservations set expires_at = now() + ${leaseSql}
               where reservation_id = any(${makeArrayParameter(Array.from(renewed.keys()), OID.uuid)})

@@ -2,7 +2,7 @@
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
-import { Database } from "../../db/Database.ts"
+import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
@@ -46,7 +46,7 @@ const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, tier }
 
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const database = yield* Database
+  const reader = yield* Reader
   const clock = yield* Clock.Clock
   const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
@@ -70,7 +70,7 @@ const makeKeyReader = Effect.gen(function* () {
   /** Reads the keys that meet the condition. Updates balances, and `last_used_at` of the usable keys if it is due. */
   return Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const asOf = getMonotonicMillis(clock)
-    const rows = yield* decodeRows(KeyRow)(database.read(
+    const rows = yield* decodeRows(KeyRow)(reader.query(
       sql`
         select account_id, tier, balance_microdollars, key_id, endpoints,
           case when balance_microdollars is null then 0 else (

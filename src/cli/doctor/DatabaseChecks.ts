@@ -2,7 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { DatabasePoolSizeConfig } from "../../db/Database.ts"
+import { DatabasePoolSizeConfig } from "../../db/pool/ConnectionPool.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { migrationsTableName } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"

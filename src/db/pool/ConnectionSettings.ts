@@ -1,9 +1,9 @@
 /** Connection settings: database URLs and session parameters, direct or through a pooler in transaction mode. */
-import type { PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, Redacted, Schema } from "effect"
 import type { SocketRegistry } from "../health/SocketRegistry.ts"
+import type { PoolConnectionConfig } from "./ConnectionPool.ts"
 import { areTlsParametersValid, makeTlsSockets, tlsParametersRule } from "./DatabaseTls.ts"
-import { makeDriverTypeRegistry } from "./TypeRegistry.ts"
+import { registerRecordType } from "./RecordType.ts"
 
 /** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
@@ -59,20 +59,20 @@ interface SessionOptions {
 
 /** A driver configuration, with the registry of the sockets that it opens. */
 export interface ConnectionConfig {
-  readonly config: PgClient.PgPoolConfig
+  readonly config: PoolConnectionConfig
   readonly sockets: SocketRegistry
 }
 
 export const makeConnectionConfig = Effect.fnUntraced(function* ({ applicationName, pooled, url }: SessionOptions) {
   const { sockets, ssl } = yield* makeTlsSockets(url)
-  const config: PgClient.PgPoolConfig = {
+  registerRecordType()
+  const config: PoolConnectionConfig = {
     url,
     ssl,
     applicationName,
     startupParameters: pooled ? sessionTimeZone : { ...sessionTimeouts, ...sessionTimeZone },
     prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
     stream: sockets.open,
-    types: makeDriverTypeRegistry(),
   }
   const session: ConnectionConfig = { config, sockets }
   return session

@@ -1,7 +1,16 @@
-/** A connection pool that `SqlClient` and direct reads share. The driver's own client does not expose its pool. */
-import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Effect, Layer } from "effect"
+/** `SqlClient` over the connection pool that it shares with reads. The driver's own client has a pool of its own. */
+import { PgClient, type PgConnection } from "@effect/sql-pg"
+import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
+import { poolTimeout } from "../ReadPolicies.ts"
+import { DirectConnectionConfig, makeConnectionConfig } from "./ConnectionSettings.ts"
+import {
+  ConnectionPool,
+  DatabasePoolSizeConfig,
+  makeConnect,
+  makeConnectionPool,
+  type PoolConnectionConfig,
+} from "./ConnectionPool.ts"
 
 const makeSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Connection => {
   const rows = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transform) =>
@@ -47,12 +56,13 @@ const commit = (connection: SqlConnection.Connection) =>
 const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
 /** Makes a client for a given pool, with the same spans and transactions as the driver's own client. */
-const makeClient = Effect.fnUntraced(function* (pool: PgPool.PgPool, config: PgClient.PgPoolConfig) {
+const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"], config: PoolConnectionConfig) {
+  const reserve = Effect.flatMap(pool.acquire, ({ pin }) => pin)
   const client = yield* SqlClient.make({
     driver: "pg",
-    acquirer: Effect.map(pool.get, toSqlConnection),
-    borrower: (use) => pool.use((session) => use(toSqlConnection(session))),
-    transactionAcquirer: Effect.map(pool.reserve, toSqlConnection),
+    acquirer: Effect.map(pool.acquire, toSqlConnection),
+    borrower: (use) => pool.borrow((session) => use(toSqlConnection(session))),
+    transactionAcquirer: Effect.map(reserve, toSqlConnection),
     compiler: PgClient.makeCompiler(),
     prepareTransactionControls: true,
     commit,
@@ -68,15 +78,44 @@ const makeClient = Effect.fnUntraced(function* (pool: PgPool.PgPool, config: PgC
     [PgClient.TypeId]: PgClient.TypeId,
     config,
     json: (value: unknown) => Statement.fragment([makeJson(value, undefined, undefined)]),
-    listen: (channel: string) => Effect.flatMap(pool.reserve, (session) => session.listen(channel)),
+    listen: (channel: string) => Effect.flatMap(reserve, (session) => session.listen(channel)),
     notify: (channel: string, payload: string) =>
-      Effect.asVoid(pool.use((session) => session.query("select pg_notify($1, $2)", [channel, payload]))),
+      Effect.asVoid(pool.borrow((session) => session.query("select pg_notify($1, $2)", [channel, payload]))),
   })
   return pgClient
 })
 
-/** Provides one pool as `PgPool`, `PgClient` and `SqlClient`. */
-export const pooledClientLayer = (config: PgClient.PgPoolConfig) =>
-  PgClient.layerFrom(Effect.flatMap(PgPool.PgPool, (pool) => makeClient(pool, config))).pipe(
-    Layer.provideMerge(Layer.effect(PgPool.PgPool, PgPool.make(config))),
+/** Provides a pool of `DATABASE_POOL_SIZE` connections as `ConnectionPool`, `PgClient` and `SqlClient`. */
+export const pooledClientLayer = (config: PoolConnectionConfig) =>
+  PgClient.layerFrom(Effect.flatMap(ConnectionPool, (pool) => makeClient(pool, config))).pipe(
+    Layer.provideMerge(Layer.effect(
+      ConnectionPool,
+      Effect.gen(function* () {
+        return yield* makeConnectionPool({
+          connect: makeConnect(config),
+          size: yield* DatabasePoolSizeConfig,
+          timeout: yield* poolTimeout,
+        })
+      }),
+    )),
   )
+
+export interface DatabaseClientOptions {
+  readonly url: Redacted.Redacted
+  readonly applicationName: string
+  /** The URL of PostgreSQL itself, if `url` names a pooler in transaction mode. */
+  readonly direct?: Redacted.Redacted
+}
+
+/** Provides the pool, also as `SqlClient`, and `DirectConnectionConfig` for work that needs a session. */
+export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const pool = yield* makeConnectionConfig({ url, applicationName, pooled: direct !== undefined })
+    const connection = direct === undefined
+      ? { ...pool, pooler: undefined }
+      : { ...yield* makeConnectionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
+    return Layer.merge(
+      pooledClientLayer(pool.config),
+      Layer.succeed(DirectConnectionConfig, connection),
+    )
+  }))

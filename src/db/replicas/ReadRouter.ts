@@ -6,11 +6,21 @@ import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema }
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { makeRetryCounter } from "../ReadPolicies.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { type DatabaseReadError, makeRetryCounter } from "../ReadPolicies.ts"
 import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
-import { makeReplica, makeReplicationLagTracker, type Replica, type RequiredTableVersion } from "./Replica.ts"
+import {
+  makeReplica,
+  makeReplicationLagTracker,
+  type Replica,
+  type RequiredTableVersion,
+  type SessionQuery,
+} from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
+
+/** An attempt to read from the primary. */
+type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
@@ -95,6 +105,13 @@ export class ReadRouter extends Context.Service<ReadRouter, {
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
   /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
   readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
+  /** Runs a query on a replica with the required version. If there is none or it fails, runs `primary`. */
+  readonly readFromReplica: <A, R>(
+    required: RequiredTableVersion,
+    partition: string,
+    query: SessionQuery<A, R>,
+    primary: PrimaryRead<A, R>,
+  ) => PrimaryRead<A, R>
   /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
   readonly withFallback: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
@@ -150,7 +167,25 @@ export class ReadRouter extends Context.Service<ReadRouter, {
           )
         })
 
-      return ReadRouter.of({ pollReplicas, chooseReplica, withFallback })
+      const readFromReplica = <A, R>(
+        required: RequiredTableVersion,
+        partition: string,
+        query: SessionQuery<A, R>,
+        primary: PrimaryRead<A, R>,
+      ) =>
+        // Suspended, so that each retry chooses a replica anew.
+        Effect.suspend(() => {
+          const replica = chooseReplica(required)
+          return replica === undefined
+            ? primary
+            : withFallback(replica.read(query, required, partition), replica, primary)
+        })
+      return ReadRouter.of({
+        pollReplicas,
+        chooseReplica,
+        readFromReplica,
+        withFallback,
+      })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -1,13 +1,12 @@
 /** One read replica: its connections, its polled state, reads from it, and its replication lag. */
-import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
+import { PgClient, type PgConnection } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { DatabasePoolSizeConfig, type SessionQuery } from "../Database.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { makeTlsSockets } from "../pool/DatabaseTls.ts"
+import { DatabasePoolSizeConfig, makeConnect, makeConnectionPool } from "../pool/ConnectionPool.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
-import { makePoolQueue } from "../pool/PoolQueue.ts"
-import { makePoolTimeoutError, poolTimeout } from "../ReadPolicies.ts"
+import { type DatabaseReadError, poolTimeout } from "../ReadPolicies.ts"
 import { isRecoveryConflict } from "../SqlState.ts"
 import {
   makeDatasetVersionReader,
@@ -51,6 +50,11 @@ export const makeReplicationLagTracker = () => {
   }
 }
 
+/** A query that runs on the given connection, whether it leads to the primary or to a replica. */
+export type SessionQuery<A, R = never> = (
+  session: PgConnection.PgConnection,
+) => Effect.Effect<A, DatabaseReadError, R>
+
 /** Tables to read, and the version that the primary last reported for them. */
 export interface RequiredTableVersion {
   readonly tables: ReadonlyArray<string>
@@ -80,9 +84,12 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
   const { sockets, ssl } = yield* makeTlsSockets(url)
-  const permits = yield* DatabasePoolSizeConfig
   const config = { ...primaryConfig, url, ssl, stream: sockets.open }
-  const pool = yield* PgPool.make({ ...config, maxConnections: permits })
+  const pool = yield* makeConnectionPool({
+    connect: makeConnect(config),
+    size: yield* DatabasePoolSizeConfig,
+    timeout: yield* poolTimeout,
+  })
   const pollReplica = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
   const pollSession = makeServerPoll(sql)
 
@@ -91,7 +98,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   /** Reason the replica is not used; undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
   let lastResponseAt = now()
-  let [readCount, timeoutCount] = [0, 0]
+  let readCount = 0
 
   const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeDatasetVersionReader>>()
   const hasVersion = (state: ServerState, { tables, version }: RequiredTableVersion) => {
@@ -99,15 +106,6 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     versionReaders.set(tables, readVersion)
     return readVersion(state) === version
   }
-
-  const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
-    permits,
-    timeout: yield* poolTimeout,
-    onTimeout: () => {
-      timeoutCount += 1
-      return makePoolTimeoutError()
-    },
-  })
 
   const countRead = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
@@ -135,14 +133,13 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     },
   )
 
-  const read = <A, R>(query: SessionQuery<A, R>, required: RequiredTableVersion, route: string) =>
-    withPermit(route)(
-      countRead(pool.use((session) =>
-        checkedSessions.has(session)
-          ? query(session)
-          : Effect.flatMap(checkSession(session, required), () => query(session))
-      )),
-    )
+  const read = <A, R>(query: SessionQuery<A, R>, required: RequiredTableVersion, partition: string) =>
+    pool.use(partition, (session) => {
+      readCount += 1
+      return checkedSessions.has(session)
+        ? query(session)
+        : Effect.flatMap(checkSession(session, required), () => query(session))
+    })
 
   const logUsage = (reason: string | undefined) => {
     const hasChanged = reason !== unusedBecause
@@ -195,10 +192,10 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
       state = undefined
     },
     /** Number of running and waiting reads. */
-    pendingReads: () => permitsInUse() + waiterCount(),
-    connectionsInUse: permitsInUse,
+    pendingReads: () => pool.connectionsInUse() + pool.waiterCount(),
+    connectionsInUse: pool.connectionsInUse,
     readCount: () => readCount,
-    timeoutCount: () => timeoutCount,
+    timeoutCount: pool.timeoutCount,
     /** Replication lag in milliseconds. It keeps growing while the replica does not respond. */
     lag: () => state === undefined ? lag + (now() - lastResponseAt) : lag,
   }

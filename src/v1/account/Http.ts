@@ -3,7 +3,7 @@ import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
-import { Database } from "../../db/Database.ts"
+import { Reader } from "../../db/Reader.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { makeObjectEncoder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
@@ -11,7 +11,7 @@ import { AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
 
 export const accountHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
+  const reader = yield* Reader
   const { makeAccountEndpoint } = yield* ListEndpointFactory
 
   const encode = makeObjectEncoder(AccountResponse)
@@ -37,7 +37,7 @@ export const accountHandlers = Effect.gen(function* () {
   const show = makeHandler(
     NoParameters,
     Effect.fnUntraced(function* (_, { account: { account_id }, route }) {
-      const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id), route))))
+      const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* reader.query(find(account_id), route))))
       return encode({ count: 1, results: [account] })
     }),
   )

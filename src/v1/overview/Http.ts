@@ -3,7 +3,7 @@ import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
-import { Database } from "../../db/Database.ts"
+import { Reader } from "../../db/Reader.ts"
 import { getDateInNewYork } from "../../rules/Dates.ts"
 import { makeObjectEncoder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
@@ -11,7 +11,7 @@ import { AccountOverview, OverviewResponse } from "./Api.ts"
 
 export const overviewHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
+  const reader = yield* Reader
   const { getRequestsPerMinute: perMinute } = yield* AccountRateLimiter
 
   const encode = makeObjectEncoder(OverviewResponse)
@@ -35,7 +35,7 @@ export const overviewHandlers = Effect.gen(function* () {
   const show = makeHandler(
     NoParameters,
     Effect.fnUntraced(function* (_, { account: { account_id }, now, route }) {
-      const found = yield* read(find({ account_id, today: getDateInNewYork(now) }), route)
+      const found = yield* reader.query(find({ account_id, today: getDateInNewYork(now) }), route)
       const overview = yield* Effect.orDie(Effect.fromOption(Array.head(found)))
       return encode({
         count: 1,

@@ -1,7 +1,7 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect } from "effect"
 import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
-import type { StatementReader } from "../../db/Database.ts"
+import type { StatementReader } from "../../db/Reader.ts"
 import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../lineage/LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"

@@ -34,7 +34,7 @@ import {
   type ThrottledRequestCount,
   type UsageBatch,
 } from "../../../src/accounts/billing/UsageWriter.ts"
-import { Database } from "../../../src/db/Database.ts"
+import { Reader } from "../../../src/db/Reader.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
@@ -56,7 +56,7 @@ const startMetering = Effect.fnUntraced(function* (values: Record<string, string
   const context = yield* Layer.buildWithScope(
     Layer.fresh(UsageMetering.layer).pipe(
       Layer.provide(Layer.fresh(PrepaidBalances.layer)),
-      Layer.provide(Layer.fresh(Database.layer)),
+      Layer.provide(Layer.fresh(Reader.layer)),
       Layer.provide(settings(values)),
       Layer.provide(Logger.layer([])),
     ),

@@ -8,7 +8,7 @@ import {
   dropUsagePartitionsBefore,
 } from "../../../src/accounts/billing/UsagePartitions.ts"
 import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
-import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { isLockTimeout } from "../../../src/db/SqlState.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"

@@ -5,7 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
-import { Database } from "../../../src/db/Database.ts"
+import { Reader } from "../../../src/db/Reader.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
 import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
@@ -260,7 +260,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* Service.insertRows("historical_float_pro", makeReportedShares("COUNT", "2026-01-02", "1"))
       yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker = 'COUNT'`
       yield* Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
-        Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Database.layer))),
+        Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Reader.layer))),
         Effect.provideService(SqlClient.SqlClient, serving),
       )
       const [counted] = yield* sql<{ readonly number: number }>`

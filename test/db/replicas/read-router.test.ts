@@ -18,8 +18,7 @@ import {
 import { SqlClient, type Statement } from "effect/sql"
 import { inject } from "vitest"
 import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
-import { Database, ReplicaReader } from "../../../src/db/Database.ts"
-import type { DatabaseReadError } from "../../../src/db/ReadPolicies.ts"
+import { Reader } from "../../../src/db/Reader.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
 import { grantServiceRolePermissions } from "../../../src/db/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
@@ -75,14 +74,13 @@ const datasetPaths = endpointsByDataset.flatMap(({ endpoints }) => endpoints).ma
 const readServices = Effect.gen(function* () {
   const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
-    Layer.mergeAll(Database.layer, ExportCursors.layer, DatasetVersions.layer).pipe(
+    Layer.mergeAll(Reader.layer, ExportCursors.layer, DatasetVersions.layer).pipe(
       Layer.provideMerge(ReadRouter.layer),
       Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ DATABASE_READ_URLS: urls }))),
       Layer.provide(Logger.layer([])),
     ),
   )).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   const versions = Context.get(services, DatasetVersions)
-  const { makeReplicaReader = () => undefined } = Context.get(services, ReadRouter)
   const tables = ["screener"]
   const wanted = yield* repeatUntilTrue(
     Effect.sync(() => ({ tables, version: versions.watchTables(tables).current() ?? "" })),
@@ -91,14 +89,12 @@ const readServices = Effect.gen(function* () {
   return {
     wanted,
     cursors: Context.get(services, ExportCursors),
-    read: <A>(query: Effect.Effect<A, DatabaseReadError>) =>
-      Effect.provideService(Context.get(services, Database).read(query), ReplicaReader, makeReplicaReader(wanted)),
-    readValues: (statement: Statement.Statement<object>) => {
+    read: (statement: Statement.Statement<object>, isTraced = false) => {
       const [text, parameters] = statement.compile()
-      return Context.get(services, Database).readValues({ text, parameters, isPrepared: true }).pipe(
-        Effect.provideService(ReplicaReader, makeReplicaReader(wanted)),
-        Effect.withTracerEnabled(false),
-      )
+      return Context.get(services, Reader).read(
+        { text, parameters, isPrepared: true },
+        { partition: "test", from: wanted },
+      ).pipe(Effect.withTracerEnabled(isTraced))
     },
   }
 })
@@ -395,11 +391,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const ways = [
         {
           words: "as slow",
-          run: Effect.map(readServices, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
+          run: Effect.map(readServices, ({ read }) => Effect.map(read(statement, true), (rows) => rows.length)),
         },
         {
           words: "as slow",
-          run: Effect.map(readServices, ({ readValues }) => Effect.map(readValues(statement), (rows) => rows.length)),
+          run: Effect.map(readServices, ({ read }) => Effect.map(read(statement), (rows) => rows.length)),
         },
         {
           // A cursor declared `with hold` reads its rows at commit, so this is the statement that replay cancels.
@@ -469,7 +465,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         ([a, b]) => a + b,
       )
       const slow = sql`select pg_sleep(25) as long from screener limit 1`
-      for (const read of [services.read(slow), services.readValues(slow)]) {
+      for (const read of [services.read(slow, true), services.read(slow)]) {
         const slowRead = yield* Effect.forkChild(read)
         yield* repeatUntilTrue(both, (count) => count === 1)
         yield* Fiber.interrupt(slowRead)

@@ -5,7 +5,7 @@ import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
-import { databaseClientLayer } from "../../../src/db/Database.ts"
+import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import {

@@ -1,13 +1,14 @@
-/** The queue for pool connections: order, timeouts, and limits for each partition (§7.2, §8). */
-import { assert, describe, it } from "@effect/vitest"
+/** The bulkhead in front of connections: order, timeouts, shares of partitions, and costs (§7.2, §8). */
+import { assert, describe, it, vi } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { makePoolQueue } from "../../../src/db/pool/PoolQueue.ts"
+import { makeBulkhead, makePermits } from "../../../src/db/pool/Bulkhead.ts"
+import { ListItem } from "../../../src/db/pool/LinkedList.ts"
 
 const timedOut = "timed out" as const
 
-const makeQueue = (permits: number) =>
-  makePoolQueue({ permits, timeout: Duration.seconds(5), onTimeout: () => timedOut })
+const makeQueue = (permits: number, timeout = Duration.seconds(5)) =>
+  makeBulkhead({ permits: makePermits(permits), timeout, onTimeout: () => timedOut })
 
 /** Makes numbered tasks. Each records its start, and ends when `end` is called. */
 const makeTasks = Effect.fnUntraced(function* (count: number) {
@@ -29,10 +30,15 @@ const Step = Schema.Struct({
   partition: Schema.Literals(["a", "b", "c"]),
 })
 
-describe("The pool queue", () => {
+describe("The bulkhead", () => {
   it.effect("runs as many effects at once as it has permits, and later effects in arrival order (§8)", () =>
     Effect.gen(function* () {
-      const { withPermit } = yield* makeQueue(2)
+      const { withPermit } = yield* makeBulkhead({
+        permits: makePermits(2),
+        maxPerPartition: 2,
+        timeout: Duration.seconds(5),
+        onTimeout: () => timedOut,
+      })
       const { end, started, task } = yield* makeTasks(5)
       const fibers = yield* Effect.all(
         [0, 1, 2, 3].map((number) => Effect.forkChild(withPermit("a")(task(number)), { startImmediately: true })),
@@ -49,6 +55,24 @@ describe("The pool queue", () => {
       yield* Effect.forEach([2, 3, 4], end)
       yield* Effect.forEach([...fibers, late], Fiber.join)
       assert.deepStrictEqual(started, [0, 1, 2, 3, 4])
+    }))
+
+  it.effect("lets the partitions take turns, so that many waiters of one do not delay those of another (§8)", () =>
+    Effect.gen(function* () {
+      const { withPermit } = yield* makeQueue(1)
+      const { end, started, task } = yield* makeTasks(6)
+      const partitions = ["a", "a", "a", "a", "b", "b"]
+      const fibers = yield* Effect.all(
+        partitions.map((partition, number) =>
+          Effect.forkChild(withPermit(partition)(task(number)), { startImmediately: true })
+        ),
+      )
+      for (const number of [0, 4, 1, 5, 2, 3]) {
+        yield* end(number)
+        yield* Effect.yieldNow
+      }
+      yield* Effect.forEach(fibers, Fiber.join)
+      assert.deepStrictEqual(started, [0, 4, 1, 5, 2, 3])
     }))
 
   it.effect("returns permits after failures, defects, and interruption while running or waiting (§8)", () =>
@@ -80,7 +104,7 @@ describe("The pool queue", () => {
 
   it.effect("fails a waiter at once if the timeout is zero (§7.2)", () =>
     Effect.gen(function* () {
-      const queue = yield* makePoolQueue({ permits: 1, timeout: Duration.zero, onTimeout: () => timedOut })
+      const queue = yield* makeQueue(1, Duration.zero)
       const running = yield* Effect.forkChild(queue.withPermit("a")(Effect.never), { startImmediately: true })
       for (const _ of [1, 2]) assert.strictEqual(yield* Effect.flip(queue.withPermit("a")(Effect.void)), timedOut)
       yield* Fiber.interrupt(running)
@@ -113,6 +137,91 @@ describe("The pool queue", () => {
       for (const fiber of fibers) yield* Fiber.interrupt(fiber)
       assert.deepStrictEqual([permitsInUse(), waiterCount()], [0, 0])
     }))
+
+  for (const [permits, share] of [[1, 1], [2, 1], [3, 2], [4, 3], [9, 8], [10, 8]] as const) {
+    it.effect(`lets one partition take at most ${share} of ${permits} permits (§7.2)`, () =>
+      Effect.gen(function* () {
+        const { permitsInUse, withPermit } = yield* makeQueue(permits)
+        const start = (partition: string) =>
+          Effect.forkChild(withPermit(partition)(Effect.never), { startImmediately: true })
+        yield* Effect.forEach(Array.from({ length: permits }), () => start("a"))
+        assert.strictEqual(permitsInUse(), share)
+        yield* start("b")
+        assert.strictEqual(permitsInUse(), Math.min(permits, share + 1))
+      }))
+  }
+
+  it.effect("waits as long as it takes in an unlimited partition, which may use all permits (§8)", () =>
+    Effect.gen(function* () {
+      const { makeUnlimitedPartition, permitsInUse, use } = yield* makeQueue(2)
+      const partition = makeUnlimitedPartition()
+      const run = (effect: Effect.Effect<string>) =>
+        Effect.forkChild(use(partition, () => effect), { startImmediately: true })
+      const running = [yield* run(Effect.never), yield* run(Effect.never)]
+      assert.strictEqual(permitsInUse(), 2)
+      const waiting = yield* run(Effect.succeed("done"))
+      yield* TestClock.adjust("1 hour")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* Effect.forEach(running, Fiber.interrupt)
+      assert.strictEqual(yield* Fiber.join(waiting), "done")
+    }))
+
+  it.effect("returns a permit with the same number of operations to 10 and to 5,000 waiters (§8)", () =>
+    Effect.gen(function* () {
+      let operations = 0
+      /** Counts how often any property of a waiter or a partition is read or set. */
+      class CountedItem<Self> extends ListItem<Self> {
+        constructor() {
+          super()
+          return new Proxy(this, {
+            get: (target, name, receiver) => {
+              operations += 1
+              return Reflect.get(target, name, receiver)
+            },
+            set: (target, name, value, receiver) => {
+              operations += 1
+              return Reflect.set(target, name, value, receiver)
+            },
+          })
+        }
+      }
+      vi.doMock(import("../../../src/db/pool/LinkedList.ts"), async (load) => ({
+        ...await load(),
+        ListItem: CountedItem,
+      }))
+      vi.resetModules()
+      yield* Effect.addFinalizer(() => Effect.sync(() => vi.doUnmock("../../../src/db/pool/LinkedList.ts")))
+      const counted = yield* Effect.promise(() => import("../../../src/db/pool/Bulkhead.ts"))
+
+      /** Counts the operations of five releases, while so many callers wait, in one partition or in many. */
+      const countReleases = Effect.fnUntraced(function* (waiters: number, partitions: number) {
+        const { waiterCount, withPermit } = yield* counted.makeBulkhead({
+          permits: counted.makePermits(2),
+          timeout: Duration.seconds(5),
+          onTimeout: () => timedOut,
+        })
+        const { end, started, task } = yield* makeTasks(waiters)
+        for (let number = 0; number < waiters; number++) {
+          yield* Effect.forkChild(withPermit(`${number % partitions}`)(task(number)), { startImmediately: true })
+        }
+        // The fiber that ends late waits starts to sleep.
+        yield* TestClock.adjust("1 millis")
+        operations = 0
+        for (let release = 0; release < 5; release++) {
+          yield* end(started[release] ?? 0)
+          yield* Effect.yieldNow
+        }
+        assert.isAbove(waiterCount(), 0)
+        return operations
+      })
+
+      for (const isShared of [true, false]) {
+        const [few, many] = [10, 5_000]
+        const operationsOfFew = yield* countReleases(few, isShared ? 1 : few)
+        assert.isAbove(operationsOfFew, 10)
+        assert.strictEqual(yield* countReleases(many, isShared ? 1 : many), operationsOfFew)
+      }
+    }).pipe(Effect.scoped))
 
   it.effect.prop(
     "never exceeds its permits, and lets no effect wait while a permit is free, for any order of events (§7.2)",

@@ -1,4 +1,4 @@
-/** The driver's type registry, except that `row(…)` stays in PostgreSQL's binary format, for `rows/RowEncoder.ts`. */
+/** Lets `row(…)` stay in PostgreSQL's binary format, for `rows/RowEncoder.ts`. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import { BinaryRecord } from "../../rows/BinaryRecord.ts"
@@ -11,12 +11,13 @@ const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTyp
 const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
   Result.succeed(new BinaryRecord(new DataView(bytes.buffer, bytes.byteOffset + offset, size), decodeField))
 
-export const makeDriverTypeRegistry = () => {
-  const registry = PgTypes.makeRegistry()
-  registry.register(recordType, {
+/**
+ * Registers the codec of records for all of the driver's connections. A registry of its own for some connections would
+ * turn off the driver's fast path for parameters.
+ */
+export const registerRecordType = () =>
+  PgTypes.register(recordType, {
     encode: () => Result.fail(new PgTypes.CodecError({ message: "A record cannot be a parameter" })),
     decode: (bytes) => readRecord(bytes, 0, bytes.length),
     read: readRecord,
   })
-  return registry
-}
