@@ -1,7 +1,6 @@
 /** Fills each structure in the table "Memory" of SECURITY.md far beyond its bounds, and measures the memory it keeps. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, ConfigProvider, Context, Duration, Effect, Layer, Metric, Option, Result } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Clock, ConfigProvider, Context, Duration, Effect, Layer, Metric, Result } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { randomBytes } from "node:crypto"
@@ -21,8 +20,7 @@ import { makeBulkhead, makePermits } from "../../src/db/pool/Bulkhead.ts"
 import { makeMomentStore } from "../../src/history/Moments.ts"
 import { makeTableShapeStore } from "../../src/history/PastTables.ts"
 import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
-import { makeRequestContext } from "../../src/http/RequestContext.ts"
-import { makeCachedResponseStore } from "../../src/http/ResponseCache.ts"
+import { makeResponseCache } from "../../src/http/ResponseCache.ts"
 import { makeTickerChangeReader, MaxTickerChangeBytesConfig } from "../../src/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/lineage/LineageResolver.ts"
 import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
@@ -36,7 +34,9 @@ import {
 import { getMonotonicMillis } from "../../src/observability/MonotonicTime.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { cachePerDay } from "../../src/rows/Timestamps.ts"
+import { makePage } from "../../src/rules/Answer.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
+import { makeAnsweredRequest, makeApiRequest, makeFinishedResponse } from "../support/ApiRequests.ts"
 import { makeUsageRecord, serviceWithSettings } from "../support/CustomerUsage.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { projectRoot } from "../support/Processes.ts"
@@ -75,7 +75,10 @@ const fillResults = Effect.gen(function* () {
   for (let number = 0; number < 60_000; number++) {
     const headers = { "X-Lineage": makeText(200) }
     const body = new Uint8Array(number % 10 === 0 ? 10_000 : 100)
-    results.set(hashQuery(String(number)), makeResult({ body, headers, records: 1, nextPage: 2 }, "version"))
+    results.set(
+      hashQuery(String(number)),
+      makeResult({ body, headers, records: 1, nextPage: 2 }, "version", "/v1/news"),
+    )
   }
   return { structure: results }
 })
@@ -91,19 +94,16 @@ const fillRepetitions = Effect.sync(() => {
 })
 
 const fillResponses = Effect.gen(function* () {
-  const { store } = yield* makeCachedResponseStore
-  const body = new Uint8Array(0)
+  const { store } = yield* makeResponseCache
+  const empty = new Uint8Array(0)
+  const rules = { access: { path: "/v1/news", required_tier: "basic" as const }, isPriced: true }
   for (let number = 0; number < 20_000; number++) {
     const target = `/v1/news?tag=${"x".repeat(1_000)}${number}`
-    const context = makeRequestContext({ id: "one", target })
-    context.response.endpoint = { path: "/v1/news", required_tier: "basic" }
-    context.response.isCurrent = () => true
-    const headers = { ETag: `"${number}"`, Link: `<${target}&page=2>; rel="next"` }
-    store(
-      HttpServerRequest.fromWeb(new Request("http://localhost/v1/news")),
-      HttpServerResponse.uint8Array(number % 10 === 0 ? new Uint8Array(10_000) : body, { headers }),
-      context,
-    )
+    const etag = `"${number}"`
+    const body = number % 10 === 0 ? new Uint8Array(10_000) : empty
+    const page = makePage({ body, contentType: "application/json", records: 1, etag, isCurrent: () => true })
+    const headers = { etag, link: `<${target}&page=2>; rel="next"` }
+    store(makeAnsweredRequest({ id: "one", target }), rules, page, makeFinishedResponse({ headers, body }))
   }
   return { structure: store }
 }).pipe(Effect.scoped)
@@ -208,14 +208,9 @@ const fillApiKeys = Effect.gen(function* () {
 
 const fillWrongKeys = Effect.gen(function* () {
   const guard = yield* makeBruteForceGuard()
-  const request = HttpServerRequest.fromWeb(new Request("http://localhost"))
   for (let number = 0; number < 130_000; number++) {
-    const remoteAddress = Option.some(`2001:db8:${(number >> 16).toString(16)}:${(number & 0xffff).toString(16)}::1`)
-    yield* Effect.provideService(
-      Effect.flatMap(guard.findSender, guard.countWrongKey),
-      HttpServerRequest.HttpServerRequest,
-      request.modify({ remoteAddress }),
-    )
+    const address = `2001:db8:${(number >> 16).toString(16)}:${(number & 0xffff).toString(16)}::1`
+    yield* Effect.flatMap(guard.findSender(makeApiRequest({ address })), guard.countWrongKey)
   }
   return { structure: guard }
 })

@@ -1,41 +1,59 @@
-/** The request pipeline must serve exactly the endpoints of the contract outside `PublicApi`. */
-import { assert, describe, it } from "@effect/vitest"
-import { HttpApi } from "effect/http-api"
-import { Api, PublicApi } from "../../src/Api.ts"
-import { makePipelineEndpoint, matchEndpointsWithContract } from "../../src/http/RequestPipeline.ts"
+/** The request pipeline serves exactly the endpoints of its contract. */
+import { assert, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer, Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { makeHandler, makePublicHandler } from "../../src/accounts/EndpointHandler.ts"
+import { AuthenticationMiddleware } from "../../src/accounts/keys/Authentication.ts"
+import type { Handlers } from "../../src/http/RequestPipeline.ts"
+import { makeObjectEncoder } from "../../src/lists/QueryCache.ts"
 import { NoParameters } from "../../src/rules/Filters.ts"
-import { InternalError } from "../../src/rules/Errors.ts"
+import * as Service from "../support/Service.ts"
+import { serveApi } from "../support/SmallApis.ts"
 
-const makeEndpoint = (path: string) =>
-  makePipelineEndpoint({ path }, NoParameters, () => new InternalError({ error: { message: "not called" } }))
+const Success = Schema.Struct({ ok: Schema.Boolean })
 
-/** Returns the paths, without `/v1`, of the endpoints that the pipeline serves instead of the router. */
-const listPaths = () => {
-  const paths: Array<string> = []
-  HttpApi.reflect(Api, {
-    predicate: ({ group }) => !(group.identifier in PublicApi.groups),
-    onGroup: () => {},
-    onEndpoint: ({ endpoint }) => paths.push(endpoint.path.slice("/v1".length)),
-  })
-  return paths
-}
+const makeEndpoint = <const Name extends string>(name: Name) =>
+  HttpApiEndpoint.get(name, `/v1/${name}`, { query: NoParameters, success: Success })
 
-describe("The service", () => {
-  it("starts if each endpoint of the contract is served (§4, D30)", () => {
-    const paths = listPaths()
-    assert.includeMembers(paths, ["/news", "/usage/daily", "/account"])
-    const matched = matchEndpointsWithContract(paths.map(makeEndpoint))
-    assert.deepStrictEqual(matched.map(({ declared }) => declared.endpoint.path), paths.map((path) => `/v1${path}`))
-    for (const { declared, endpoint } of matched) assert.strictEqual(`/v1${endpoint.path}`, declared.endpoint.path)
-  })
+class Small extends HttpApi.make("small")
+  .add(HttpApiGroup.make("keyed").add(makeEndpoint("private")))
+  .middleware(AuthenticationMiddleware)
+  .add(HttpApiGroup.make("open").add(makeEndpoint("public"))) {}
 
-  it("does not start if nothing serves an endpoint of the contract (§4, D30)", () => {
-    const served = listPaths().filter((path) => path !== "/news").map(makeEndpoint)
-    assert.throws(() => matchEndpointsWithContract(served), "Nothing serves the endpoint /v1/news")
-  })
+const encode = makeObjectEncoder(Success)
+const needsKey = makeHandler(NoParameters, () => Effect.succeed(encode({ ok: true })))
+const needsNoKey = makePublicHandler(NoParameters, () => Effect.succeed(encode({ ok: true })))
 
-  it("does not start if it serves an endpoint that the contract lacks (§4, D30)", () => {
-    const served = [...listPaths(), "/undeclared"].map(makeEndpoint)
-    assert.throws(() => matchEndpointsWithContract(served), "The contract has no endpoint /v1/undeclared")
-  })
-})
+const serve = (handlers: Handlers) => serveApi(Small, Effect.succeed(handlers))
+
+/** Starts a service with the handlers. Returns why it does not start. */
+const explainRefusal = (handlers: Handlers) =>
+  Effect.map(
+    Effect.exit(Effect.scoped(Layer.build(serve(handlers)))),
+    (started) => Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started",
+  )
+
+it.effect("the service starts if each endpoint has a handler, which may do without the account (§4, D30)", () =>
+  Effect.gen(function* () {
+    for (const handler of [needsKey, needsNoKey]) {
+      const statuses = yield* Effect.forEach(
+        [["/v1/private", null], ["/v1/private", undefined], ["/v1/public", null], ["/v1/other", null]] as const,
+        ([path, key]) =>
+          Effect.map(Service.requestJson(path, key === undefined ? {} : { key }), ({ status }) => status),
+      ).pipe(Effect.provide(serve({ keyed: { private: handler }, open: { public: needsNoKey } })))
+      assert.deepStrictEqual(statuses, [401, 200, 200, 404])
+    }
+  }))
+
+it.effect("the service does not start if nothing handles an endpoint of the contract (§4, D30)", () =>
+  Effect.gen(function* () {
+    const message = /Nothing handles the endpoint \/v1\/private/
+    assert.match(yield* explainRefusal({ open: { public: needsNoKey } }), message)
+    assert.match(yield* explainRefusal({ keyed: {}, open: { public: needsNoKey } }), message)
+  }))
+
+it.effect("the service does not start if a handler needs the account of an endpoint without a key (§5)", () =>
+  Effect.gen(function* () {
+    const handlers = { keyed: { private: needsKey }, open: { public: needsKey } }
+    assert.match(yield* explainRefusal(handlers), /The handler of \/v1\/public needs a key/)
+  }))

@@ -71,6 +71,14 @@ const makeRows = (seed: number) => {
 
 const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) => JSON.stringify(event)).toSorted()
 
+/** Makes the function that reads the component of a symbol with the statement, on the primary. */
+const makeEventReader = Effect.gen(function* () {
+  const { read } = yield* Reader
+  const readEvents = yield* makeLineageEventReader
+  return (query: { readonly ticker: string; readonly today: string }) =>
+    readEvents(query, (statement) => read(statement, { partition: "lineage", from: "primary" }))
+})
+
 const database = Layer.provideMerge(Reader.layer, ServiceInstances.databaseWithKeysLayer)
 
 /** More than any test needs. */
@@ -81,7 +89,7 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const readChanges = yield* makeTickerChangeReader(maxBytes)
-      const readEvents = yield* makeLineageEventReader
+      const readEvents = yield* makeEventReader
       for (let seed = 1; seed <= getInputCount(200); seed++) {
         const rows = makeRows(seed)
         yield* sql`delete from ticker_changes`
@@ -114,7 +122,7 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
       `,
       )
       const changes = yield* yield* makeTickerChangeReader(maxBytes)
-      const readEvents = yield* makeLineageEventReader
+      const readEvents = yield* makeEventReader
       for (const ticker of ["HUB", "S7"]) {
         assert.lengthOf(changes?.findComponent(ticker, today, maxEvents) ?? [], maxEvents)
         assert.lengthOf(yield* readEvents({ ticker, today }), maxEvents)

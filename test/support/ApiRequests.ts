@@ -1,5 +1,7 @@
-/** Makes requests for tests that call a step of the request pipeline directly. */
+/** Makes requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
+import type { AnsweredRequest } from "../../src/http/Finish.ts"
+import type { FinishedResponse } from "../../src/rules/Answer.ts"
 import type { ApiRequest } from "../../src/rules/ApiRequest.ts"
 
 /** Makes a GET request over HTTP. Omitted facts get default values. */
@@ -18,5 +20,35 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   via: null,
   readBody: () => Effect.succeed(""),
   disconnect: () => {},
+  ...more,
+})
+
+/** Makes a request to an endpoint, before an account is known. */
+export const makeAnsweredRequest = (more: Partial<ApiRequest> = {}): AnsweredRequest => {
+  const request = makeApiRequest(more)
+  return {
+    request,
+    route: request.target,
+    account: undefined,
+    isRecorded: false,
+    price: 0,
+    headers: {},
+    links: [],
+  }
+}
+
+/** Makes a response with status 200. Omitted parts get default values. */
+export const makeFinishedResponse = (more: Partial<FinishedResponse> = {}): FinishedResponse => ({
+  status: 200,
+  headers: {},
+  body: undefined,
+  trailers: undefined,
+  isEndless: false,
+  records: 0,
+  bytes: 0,
+  cost: 0,
+  price: 0,
+  total: undefined,
+  isCached: false,
   ...more,
 })
