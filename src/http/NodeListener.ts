@@ -28,7 +28,7 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
     request.once("error", () => resume(Effect.fail(400)))
   })
 
-const maxTextBytes = 16_384
+const maxTextBytes = 2_048
 
 const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
 

@@ -1,5 +1,5 @@
 /** Decodes the parameters of a request (D4, D11), and makes the errors of what was not expected (§7.2, errors). */
-import { Cause, Context, Effect, type Exit, Schema, SchemaAST } from "effect"
+import { Cause, Context, Effect, Exit, Schema, SchemaAST } from "effect"
 import { DecodingTime } from "./Dates.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
@@ -72,14 +72,80 @@ export const makeQueryValidationError = (
 /** The schema of a query. Its dates are compared with the time of the request. */
 export type QueryCodec<Query> = Schema.Codec<Query, unknown, DecodingTime>
 
-/** Makes a function that decodes the parameters of a request. `now` is the time of the request, or of its `as_of`. */
-export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
-  const decode = Schema.decodeUnknownEffect(
-    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
-    queryParseOptions,
+type Decode<A> = (input: unknown) => Effect.Effect<A, Schema.SchemaError, DecodingTime>
+
+/** Makes a decoder of text. A repeated parameter becomes an array. */
+const makeTextDecoder = <A>(schema: Schema.Codec<A, unknown, DecodingTime>): Decode<A> =>
+  Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
+
+/** A parameter that is decoded on its own. */
+interface ParameterDecoder {
+  readonly name: string
+  readonly decode: Decode<unknown>
+  /** What a request without the parameter gets: nothing, a default, or an error. */
+  readonly missing: Exit.Exit<object, unknown>
+}
+
+const isCodec = (schema: unknown): schema is Schema.Codec<unknown, unknown, DecodingTime> => Schema.isSchema(schema)
+
+const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<ParameterDecoder> =>
+  Object.entries(fields).flatMap(([name, field]) =>
+    isCodec(field)
+      ? [{
+        name,
+        decode: makeTextDecoder(field),
+        missing: Effect.runSyncExitWith(Context.make(DecodingTime, 0))(
+          makeTextDecoder(Schema.Struct({ [name]: field }))({}),
+        ),
+      }]
+      : []
   )
-  return (parameters: RawSearchParameters, now: number): Exit.Exit<Query, Schema.SchemaError> =>
-    Effect.runSyncExitWith(Context.make(DecodingTime, now))(decode(parameters))
+
+/**
+ * Makes a function that decodes valid queries, one parameter after the other, because a schema of many parameters also
+ * examines those that were not sent. Undefined if the query is invalid.
+ */
+const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fields }) => {
+  const decoders = listParameterDecoders(query.fields)
+  const [first, ...others] = query.ast.checks ?? []
+  const check = first === undefined ? undefined : Schema.decodeUnknownExit(Schema.Unknown.check(first, ...others))
+  return (parameters: RawSearchParameters, context: Context.Context<DecodingTime>) => {
+    const run = Effect.runSyncExitWith(context)
+    const decoded: Record<string, unknown> = {}
+    let remaining = Object.keys(parameters).length
+    for (const { decode, missing, name } of decoders) {
+      const text = parameters[name]
+      if (text === undefined) {
+        if (Exit.isFailure(missing)) return undefined
+        Object.assign(decoded, missing.value)
+        continue
+      }
+      const exit = run(decode(text))
+      if (Exit.isFailure(exit)) return undefined
+      decoded[name] = exit.value
+      remaining -= 1
+    }
+    return remaining === 0 && (check === undefined || Exit.isSuccess(check(decoded))) ? decoded : undefined
+  }
+}
+
+const hasFields = (schema: Schema.Top): schema is Schema.Top & { readonly fields: Schema.Struct.Fields } =>
+  "fields" in schema && SchemaAST.isObjects(schema.ast) && schema.ast.indexSignatures.length === 0 &&
+  schema.ast.encoding === undefined
+
+/**
+ * Makes a function that decodes the parameters of a request. `now` is the time of the request, or of its `as_of`. The
+ * whole schema decodes queries that are not valid, to name everything that is wrong.
+ */
+export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
+  const decode = makeTextDecoder(query)
+  const decodeFast = hasFields(query) ? makeFastDecoder(query) : undefined
+  return (parameters: RawSearchParameters, now: number): Exit.Exit<Query, Schema.SchemaError> => {
+    const context = Context.make(DecodingTime, now)
+    const decoded = decodeFast?.(parameters, context)
+    // The parts of a valid query are the query, which the type cannot say.
+    return decoded === undefined ? Effect.runSyncExitWith(context)(decode(parameters)) : Exit.succeed(decoded as Query)
+  }
 }
 
 /** Logs a defect, with the id of its request if it has one, and returns the error to respond with. */
