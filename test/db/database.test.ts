@@ -6,7 +6,6 @@ import { SqlClient } from "effect/sql"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Reader } from "../../src/db/Reader.ts"
-import { Reader } from "../../src/db/Reader.ts"
 import { isLockError } from "../../src/db/SqlState.ts"
 import * as Service from "../support/Service.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
@@ -142,14 +141,14 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
   it.effect("fails with data_refreshing, without a retry, at the time limit for statements (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const database = yield* Effect.provide(Reader, Reader.layer)
+      const reader = yield* Effect.provide(Reader, Reader.layer)
       let attempts = 0
       const slow = Effect.gen(function* () {
         attempts++
         yield* sql`set statement_timeout = '50ms'`
         return yield* Effect.ensuring(sql`select pg_sleep(5)`, Effect.orDie(sql`reset statement_timeout`))
       })
-      const { seconds, value } = yield* measureSeconds(Effect.flip(database.read(slow)))
+      const { seconds, value } = yield* measureSeconds(Effect.flip(reader.query(slow, "test")))
       assert.strictEqual(value._tag, "DataRefreshing")
       assert.strictEqual(attempts, 1)
       assert.isBelow(seconds, 4.9, "the query is canceled")

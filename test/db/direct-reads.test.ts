@@ -4,7 +4,6 @@ import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Fiber, Layer, type Redacted, Schedule, Schema, Tracer } from "effect"
 import { SqlClient } from "effect/sql"
 import { Reader } from "../../src/db/Reader.ts"
-import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
@@ -28,10 +27,11 @@ const database = Layer.unwrap(Effect.gen(function* () {
   )
 }))
 
-const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPrepared = true, partition?: string) =>
+const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPrepared = true, partition = "test") =>
   Effect.flatMap(
-    Database,
-    ({ readValues }) => Effect.withTracerEnabled(readValues({ text, parameters, isPrepared }, partition), false),
+    Reader,
+    ({ read }) =>
+      Effect.withTracerEnabled(read({ text, parameters, isPrepared }, { partition, from: "primary" }), false),
   )
 
 const sessions = `
@@ -81,9 +81,6 @@ const checkPool = (mark: string) =>
     assert.deepStrictEqual(yield* readValues("select 1"), [[1]])
   })
 
-const requestContext = makeRequestContext({ id: "", target: "/" })
-requestContext.response.route = "/v1/property"
-
 layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("returns what SqlClient returns, prepared or not", () =>
     Effect.gen(function* () {
@@ -99,7 +96,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("creates the same span as SqlClient if a tracer is configured (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { readValues } = yield* Reader
+      const { read } = yield* Reader
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
         span: (options) => {
@@ -109,7 +106,8 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
         },
       })
       yield* Effect.withTracer(sql.unsafe("select 1").values, tracer)
-      yield* Effect.withTracer(readValues({ text: "select 1", parameters: [], isPrepared: true }), tracer)
+      const statement = { text: "select 1", parameters: [], isPrepared: true }
+      yield* Effect.withTracer(read(statement, { partition: "test", from: "primary" }), tracer)
       const described = spans.map(({ attributes, kind, name }) => ({
         kind,
         name,
@@ -123,10 +121,11 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("shares its connections with SqlClient, so that the pool's size is the total (operations)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { read } = yield* Reader
+      const { query } = yield* Reader
+      const sleep = sql`select pg_sleep(0.01)`.values
       yield* Effect.forEach(
         Array.from({ length: 30 }, (_, index) => index),
-        (index) => index % 2 === 0 ? readValues("select pg_sleep(0.01)") : read(sql`select pg_sleep(0.01)`.values),
+        (index) => index % 2 === 0 ? readValues("select pg_sleep(0.01)") : query(sleep, "test"),
         { concurrency: "unbounded", discard: true },
       )
       yield* checkPool("shared")
@@ -197,7 +196,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
         yield* Effect.forEach(fibers, Fiber.interrupt, { concurrency: "unbounded" })
         yield* waitUntilRunning(mark, 0)
         yield* checkPool(`${mark}, check`)
-      }).pipe(Effect.provideService(RequestContext, requestContext)),
+      }),
     { arbitrary: { runs: getInputCount(40) } },
   )
 })

@@ -120,9 +120,9 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
         )
       yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { read } = yield* Effect.provide(Reader, Reader.layer)
+        const { query } = yield* Effect.provide(Reader, Reader.layer)
         const slow = (mark: string, seconds: number) =>
-          Effect.forkChild(read(sql.unsafe(`select pg_sleep(${seconds}) /* ${mark} */`)))
+          Effect.forkChild(query(sql.unsafe(`select pg_sleep(${seconds}) /* ${mark} */`), "test"))
         const [gone, stays] = [yield* slow("gone", 25), yield* slow("stays", 3)]
         yield* until(
           Effect.zipWith(countSleeping("gone"), countSleeping("stays"), (one, other) => one === 1 && other === 1),

@@ -1,5 +1,6 @@
 /** Makes requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
+import type { AdmittedRequest } from "../../src/accounts/EndpointHandler.ts"
 import type { AnsweredRequest } from "../../src/http/Finish.ts"
 import type { FinishedResponse } from "../../src/rules/Answer.ts"
 import type { ApiRequest } from "../../src/rules/ApiRequest.ts"
@@ -34,6 +35,27 @@ export const makeAnsweredRequest = (more: Partial<ApiRequest> = {}): AnsweredReq
     price: 0,
     headers: {},
     links: [],
+  }
+}
+
+const notServed = new Error("This request does not run in a pipeline.")
+
+/** Makes a request of an unrestricted account. It can neither stream nor send further requests. */
+export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedRequest => {
+  const request = makeApiRequest(more)
+  return {
+    request,
+    now: request.startedAt,
+    account: { account_id: 1, tier: "ultimate", balance_microdollars: null, key_id: 1, endpoints: null },
+    route: request.target,
+    past: undefined,
+    scope: () => {
+      throw notServed
+    },
+    makeStreamUsageRecorder: () => {
+      throw notServed
+    },
+    run: () => Effect.die(notServed),
   }
 }
 

@@ -25,6 +25,7 @@ import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
 import { endpointsByDataset } from "../../../src/catalogue/DatasetEndpoints.ts"
+import { makeAdmittedRequest } from "../../support/ApiRequests.ts"
 import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as ListDownloads from "../../support/ListDownloads.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
@@ -404,7 +405,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
             readServices,
             ({ cursors, wanted }) =>
               Effect.map(
-                cursors.open({ ...wanted, statement: { text, parameters, isPrepared: false } }),
+                cursors.open({
+                  ...wanted,
+                  statement: { text, parameters, isPrepared: false },
+                  request: makeAdmittedRequest(),
+                }),
                 ({ rows }) => rows,
               ),
           ),
