@@ -1,5 +1,4 @@
 /** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, no matter where a client puts it. */
-import { NodeHttpServer } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -43,7 +42,8 @@ const captureLayer = Layer.mergeAll(
   Layer.succeed(References.MinimumLogLevel, "All"),
 )
 
-const capturedService = Server.layer.pipe(
+const capturedService = Service.listenerLayer.pipe(
+  Layer.provideMerge(Server.layer),
   Layer.provide(captureLayer),
   Layer.provide(CustomerUsage.settingsLayer({
     RATE_LIMIT_BASIC: "1000000",
@@ -51,7 +51,7 @@ const capturedService = Server.layer.pipe(
     RATE_LIMIT_ULTIMATE: "1000000",
     WRONG_KEYS_LIMIT: "1000000",
   })),
-  Layer.provideMerge(NodeHttpServer.layerTest),
+  Layer.provideMerge(Service.httpServerLayer),
   Layer.provideMerge(databaseWithKeysLayer),
 )
 

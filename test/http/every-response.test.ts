@@ -128,7 +128,7 @@ const undecodable = [
   ["UTF-8 cut short", "%E2%82"],
 ] as const
 
-layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
+layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Every response
   // -------------------------------------------------------------------------------------------------------------------
@@ -732,7 +732,6 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       const listening = yield* servicePort
       const requests: ReadonlyArray<readonly [number, string]> = [
         [204, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
-        [302, "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
         [200, "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"],
         [
           200,
@@ -755,7 +754,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
 const baseUrlWithPath = Layer.succeed(BaseUrl, "https://api.example.com:8443/market/data")
 
 layer(Service.layer.pipe(Layer.provide(baseUrlWithPath)), { excludeTestServices: true })(
-  "The middleware with a path in BASE_URL",
+  "The service with a path in BASE_URL",
   (it) => {
     it.effect("keeps the path of BASE_URL in redirects, for GET and HEAD (§9.1.3, D10)", () =>
       Effect.gen(function* () {
@@ -789,7 +788,7 @@ const recorder = Layer.succeed(
 )
 
 layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true })(
-  "The middleware with a broken table",
+  "The service with a broken table",
   (it) => {
     it.effect("answers an unexpected failure with 500 and does not reveal the cause (§7.2, D11)", () =>
       Effect.gen(function* () {
@@ -843,7 +842,7 @@ const origins = ConfigProvider.layer(
 )
 
 layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })(
-  "The middleware with CORS_ORIGINS",
+  "The service with CORS_ORIGINS",
   (it) => {
     it.effect.each(["https://app.example", "https://other.example:8443"])(
       "allows the preflight of a configured origin: %s (D10)",
@@ -1012,6 +1011,14 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
     Effect.gen(function* () {
       const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
       assertCommonHeaders(parseResponse(yield* exchangeText(yield* ServePort, bytes)))
+    }))
+
+  it.effect("reads an absolute-form target without a path as the root (RFC 9112, 3.2.2)", () =>
+    Effect.gen(function* () {
+      const bytes = "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+      const answer = parseResponse(yield* exchangeText(yield* ServePort, bytes))
+      assert.strictEqual(answer.status, 302)
+      assertCommonHeaders(answer)
     }))
 
   it.effect("answers a valid and then a malformed request on one connection (D14)", () =>
