@@ -32,8 +32,8 @@ import { TimelineApiGroup } from "./v1/timeline/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
 /**
- * The contract of every endpoint. A middleware declares what clients see: the security scheme, and errors. It applies to
- * the endpoints that were added before it; nothing executes it. `http/RequestPipeline.ts` serves the endpoints.
+ * The contract of every endpoint. A middleware declares what clients see: the security scheme, and errors. It applies
+ * to the endpoints that were added before it; nothing executes it. `http/RequestPipeline.ts` serves the endpoints.
  */
 export class Api extends HttpApi.make("tickerline")
   .add(

@@ -1,6 +1,6 @@
 /**
- * Decides whether a request is answered: key (D2), rate limit (D18), tier and allowed paths (D3), balance (D13). Usually
- * everything is known, so that nothing has to be fetched.
+ * Decides whether a request is answered: key (D2), rate limit (D18), tier and allowed paths (D3), balance (D13).
+ * Usually everything is known, so that nothing has to be fetched.
  */
 import { Effect, Exit } from "effect"
 import type { ApiRequest } from "../rules/ApiRequest.ts"

@@ -2,7 +2,7 @@
 import { Context, Effect } from "effect"
 import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
-import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
 import { NotReadyError } from "../rules/NotReadyError.ts"
 

@@ -37,7 +37,7 @@ import { EdgarBaseUrlsConfig, EdgarUserAgentConfig } from "../ingest/edgar/Edgar
 import { EdgarTickersConfig } from "../ingest/edgar/IngestOptions.ts"
 import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
 import { MaxConcurrentExportsConfig } from "../lists/ExportCursors.ts"
-import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
 import {
   EmailRetryDelayConfig,
   EmailSenderAddressConfig,

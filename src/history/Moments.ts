@@ -6,10 +6,10 @@ import { compileStatement } from "../db/CompiledStatement.ts"
 import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
-import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { AsOfTooEarly, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import type { TransactionLedgerState } from "./LedgerState.ts"
+import type { TransactionLedgerState } from "../db/versions/LedgerState.ts"
 
 /** A moment in the past, and the transactions that had committed by then. */
 export interface ResolvedMoment {

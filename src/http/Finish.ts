@@ -9,7 +9,6 @@ import { makePageTarget } from "../rules/Paging.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import { addToVary, matchIfNoneMatch } from "./ConditionalRequests.ts"
 import { makeCorsHeaders } from "./Cors.ts"
-import type { CachedResponse } from "./ResponseCache.ts"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -159,32 +158,7 @@ export const makeFinish = Effect.gen(function* () {
       isCached: false,
     }
   }
-
-  /** A response that was stored: in full, or as 304 if the client has the same body. */
-  const finishCached = ({ headers, price, request }: AnsweredRequest, cached: CachedResponse): FinishedResponse => {
-    const isFull = getHeader(request, "if-none-match") === undefined
-    const bytes = isFull ? cached.bytes : 0
-    const cost = isFull ? computeDataCost(bytes, price) : 0
-    return {
-      status: isFull ? 200 : 304,
-      headers: {
-        ...(isFull ? cached.headers : cached.notModifiedHeaders),
-        ...headers,
-        "x-request-id": request.id,
-        [costHeader]: String(cost),
-      },
-      body: isFull ? cached.body : undefined,
-      trailers: undefined,
-      isEndless: false,
-      records: cached.records,
-      bytes,
-      cost,
-      price,
-      total: undefined,
-      isCached: true,
-    }
-  }
-  return { finishCached, finishPage, finishPlain }
+  return { finishPage, finishPlain }
 })
 
 /** The trailers of an export (RFC 9110, 6.5). */

@@ -35,7 +35,7 @@ import { DocumentationPages, McpEndpoint } from "./OtherRoutes.ts"
 import { makeRecorder, type RecordOptions } from "./Record.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
-import { type CachedResponse, makeResponseCache } from "./ResponseCache.ts"
+import { type CachedResponse, finishCached, makeResponseCache } from "./ResponseCache.ts"
 import {
   announceDeprecations,
   answerBeforeRouting,
@@ -147,7 +147,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const beginExport = yield* makeExportBilling
         const { getRemaining, isReserved } = yield* PrepaidBalances
         const pastReader = yield* PastReader
-        const { finishCached, finishPage, finishPlain } = yield* makeFinish
+        const { finishPage, finishPlain } = yield* makeFinish
         const { makeStreamUsageRecorder, record, recordMetrics } = yield* makeRecorder
         const compress = yield* makeCompress
         const responseCache = yield* makeResponseCache

@@ -21,7 +21,7 @@ export const makeSpanRecorder = Effect.gen(function* () {
     span.end(clock.currentTimeNanosUnsafe(), status >= 500 ? serverError : Exit.void)
   }
 
-  /** The span has the method and the declared path as its name. Requests of MCP's tools have the span of their message. */
+  /** The name of a span is method and declared path. Requests of MCP's tools have the span of their message. */
   return (
     request: ApiRequest,
     route: string | undefined,

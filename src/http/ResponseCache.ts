@@ -5,15 +5,16 @@
 import { Clock, Effect, Tracer } from "effect"
 import { LRUCache } from "lru-cache"
 import type { AdmissionRules } from "../accounts/Admission.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { MaxCacheBytesConfig } from "../lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { negotiatePageFormat } from "../rows/ListFormats.ts"
 import type { FinishedResponse, Page } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { getNextDateChange } from "../rules/Dates.ts"
 import { accountIndependentHeaderNames, perRequestHeaderNames } from "../rules/ResponseHeaders.ts"
-import type { AnsweredRequest } from "./Finish.ts"
+import { type AnsweredRequest, costHeader } from "./Finish.ts"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -131,3 +132,31 @@ export const makeResponseCache = Effect.gen(function* () {
   }
   return { store, find }
 })
+
+/** Makes the response to a request from a stored one: in full, or as 304 if the client has the same body. */
+export const finishCached = (
+  { headers, price, request }: AnsweredRequest,
+  cached: CachedResponse,
+): FinishedResponse => {
+  const isFull = getHeader(request, "if-none-match") === undefined
+  const bytes = isFull ? cached.bytes : 0
+  const cost = isFull ? computeDataCost(bytes, price) : 0
+  return {
+    status: isFull ? 200 : 304,
+    headers: {
+      ...(isFull ? cached.headers : cached.notModifiedHeaders),
+      ...headers,
+      "x-request-id": request.id,
+      [costHeader]: String(cost),
+    },
+    body: isFull ? cached.body : undefined,
+    trailers: undefined,
+    isEndless: false,
+    records: cached.records,
+    bytes,
+    cost,
+    price,
+    total: undefined,
+    isCached: true,
+  }
+}

@@ -9,7 +9,7 @@ import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { type PastSource, Reader, type ReadSource } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 
 /** A symbol and the one that also answers requests for it. */

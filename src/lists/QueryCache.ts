@@ -2,7 +2,7 @@
  * Caches results in memory (D17, caching). The key is a hash of the decoded query, so `?a&b` and `?b&a` share an entry.
  * An entry is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
  */
-import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
@@ -13,13 +13,7 @@ import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHea
 import { makePage, type Page, type Total } from "../rules/Answer.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import { encodeUnpagedResponse, type ResponseContent } from "../rules/Paging.ts"
-import { DatasetVersions } from "./DatasetVersions.ts"
-
-/** Maximum size of the query cache and of the response cache, each half of `CACHE_MEGABYTES`. 0 turns both off. */
-export const MaxCacheBytesConfig = Config.schema(
-  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
-  "CACHE_MEGABYTES",
-).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))
+import { DatasetVersions, MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
 
 /** Estimated memory of an entry, excluding its body and key. */
 const entryOverheadBytes = 512

@@ -2,7 +2,7 @@
 import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effect"
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
-import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"

@@ -24,13 +24,8 @@ import { makeResponseCache } from "../../src/http/ResponseCache.ts"
 import { makeTickerChangeReader, MaxTickerChangeBytesConfig } from "../../src/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/lineage/LineageResolver.ts"
 import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
-import {
-  hashQuery,
-  makeRepetitionDetector,
-  makeResult,
-  makeResultStore,
-  MaxCacheBytesConfig,
-} from "../../src/lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../../src/db/versions/DatasetVersions.ts"
+import { hashQuery, makeRepetitionDetector, makeResult, makeResultStore } from "../../src/lists/QueryCache.ts"
 import { getMonotonicMillis } from "../../src/observability/MonotonicTime.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { cachePerDay } from "../../src/rows/Timestamps.ts"

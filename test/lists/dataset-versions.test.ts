@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
+import { DatasetVersions } from "../../src/db/versions/DatasetVersions.ts"
 import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"

@@ -32,7 +32,7 @@ const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than t
 export interface BilledExport {
   /** Null if the account is postpaid or the endpoint is free. */
   readonly reservation_id: string | null
-  /** Returns the reason to end the export before a chunk. `bytes` is the size of the body up to the end of the chunk. */
+  /** Returns the reason to end the export before a chunk. `bytes` is the size up to the end of the chunk. */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
 }
 

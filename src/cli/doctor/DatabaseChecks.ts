@@ -17,7 +17,7 @@ import {
 import { makeTlsSockets, readTlsSettings } from "../../db/pool/DatabaseTls.ts"
 import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
-import { makeServerPoll } from "../../db/replicas/ServerState.ts"
+import { makeServerPoll } from "../../db/versions/ServerState.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
 import { readWorkSize } from "../../ingest/edgar/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../lists/ExportCursors.ts"

@@ -2,7 +2,7 @@
 import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
-import { MaxCacheBytesConfig } from "../../lists/QueryCache.ts"
+import { MaxCacheBytesConfig } from "../../db/versions/DatasetVersions.ts"
 import { makeFailedFinding, makePassedFinding, makeSkippedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
 export const checkRuntime = Effect.sync(() => {

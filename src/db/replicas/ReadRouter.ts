@@ -17,7 +17,7 @@ import {
   type RequiredTableVersion,
   type SessionQuery,
 } from "./Replica.ts"
-import type { ServerState } from "./ServerState.ts"
+import type { ServerState } from "../versions/ServerState.ts"
 
 /** An attempt to read from the primary. */
 type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>

@@ -14,7 +14,7 @@ import {
   serverPollTimeout,
   type ServerState,
   serverStateTtlMillis,
-} from "./ServerState.ts"
+} from "../versions/ServerState.ts"
 
 interface WalSample {
   /** Time of the poll, in monotonic milliseconds. */

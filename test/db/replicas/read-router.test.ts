@@ -17,7 +17,7 @@ import {
 } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { inject } from "vitest"
-import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
+import { DatasetVersions } from "../../../src/db/versions/DatasetVersions.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
 import { grantServiceRolePermissions } from "../../../src/db/migrations/ServiceRole.ts"

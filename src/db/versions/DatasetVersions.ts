@@ -3,7 +3,7 @@
  * the pool. A version expires 900 ms after its poll. While no version is known, caches and replicas are not used.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Data, Deferred, Duration, Effect, Layer, Metric, Scope } from "effect"
+import { Config, Context, Data, Deferred, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import {
   makeDatasetVersionReader,
@@ -11,13 +11,22 @@ import {
   serverPollTimeout,
   type ServerState,
   serverStateTtlMillis,
-} from "../db/replicas/ServerState.ts"
-import { makeTransactionLedgerPoll, type TransactionLedgerState } from "../history/LedgerState.ts"
-import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
-import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
-import { repeatInBackground } from "../observability/BackgroundFibers.ts"
-import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
+} from "./ServerState.ts"
+import { makeTransactionLedgerPoll, type TransactionLedgerState } from "./LedgerState.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { ReadRouter } from "../replicas/ReadRouter.ts"
+import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
+import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
+import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+
+/**
+ * Maximum size of each of the two caches of results that are valid for one version: half of `CACHE_MEGABYTES`. 0 turns
+ * both off.
+ */
+export const MaxCacheBytesConfig = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
+  "CACHE_MEGABYTES",
+).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))
 
 const pollInterval = Duration.millis(250)
 

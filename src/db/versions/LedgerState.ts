@@ -1,9 +1,9 @@
 /** The state of the primary's transaction ledger when polled: its clock, and the time up to which it is complete. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../db/DecodeRows.ts"
-import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
-import { makeMomentSql } from "../rules/Dates.ts"
+import { decodeRows } from "../DecodeRows.ts"
+import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeMomentSql } from "../../rules/Dates.ts"
 
 /** Moments such as `2026-03-01T10:00:00.123456-05:00`, which sort as text. */
 const LedgerRow = Schema.Struct({
