@@ -18,7 +18,6 @@ import { QueryCache } from "./lists/QueryCache.ts"
 import type { ApiFailure } from "./http/ErrorResponses.ts"
 import { NodeListener } from "./http/NodeListener.ts"
 import { type EndpointHandler, RequestPipeline } from "./http/RequestPipeline.ts"
-import { ApiKeyCache } from "./accounts/keys/ApiKeyCache.ts"
 import { DatasetVersions } from "./db/versions/DatasetVersions.ts"
 import { endpointsByDataset } from "./catalogue/DatasetEndpoints.ts"
 import { findEndpoint, formatEndpointSuggestion } from "./catalogue/Endpoints.ts"
@@ -145,7 +144,6 @@ const services = NodeListener.layer.pipe(
   Layer.provideMerge(Layer.merge(ChangeStream.layer, CorrectionCountReader.layer)),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
-  Layer.provideMerge(ApiKeyCache.layer),
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),
   Layer.provideMerge(caches),

@@ -17,7 +17,6 @@ import {
   type Refusal,
 } from "./AccountErrors.ts"
 import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
-import { PriceLookup } from "./billing/Pricing.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
 import { canKeyAccessPath, type CurrentAccount } from "./keys/Authentication.ts"
 import { Authenticator } from "./keys/Authenticator.ts"
@@ -68,8 +67,8 @@ type AdmissionError =
 export interface AdmissionRules {
   /** Undefined if every account and key may use it. */
   readonly access: EndpointAccess | undefined
-  /** Whether responses cost money (D27, prices). */
-  readonly isPriced: boolean
+  /** Microdollars per gigabyte; undefined if responses are free (D27, prices). */
+  readonly price: number | undefined
 }
 
 export interface Admission {
@@ -104,7 +103,6 @@ export const makeAdmit = Effect.gen(function* () {
   const { hasCapacity, requireCapacity } = yield* UsageMetering
   const { countRequest } = yield* AccountRateLimiter
   const { getRemaining, isReserved } = yield* PrepaidBalances
-  const prices = yield* PriceLookup
 
   const findCreditError = (account: Account) =>
     account.balance_microdollars === null || getRemaining(account) > 0
@@ -114,21 +112,26 @@ export const makeAdmit = Effect.gen(function* () {
   /** Counts the request, unless it is an estimate, or the message of `/mcp` that sent it has been counted. */
   const admitAccount = (
     { purpose, via }: ApiRequest,
-    { access, isPriced }: AdmissionRules,
+    { access, price }: AdmissionRules,
     account: Account,
   ): Effect.Effect<Admission> => {
-    const price = isPriced && access !== undefined ? prices.getPricePerGigabyte(access.path) : 0
     const isRecorded = purpose === "answer"
     const admit = (headers: Admission["headers"], refusal: RateLimitExceeded | undefined) => {
       const error = refusal ?? (access === undefined ? undefined : findAccessError(account, access)) ??
-        (isPriced && isRecorded ? findCreditError(account) : undefined)
-      return Exit.succeed<Admission>({ account, isRecorded, headers, price, error })
+        (price !== undefined && isRecorded ? findCreditError(account) : undefined)
+      return Exit.succeed<Admission>({ account, isRecorded, headers, price: price ?? 0, error })
     }
     if (!isRecorded) return admit(noHeaders, undefined)
     if (!hasCapacity()) {
       return Effect.match(requireCapacity, {
-        onFailure: (error): Admission => ({ account, isRecorded: false, headers: noHeaders, price, error }),
-        onSuccess: (): Admission => ({ account, isRecorded: false, headers: noHeaders, price, error: undefined }),
+        onFailure: (error): Admission => ({ account, isRecorded: false, headers: noHeaders, price: price ?? 0, error }),
+        onSuccess: (): Admission => ({
+          account,
+          isRecorded: false,
+          headers: noHeaders,
+          price: price ?? 0,
+          error: undefined,
+        }),
       })
     }
     if (via === "mcp") return admit(noHeaders, undefined)

@@ -2,7 +2,7 @@
 import { Effect, Exit } from "effect"
 import { makePublicHandler } from "../accounts/EndpointHandler.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
-import { makeStaticPage, staticCacheHeaders } from "../http/ConditionalRequests.ts"
+import { makeStaticPage, staticCacheHeaders } from "../http/StaticPages.ts"
 import { atomContentType, ChangelogQuery } from "./Api.ts"
 import { renderAtomFeed } from "./AtomFeed.ts"
 import { changelogEntries } from "./Changelog.ts"

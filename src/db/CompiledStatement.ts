@@ -1,5 +1,16 @@
 /** SQL statements that are compiled once. A request only fills in the parameters. */
+import { PgTypes } from "@effect/sql-pg"
+import { Result } from "effect"
 import type { Statement } from "effect/sql"
+
+export const { OID } = PgTypes
+
+/**
+ * Makes an array parameter with an explicit element type. Otherwise the driver would infer the type from the values
+ * and reject an array that mixes integers and fractions.
+ */
+export const makeArrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
+  Result.getOrThrow(PgTypes.array(values, elementType))
 
 /** SQL text with the values of its parameters, ready to run. */
 export interface CompiledStatement {

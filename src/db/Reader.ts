@@ -62,7 +62,7 @@ export class Reader extends Context.Service<Reader, {
       yield* initializeCounters(...retryCounters)
       const sql = yield* SqlClient.SqlClient
       const pool = yield* ConnectionPool
-      const { readFromReplica } = yield* ReadRouter
+      const { hasReplicas, readFromReplica } = yield* ReadRouter
       const withReadPolicies = yield* makeReadPolicies
       yield* registerGauge({
         name: "tickerline_database_pool_connections",
@@ -106,7 +106,9 @@ export class Reader extends Context.Service<Reader, {
             run = runOnConnection(isPrepared ? traced.values : traced.valuesUnprepared)
           }
           const primary = pool.use(partition, run)
-          return withReadPolicies(from === "primary" ? primary : readFromReplica(from, partition, run, primary))
+          return withReadPolicies(
+            from === "primary" || !hasReplicas ? primary : readFromReplica(from, partition, run, primary),
+          )
         })
 
       const read = (statement: CompiledStatement, { from, partition }: ReadOptions) =>

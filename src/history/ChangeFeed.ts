@@ -5,11 +5,10 @@
  */
 import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
-import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { Reader } from "../db/Reader.ts"
+import { type CompiledStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
+import { Reader } from "../db/Reader.ts"
 import { initializeCounters } from "../observability/CallbackMetrics.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"

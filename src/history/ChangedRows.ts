@@ -4,11 +4,10 @@
  */
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
-import { compileStatement } from "../db/CompiledStatement.ts"
+import { compileStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
+import { BinaryRecord } from "../rows/BinaryRecord.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
-import { BinaryRecord } from "../rows/BinaryRecord.ts"
 import type { ChangeKind } from "../v1/changes/Api.ts"
 import { type ShownDataset, shownDatasets } from "./ShownRows.ts"
 

@@ -7,7 +7,6 @@ import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
 import type { FinishedResponse } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
-import { addEncodingToEtag } from "./ConditionalRequests.ts"
 import { isCompressible } from "./Finish.ts"
 
 /** Best first. The order decides between algorithms that the client prefers equally. */
@@ -32,6 +31,9 @@ const negotiateEncodings = (acceptEncoding: string, available: ReadonlyArray<str
   const negotiator: EncodingNegotiator = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
   return negotiator.encodings([...available, "identity"], { preferred: algorithms })
 }
+
+/** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
+export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
 type Compressor = (bytes: Uint8Array) => Promise<Uint8Array>
 

@@ -2,7 +2,6 @@
 import { Config, Effect, Schema } from "effect"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { corsExposedHeaderNames } from "../rules/ResponseHeaders.ts"
-import { addToVary } from "./ConditionalRequests.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 
 /** The methods that every endpoint supports. The MCP server supports POST instead. */
@@ -26,6 +25,9 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
   Config.withDefault(""),
   Config.map(parseOrigins),
 )
+
+/** Adds names to the header `Vary`. */
+export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
 
 const apiHeaders = {
   "access-control-allow-methods": allowedEndpointMethods,

@@ -7,8 +7,7 @@ import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { formatLinks, type ResponseLink } from "../rules/Links.ts"
 import { makePageTarget } from "../rules/Paging.ts"
 import { BaseUrl } from "./BaseUrl.ts"
-import { addToVary, matchIfNoneMatch } from "./ConditionalRequests.ts"
-import { makeCorsHeaders } from "./Cors.ts"
+import { addToVary, makeCorsHeaders } from "./Cors.ts"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -39,6 +38,22 @@ const statusHeaders: Readonly<Record<number, Headers>> = {
 /** Whether bodies of the content type are compressed. */
 export const isCompressible = (type: string) =>
   /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)
+
+const entityTag = /(?:W\/)?"([^"]*)"/g
+const encodingSuffix = /-(br|gzip|zstd)$/
+
+/**
+ * Returns the tag in `If-None-Match` that matches the ETag, regardless of `W/` and the suffix of a content encoding.
+ * The returned tag lacks `W/`. Returns the ETag itself for `*`, and undefined if no tag matches.
+ */
+export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
+  if (ifNoneMatch === undefined) return undefined
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === "*") return etag
+  for (const [tag, opaque = ""] of ifNoneMatch.matchAll(entityTag)) {
+    if (`"${opaque.replace(encodingSuffix, "")}"` === etag) return tag.replace(/^W\//, "")
+  }
+  return undefined
+}
 
 const addAcceptEncodingToVary = (vary: string | undefined) =>
   vary !== undefined && /accept-encoding/i.test(vary) ? vary : addToVary(vary, "Accept-Encoding")

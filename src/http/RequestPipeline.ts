@@ -9,7 +9,7 @@ import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeNoCreditEr
 import { BillingMiddleware } from "../accounts/Authorization.ts"
 import { type BilledExport, makeExportBilling } from "../accounts/billing/ExportBilling.ts"
 import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
-import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import { computeDataCost, PriceLookup } from "../accounts/billing/Pricing.ts"
 import type { AdmittedRequest, KeyedHandler, PublicHandler, ReceivedRequest } from "../accounts/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { PastReader } from "../history/PastReader.ts"
@@ -101,6 +101,7 @@ const decode = (handler: EndpointHandler, parameters: RawSearchParameters, now: 
 const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Handlers,
+  getPrice: (path: string) => number,
 ) => {
   const routes: Array<EndpointRoute> = []
   HttpApi.reflect(api, {
@@ -115,7 +116,9 @@ const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
       routes.push({
         _tag: "Endpoint",
         path: endpoint.path,
-        rules: needsKey ? { access, isPriced: keys.has(BillingMiddleware.key) } : undefined,
+        rules: needsKey
+          ? { access, price: keys.has(BillingMiddleware.key) ? getPrice(endpoint.path) : undefined }
+          : undefined,
         deprecation: Option.getOrUndefined(getEndpointDeprecation(endpoint.annotations)),
         tables: Context.get(mergedAnnotations, TablesReadByEndpoint),
         handler,
@@ -146,6 +149,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const admit = yield* makeAdmit
         const beginExport = yield* makeExportBilling
         const { getRemaining, isReserved } = yield* PrepaidBalances
+        const { getPricePerGigabyte } = yield* PriceLookup
         const pastReader = yield* PastReader
         const { finishPage, finishPlain } = yield* makeFinish
         const { makeStreamUsageRecorder, record, recordMetrics } = yield* makeRecorder
@@ -271,7 +275,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         ): Effect.Effect<FinishedResponse> => {
           const finish = (settled: Settled) => {
             const answered = getAnswered()
-            const response = finishAndRecord(answered, settled, rules?.isPriced === true)
+            const response = finishAndRecord(answered, settled, rules?.price !== undefined)
             const compressed = compress(answered.request, response)
             const { answer } = settled
             if (answer._tag !== "Page" || rules === undefined) {
@@ -392,7 +396,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return complete(Effect.map(answer, (answer) => ({ answer })), () => answered, undefined)
         }
 
-        const mcpRules: AdmissionRules = { access: undefined, isPriced: false }
+        const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
         const respondFromMcp = (request: ApiRequest, scope: () => Scope.Scope) => {
           let answered = beginAnswer(request, mcpPath, mcpPath)
@@ -415,7 +419,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return complete(steps, () => answered, mcpRules)
         }
 
-        for (const route of listEndpointRoutes(api, yield* handlers)) {
+        for (const route of listEndpointRoutes(api, yield* handlers, getPricePerGigabyte)) {
           routes.on("GET", `/${route.path.slice(1)}`, route)
           announcements.set(route.path, announce(route.path))
         }
@@ -426,12 +430,21 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         for (const { answer, path } of documentation.routes) addPage(path, answer)
         addPage(`${legacyPathPrefix}*`, (request) => Effect.sync(() => answerLegacyPath(directory, request, base)))
 
+        /** Whether no rule but those of its endpoint can apply to a request. */
+        const isPlain = ({ headers, method, target }: ApiRequest) =>
+          (method === "GET" || method === "HEAD") && headers["host"] !== undefined && !/[%;#]/.test(target) &&
+          Option.isNone(versionDeprecation)
+
         /** Finds the step that answers a request, in the order in which the rules apply. */
         const respondFromRouter = (
           request: ApiRequest,
           scope: () => Scope.Scope,
           admitted?: Admission,
         ): Effect.Effect<FinishedResponse> => {
+          const plain = isPlain(request) ? routes.find("GET", request.target) : undefined
+          if (plain?.handler._tag === "Endpoint") {
+            return respondFromEndpoint(request, plain.handler, plain.searchParams, scope, admitted)
+          }
           const path = decodePath(request.target)
           const unrouted = answerBeforeRouting(directory, request, path, documentation.paths)
           if (unrouted !== undefined) return respondWith(request, path, undefined, Effect.succeed(unrouted))

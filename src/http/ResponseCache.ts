@@ -94,7 +94,7 @@ export const makeResponseCache = Effect.gen(function* () {
     response: FinishedResponse,
   ) => {
     const { body, bytes, headers, records, status } = response
-    if (isTraced || !rules.isPriced || route === undefined || isCurrent === undefined || etag === undefined) {
+    if (isTraced || rules.price === undefined || route === undefined || isCurrent === undefined || etag === undefined) {
       return response
     }
     if (status !== 200 && status !== 304) return response

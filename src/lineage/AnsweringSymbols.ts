@@ -5,10 +5,9 @@
  */
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
-import { compileStatement } from "../db/CompiledStatement.ts"
-import { type PastSource, Reader, type ReadSource } from "../db/Reader.ts"
+import { compileStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { type PastSource, Reader, type ReadSource } from "../db/Reader.ts"
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 

@@ -4,10 +4,9 @@
  */
 import { Effect, Exit } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
-import { compileStatement } from "../db/CompiledStatement.ts"
-import { type PastSource, Reader, type StatementReader } from "../db/Reader.ts"
+import { compileStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { type PastSource, Reader, type StatementReader } from "../db/Reader.ts"
 import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
 import { LineageIndex } from "./LineageIndex.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"

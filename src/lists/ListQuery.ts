@@ -2,15 +2,20 @@
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
-import { type CompiledStatement, compileStatement, StatementParameter } from "../db/CompiledStatement.ts"
-import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
+import {
+  type CompiledStatement,
+  compileStatement,
+  makeArrayParameter,
+  OID,
+  StatementParameter,
+} from "../db/CompiledStatement.ts"
 import type { Rows, StatementReader } from "../db/Reader.ts"
 import type { CompanyLineage } from "../lineage/LineageRules.ts"
+import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
 import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../rows/RowEncoder.ts"
-import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
 import {
@@ -27,6 +32,7 @@ import {
   type ListStatementParameter,
   makeLiteralConditionDescriber,
 } from "./Conditions.ts"
+import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 import {
   followCurrentSymbols,
   type FollowedLineages,
@@ -36,7 +42,6 @@ import {
   type WithFollowedLineages,
 } from "./FollowedLineages.ts"
 import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
-import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {

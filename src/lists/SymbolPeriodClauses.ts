@@ -4,7 +4,7 @@
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { makeArrayParameter, OID } from "../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { postgresTypeIds } from "../rows/FieldEncoders.ts"
 import type { RowDateColumn } from "../rows/RowEncoder.ts"
 import { printedOffset } from "../rules/Dates.ts"

@@ -4,7 +4,7 @@
  */
 import { Effect, Exit, FileSystem, Function, Layer, Option, Path } from "effect"
 import { cacheCompressedBodies } from "../http/Compression.ts"
-import { makeStaticPage } from "../http/ConditionalRequests.ts"
+import { makeStaticPage } from "../http/StaticPages.ts"
 import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { DocumentationPages } from "../http/OtherRoutes.ts"

@@ -11,7 +11,7 @@ import { runInNewContext } from "node:vm"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { makeThrottledRequestCounter } from "../../src/accounts/billing/ThrottledRequestCounter.ts"
-import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
+import { makeRecentKeys } from "../../src/accounts/keys/Authenticator.ts"
 import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
 import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
@@ -91,7 +91,7 @@ const fillRepetitions = Effect.sync(() => {
 const fillResponses = Effect.gen(function* () {
   const { store } = yield* makeResponseCache
   const empty = new Uint8Array(0)
-  const rules = { access: { path: "/v1/news", required_tier: "basic" as const }, isPriced: true }
+  const rules = { access: { path: "/v1/news", required_tier: "basic" as const }, price: 0 }
   for (let number = 0; number < 20_000; number++) {
     const target = `/v1/news?tag=${"x".repeat(1_000)}${number}`
     const etag = `"${number}"`
@@ -191,7 +191,7 @@ const fillCompiledStatements = Effect.gen(function* () {
 const account = { account_id: 1, tier: "basic" as const, balance_microdollars: null, key_id: 1 }
 
 const fillApiKeys = Effect.gen(function* () {
-  const keys = Context.get(yield* Layer.build(ApiKeyCache.layer), ApiKeyCache)
+  const keys = yield* makeRecentKeys
   const asOf = getMonotonicMillis(yield* Clock.Clock)
   const paths = catalogueEndpoints.map(({ row }) => row.path)
   for (let number = 0; number < 20_000; number++) {

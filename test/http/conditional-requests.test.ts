@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as ConditionalRequests from "../../src/http/ConditionalRequests.ts"
+import { addEncodingToEtag } from "../../src/http/Compression.ts"
 import { computeEtag } from "../../src/rows/Etag.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
@@ -115,7 +115,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
           assert.strictEqual(packed.headers["content-encoding"], encoding)
           assert.strictEqual(
             packed.headers["etag"],
-            ConditionalRequests.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
+            addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
           )
           assert.strictEqual(packed.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
           assert.strictEqual(packed.headers["vary"], "Accept, Accept-Encoding")
@@ -125,7 +125,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         }
         for (let i = 0; i < 3; i++) {
           const condition = {
-            "If-None-Match": ConditionalRequests.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
+            "If-None-Match": addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
           }
           assert.strictEqual(
             (yield* requestOverWire(port, path, basic, { headers: { ...headers, ...condition } })).status,
@@ -212,7 +212,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         for (const encoding of ["gzip", "br", "zstd"]) {
           const packed = yield* requestOverWire(port, target, "", { headers: { "Accept-Encoding": encoding } })
           assert.strictEqual(packed.headers["content-encoding"], encoding, target)
-          assert.strictEqual(packed.headers["etag"], ConditionalRequests.addEncodingToEtag(etag, encoding), target)
+          assert.strictEqual(packed.headers["etag"], addEncodingToEtag(etag, encoding), target)
           assert.strictEqual(packed.text, plain.text, target)
           const head = yield* requestOverWire(port, target, "", {
             method: "HEAD",

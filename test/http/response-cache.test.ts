@@ -24,7 +24,7 @@ const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<strin
   const shared = { "content-type": contentType, "content-length": "2", etag: computeEtag(body) }
   store(
     makeAnsweredRequest({ id: "one", target }),
-    { access: { path: target, required_tier: "basic" }, isPriced: true },
+    { access: { path: target, required_tier: "basic" }, price: 0 },
     page,
     makeFinishedResponse({ headers: { ...shared, ...headers }, body, bytes: body.length }),
   )

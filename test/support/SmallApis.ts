@@ -3,7 +3,6 @@ import { Effect, Layer, Logger, Option } from "effect"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
-import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
 import { Authenticator } from "../../src/accounts/keys/Authenticator.ts"
 import { KeyWatcher } from "../../src/accounts/keys/KeyWatcher.ts"
 import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
@@ -56,7 +55,6 @@ export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
     Layer.provide(ProtocolErrorDescriber.layer),
     Layer.provide(Layer.merge(otherRoutes, makeDirectory(api))),
     Layer.provide(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
-    Layer.provide(ApiKeyCache.layer),
     Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer, priceListLayer)),
     Layer.provide(PrepaidBalances.layer),
     Layer.provide(PastReader.layer),

@@ -5,7 +5,7 @@
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"

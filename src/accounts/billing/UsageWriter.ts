@@ -5,7 +5,7 @@
 import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
 
 /** A completed request, or one installment of an endless stream. */

@@ -1,14 +1,48 @@
 /** Finds the account of a request's key (D2, API keys). */
 import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { hash as computeHash } from "node:crypto"
+import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import type { ApiRequest } from "../../rules/ApiRequest.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 import type { CurrentAccount } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
-import { conflictingCredentials, parseCredential } from "./Credentials.ts"
-import { makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
-import { ApiKeyCache, apiKeyCacheTtlMillis } from "./ApiKeyCache.ts"
+import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
+
+/** What `parseCredential` returns for two or more different credentials. */
+export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
+
+const bearer = /^bearer(?: +(.*))?$/i
+
+/**
+ * Returns the API key, "" if there is none, or `conflictingCredentials`. `Authorization` with a scheme other than
+ * Bearer is not a key, but conflicts with one. Reads raw headers, because Node parses only the first `Authorization`.
+ */
+export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
+  let key = ""
+  let first = ""
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ""
+    // Skips other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
+    if (name.length !== 9 && name.length !== 13) continue
+    const value = rawHeaders[index + 1]?.trim() ?? ""
+    const header = name.toLowerCase()
+    let sent = ""
+    if (header === "x-api-key") {
+      sent = value
+      key ||= sent
+    } else if (header === "authorization") {
+      const found = bearer.exec(value)
+      sent = found === null ? value : found[1] ?? ""
+      if (found !== null) key ||= sent
+    }
+    if (sent === "") continue
+    if (first !== "" && sent !== first) return conflictingCredentials
+    first = sent
+  }
+  return key
+}
 
 /** How long a valid key is accepted even from a blocked address, counted from the last use of the key. */
 const trustedKeyTtl = Duration.minutes(10)
@@ -37,11 +71,42 @@ const differentCredentials = new InvalidApiKey({
   },
 })
 
+/**
+ * Makes the store of accounts by the SHA-256 of their key, so that most requests need no lookup. Entries are deleted
+ * when they expire, even if no request follows.
+ */
+export const makeRecentKeys = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const keys = new Map<string, ApiKeyLookupResult>()
+
+  const isCurrent = ({ asOf }: ApiKeyLookupResult) => getMonotonicMillis(clock) - asOf < apiKeyCacheTtlMillis
+
+  const deleteExpired = Effect.sync(() => {
+    for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)
+  })
+  yield* repeatInBackground(deleteExpired, Duration.millis(apiKeyCacheTtlMillis / 2))
+
+  return {
+    /** Returns the account of a key, or undefined if the last lookup of the key is too long ago. */
+    find: (key: string) => {
+      if (key === "" || keys.size === 0) return undefined
+      const found = keys.get(computeHash("sha256", key, "hex"))
+      return found !== undefined && isCurrent(found) ? found.account : undefined
+    },
+    /** `digest` is the hexadecimal SHA-256 of the key. */
+    add: (digest: string, key: ApiKeyLookupResult) => {
+      if (keys.size >= maxKeys) keys.clear()
+      keys.set(digest, key)
+    },
+    getSize: () => keys.size,
+  }
+})
+
 const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
-  const recentKeys = yield* ApiKeyCache
+  const recentKeys = yield* makeRecentKeys
   const lookups = yield* Cache.makeWith(yield* makeApiKeyLookup, {
     capacity: maxKeys,
     timeToLive: (exit) => isCacheable(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,

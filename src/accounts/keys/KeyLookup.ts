@@ -1,7 +1,7 @@
 /** D2 (API keys): reads keys and their accounts from the database. */
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
@@ -9,7 +9,16 @@ import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { PrepaidBalances } from "../billing/PrepaidBalances.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
 import { CurrentAccount } from "./Authentication.ts"
-import type { ApiKeyLookupResult } from "./ApiKeyCache.ts"
+
+/** How long the result of a lookup may be reused, ms. A revoked key must be refused within a second (D2, API keys). */
+export const apiKeyCacheTtlMillis = 500
+
+/** The result of a key lookup. */
+export interface ApiKeyLookupResult {
+  readonly account: typeof CurrentAccount.Service
+  /** Start of the lookup (monotonic clock, ms). */
+  readonly asOf: number
+}
 
 const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,

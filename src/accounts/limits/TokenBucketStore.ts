@@ -1,7 +1,7 @@
 /** D18 (rate limits): the accounts' token buckets in PostgreSQL, shared by all processes. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
-import { makeArrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 
 export interface TokenBucketRequest {

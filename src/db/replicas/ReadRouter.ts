@@ -101,6 +101,7 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
 })
 
 export class ReadRouter extends Context.Service<ReadRouter, {
+  readonly hasReplicas: boolean
   /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
   /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
@@ -181,6 +182,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
             : withFallback(replica.read(query, required, partition), replica, primary)
         })
       return ReadRouter.of({
+        hasReplicas: replicas.length > 0,
         pollReplicas,
         chooseReplica,
         readFromReplica,

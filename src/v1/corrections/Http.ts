@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { makePublicHandler } from "../../accounts/EndpointHandler.ts"
 import { CorrectionCountReader } from "../../history/CorrectionCounts.ts"
-import { makeStaticPage } from "../../http/ConditionalRequests.ts"
+import { makeStaticPage } from "../../http/StaticPages.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 
 export const correctionsHandlers = Effect.map(CorrectionCountReader, ({ read }) => ({

@@ -1,10 +1,10 @@
 /** Tests how long the service remembers the account of a key (D2, API keys). */
 import { assert, layer } from "@effect/vitest"
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
-import { ApiKeyCache } from "../../../src/accounts/keys/ApiKeyCache.ts"
+import { makeRecentKeys } from "../../../src/accounts/keys/Authenticator.ts"
 import { getMonotonicMillis } from "../../../src/observability/MonotonicTime.ts"
 
 const account = CurrentAccount.of({
@@ -20,7 +20,7 @@ const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 /** Makes a cache whose `add` takes the time of the lookup from the test clock. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
-  const recentKeys = Context.get(yield* Layer.build(ApiKeyCache.layer), ApiKeyCache)
+  const recentKeys = yield* makeRecentKeys
   const add = (key: string) => recentKeys.add(digest(key), { account, asOf: getMonotonicMillis(clock) })
   return { ...recentKeys, add }
 })

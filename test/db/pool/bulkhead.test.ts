@@ -2,8 +2,7 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { makeBulkhead, makePermits } from "../../../src/db/pool/Bulkhead.ts"
-import { ListItem } from "../../../src/db/pool/LinkedList.ts"
+import { ListItem, makeBulkhead, makePermits } from "../../../src/db/pool/Bulkhead.ts"
 
 const timedOut = "timed out" as const
 
@@ -185,7 +184,7 @@ describe("The bulkhead", () => {
           })
         }
       }
-      vi.doMock(import("../../../src/db/pool/LinkedList.ts"), async (load) => ({
+      vi.doMock(import("../../../src/db/pool/Bulkhead.ts"), async (load) => ({
         ...await load(),
         ListItem: CountedItem,
       }))
