@@ -66,7 +66,8 @@ const startInstance = Effect.gen(function* () {
   const { url } = yield* KillableDatabase
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
-    Layer.fresh(Server.layer.pipe(
+    Layer.fresh(Service.listenerLayer.pipe(
+      Layer.provideMerge(Server.layer),
       Layer.provide(makePoolableClientLayer({ url, applicationName: "tickerline-instance" })),
       Layer.provide(Logger.layer([])),
       Layer.provide(Service.generousLimitsLayer),

@@ -261,9 +261,9 @@ it.live(
       const results = yield* Effect.replicateEffect(count(account), 4)
       assert.isTrue(isCountingLocally())
       assert.deepStrictEqual(results.map(({ refusal }) => refusal !== undefined), [false, false, false, true])
-      assert.deepStrictEqual(results.map(({ headers }) => headers["X-RateLimit-Remaining"]), ["2", "1", "0", "0"])
-      assert.strictEqual(results[3]?.headers["Retry-After"], "20")
-      assert.match(results[3]?.headers["X-RateLimit-Reset"] ?? "", /^(59|60)$/)
+      assert.deepStrictEqual(results.map(({ headers }) => headers["x-ratelimit-remaining"]), ["2", "1", "0", "0"])
+      assert.strictEqual(results[3]?.headers["retry-after"], "20")
+      assert.match(results[3]?.headers["x-ratelimit-reset"] ?? "", /^(59|60)$/)
       yield* network.resume
       assert.isFalse(yield* retryUntil(Effect.sync(isCountingLocally), (isLocal) => !isLocal))
     }).pipe(Effect.scoped),
