@@ -77,7 +77,7 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
 
 /** An error with headers of its own, such as `retry-after`, whose value the class of the error does not determine. */
 export class Refusal extends Data.TaggedError("Refusal")<{
-  readonly error: RateLimitExceeded | ValidationError
+  readonly error: RateLimitExceeded | TooManyStreams | ValidationError
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
 }> {}

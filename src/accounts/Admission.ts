@@ -122,20 +122,15 @@ export const makeAdmit = Effect.gen(function* () {
       return Exit.succeed<Admission>({ account, isRecorded, headers, price: price ?? 0, error })
     }
     if (!isRecorded) return admit(noHeaders, undefined)
-    if (!hasCapacity()) {
-      return Effect.match(requireCapacity, {
-        onFailure: (error): Admission => ({ account, isRecorded: false, headers: noHeaders, price: price ?? 0, error }),
-        onSuccess: (): Admission => ({
-          account,
-          isRecorded: false,
-          headers: noHeaders,
-          price: price ?? 0,
-          error: undefined,
-        }),
-      })
-    }
-    if (via === "mcp") return admit(noHeaders, undefined)
-    return Effect.flatMap(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
+    const count = () =>
+      via === "mcp"
+        ? admit(noHeaders, undefined)
+        : Effect.flatMap(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
+    return hasCapacity() ? count() : Effect.matchEffect(requireCapacity, {
+      onFailure: (error) =>
+        Exit.succeed<Admission>({ account, isRecorded: false, headers: noHeaders, price: 0, error }),
+      onSuccess: count,
+    })
   }
 
   return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {

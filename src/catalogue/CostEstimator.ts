@@ -91,7 +91,7 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
   const target = `${endpoint.row.path}?${parameters}`
   // Without these headers, the response has the complete, uncompressed body, which determines the cost.
   const { "accept-encoding": _, "if-none-match": __, ...headers } = request.headers
-  const { body, bytes, price, records, status, total } = yield* run({
+  const { body, bytes, headers: sent, price, records, status, total } = yield* run({
     ...request,
     method: "GET",
     target,
@@ -99,7 +99,7 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
     purpose: "estimate",
   })
   if (status !== 200) return makeErrorAnswer(status, body)
-  return encode({
+  const answer = encode({
     count: 1,
     results: [{
       endpoint: endpoint.row.path,
@@ -114,4 +114,6 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
     }],
     ...getMessage(endpoint.isPriced, total),
   })
+  const dropped = sent["x-dropped-tickers"]
+  return dropped === undefined ? answer : { ...answer, headers: { "x-dropped-tickers": dropped } }
 })

@@ -30,8 +30,8 @@ export interface CachedResponse {
   readonly expiresAt: number
   readonly etag: string
   /**
-   * In the order of the first response, with its values of the headers that differ per request. The order stays the
-   * same, because it would tell whether another account has sent the request before.
+   * In the order of the first response; headers that differ per request are empty. The order stays the same, because it
+   * would tell whether another account has sent the request before.
    */
   readonly headers: Headers
   readonly notModifiedHeaders: Headers
@@ -47,6 +47,13 @@ const isStorable = (headers: Headers) =>
 
 /** Headers that a 304 omits. */
 const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
+
+const selectHeaders = (headers: Headers, isIncluded: (name: string) => boolean): Headers =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      isIncluded(name) ? [[name, accountIndependentHeaderNames.has(name) ? value : ""]] : []
+    ),
+  )
 
 /** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
 const makeKey = (request: ApiRequest) => {
@@ -110,8 +117,8 @@ export const makeResponseCache = Effect.gen(function* () {
       etag: headers["etag"] ?? etag,
       // A response whose request started before midnight expires at that midnight, even if the request ended later.
       expiresAt: getEndOfDate(request.startedAt),
-      headers,
-      notModifiedHeaders: Object.fromEntries(Object.entries(headers).filter(([name]) => !bodyHeader.test(name))),
+      headers: selectHeaders(headers, () => true),
+      notModifiedHeaders: selectHeaders(headers, (name) => !bodyHeader.test(name)),
       records,
       bytes,
       body: body instanceof Uint8Array ? body : undefined,

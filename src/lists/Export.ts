@@ -152,7 +152,8 @@ export const makeExportHead = (options: ExportOptions, route: string): PlainAnsw
   status: 200,
   headers: makeHeaders(options, undefined, route),
   contentType: listContentTypes[options.format],
-  body: undefined,
+  // A body, so that the response has the headers of a compressed one.
+  body: Stream.empty,
 })
 
 /** Makes an export, of which the first chunk has been read. For an estimate, it only measures the export. */

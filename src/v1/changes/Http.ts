@@ -1,5 +1,6 @@
 /** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
 import { Effect, Equivalence, Scope, type Stream } from "effect"
+import { Refusal } from "../../accounts/AccountErrors.ts"
 import { findAccessError } from "../../accounts/Admission.ts"
 import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
@@ -149,6 +150,8 @@ export const changesHandlers = Effect.gen(function* () {
       }),
       Scope.Scope,
       scope(),
+    ).pipe(
+      Effect.catchTag("TooManyStreams", (error) => new Refusal({ error, headers: { "retry-after": "30" } })),
     )
     return makeEventStream(body)
   })
