@@ -122,10 +122,13 @@ export const makeAdmit = Effect.gen(function* () {
       return Exit.succeed<Admission>({ account, isRecorded, headers, price: price ?? 0, error })
     }
     if (!isRecorded) return admit(noHeaders, undefined)
-    const count = () =>
-      via === "mcp"
-        ? admit(noHeaders, undefined)
-        : Effect.flatMap(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
+    const count = () => {
+      if (via === "mcp") return admit(noHeaders, undefined)
+      const counted = countRequest(account)
+      return isKnown(counted) && Exit.isSuccess(counted)
+        ? admit(counted.value.headers, counted.value.refusal)
+        : Effect.flatMap(counted, ({ headers, refusal }) => admit(headers, refusal))
+    }
     return hasCapacity() ? count() : Effect.matchEffect(requireCapacity, {
       onFailure: (error) =>
         Exit.succeed<Admission>({ account, isRecorded: false, headers: noHeaders, price: 0, error }),
@@ -133,6 +136,7 @@ export const makeAdmit = Effect.gen(function* () {
     })
   }
 
+  /** Returns an `Exit` if everything is known. Nothing is counted before an effect that is no `Exit` runs. */
   return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {
     const authentication = authenticate(request)
     return isKnown(authentication) && Exit.isSuccess(authentication)

@@ -1,5 +1,5 @@
 /** Connects the pipeline to Node's HTTP server: reads the facts of a request, and writes its response. */
-import { Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import { HttpServerError } from "effect/http"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
@@ -115,9 +115,13 @@ export class NodeListener extends Context.Service<NodeListener, {
         }
       }
 
-      /** Runs the rest of a request, until the client disconnects. */
+      /** Runs the rest of a request, until the client disconnects. Closes the connection if it ends unexpectedly. */
       const run = (response: ServerResponse, rest: Effect.Effect<void>) => {
-        const fiber = Fiber.runIn(runFork(rest), requestScope)
+        const guarded = Effect.onError(rest, (cause) => {
+          response.destroy()
+          return Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("A response was not sent", cause)
+        })
+        const fiber = Fiber.runIn(runFork(guarded), requestScope)
         if (fiber.pollUnsafe() !== undefined) return
         response.once("close", () => {
           if (!response.writableEnded) fiber.interruptUnsafe(undefined, HttpServerError.ClientAbort.annotation)

@@ -484,17 +484,10 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
 
         const respond = (request: ApiRequest, scope: () => Scope.Scope) => {
           const cached = responseCache.find(request)
-          if (cached === undefined) return respondFromRouter(request, scope)
-          const admission = admit(request, cached.rules)
-          if (isKnown(admission)) {
-            return Exit.isSuccess(admission)
-              ? respondFromCache(request, scope, cached, admission.value)
-              : respondFromRouter(request, scope)
-          }
-          return Effect.flatMap(admission, (admission) => {
-            const response = respondFromCache(request, scope, cached, admission)
-            return Effect.isEffect(response) ? response : Exit.succeed(response)
-          })
+          const admission = cached === undefined ? undefined : admit(request, cached.rules)
+          return cached !== undefined && admission !== undefined && isKnown(admission) && Exit.isSuccess(admission)
+            ? respondFromCache(request, scope, cached, admission.value)
+            : respondFromRouter(request, scope)
         }
         return RequestPipeline.of({ respond })
       }),

@@ -5,38 +5,7 @@
 import { Duration, Effect, Function } from "effect"
 import { forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
-
-/** An item of at most one list. */
-export class ListItem<Self> {
-  previous: Self | undefined
-  next: Self | undefined
-  /** Whether the item is in a list. */
-  isListed = false
-}
-
-export class LinkedList<Item extends ListItem<Item>> {
-  first: Item | undefined
-  #last: Item | undefined
-
-  append(item: Item) {
-    item.isListed = true
-    item.previous = this.#last
-    if (this.#last === undefined) this.first = item
-    else this.#last.next = item
-    this.#last = item
-  }
-
-  remove(item: Item) {
-    const { next, previous } = item
-    if (previous === undefined) this.first = next
-    else previous.next = next
-    if (next === undefined) this.#last = previous
-    else next.previous = previous
-    item.previous = undefined
-    item.next = undefined
-    item.isListed = false
-  }
-}
+import { LinkedList, ListItem } from "./LinkedList.ts"
 
 interface BulkheadOptions<Permit, E> {
   /** Whatever a permit stands for, such as a connection. The permit that was released last is taken first. */

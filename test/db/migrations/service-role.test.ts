@@ -19,8 +19,14 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 const { requestJson, valueAt } = Service
 
+/** The connections of the service role, with their client. */
+class ServingConnections extends Context.Service<
+  ServingConnections,
+  Context.Context<Layer.Success<ReturnType<typeof makePoolableClientLayer>>>
+>()("test/db/ServingConnections") {}
+
 /** A database client with the service role. */
-class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/db/Serving") {}
+const servingClient = Effect.map(ServingConnections, Context.get(SqlClient.SqlClient))
 
 /** Creates a role and a database, and drops both when the scope closes. */
 const createServiceRole = Effect.fnUntraced(function* (database: Redacted.Redacted) {
@@ -45,19 +51,16 @@ const granted = Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* createServiceRole(database)
       yield* ServiceRole.grantServiceRolePermissions(name)
       return Layer.effect(
-        Serving,
-        Effect.map(
-          Layer.build(makePoolableClientLayer({ url, applicationName: "serving" })),
-          Context.get(SqlClient.SqlClient),
-        ),
+        ServingConnections,
+        Layer.build(makePoolableClientLayer({ url, applicationName: "serving" })),
       )
     })),
     owner,
   )
 }))
 
-const restricted = Server.layer.pipe(
-  Layer.provide(Layer.effect(SqlClient.SqlClient, Serving)),
+const restricted = Layer.provideMerge(Service.listenerLayer, Server.layer).pipe(
+  Layer.provide(Layer.effectContext(ServingConnections)),
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(Service.TestKeys.layer),
   Layer.provideMerge(granted),
@@ -68,7 +71,7 @@ const restricted = Server.layer.pipe(
 
 const assertRefused = (statement: string) =>
   Effect.gen(function* () {
-    const serving = yield* Serving
+    const serving = yield* servingClient
     const error: SqlError.SqlError = yield* Effect.flip(serving.unsafe(statement))
     assert.strictEqual(error.reason._tag, "AuthorizationError", statement)
   })
@@ -167,7 +170,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
 
   it.effect("has exactly the listed permissions, down to columns (operations/deployment)", () =>
     Effect.gen(function* () {
-      const serving = yield* Serving
+      const serving = yield* servingClient
       const may = yield* serving<{ readonly what: string }>`
         with relations as (
           select oid, relname, relispartition from pg_class
@@ -256,12 +259,11 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
   it.effect("counts corrections (operations/history)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const serving = yield* Serving
       yield* Service.insertRows("historical_float_pro", makeReportedShares("COUNT", "2026-01-02", "1"))
       yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker = 'COUNT'`
       yield* Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
         Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Reader.layer))),
-        Effect.provideService(SqlClient.SqlClient, serving),
+        Effect.provideContext(yield* ServingConnections),
       )
       const [counted] = yield* sql<{ readonly number: number }>`
         select corrections::int as number from history.corrected_fields where field = 'outstanding_shares'
@@ -271,7 +273,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
 
   it.effect("claims, sends and completes announcements (operations/deployment)", () =>
     Effect.gen(function* () {
-      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* servingClient]
       yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
       for (const recipient of ["a@x.example", "b@x.example", "c@x.example"]) {
         yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
@@ -302,7 +304,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
 
   it.effect("cannot drop the usage of the last 31 days (operations/deployment)", () =>
     Effect.gen(function* () {
-      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* servingClient]
       yield* serving`select create_usage_partition(now() - interval '70 days')`
       yield* serving`select create_usage_partition(now())`
       const partitions = owner<{ readonly name: string }>`
@@ -317,7 +319,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
 
   it.effect("can start the service if all migrations are applied, and otherwise gets advice (operations/deployment)", () =>
     Effect.gen(function* () {
-      const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* servingClient]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
       assert.deepStrictEqual(Array.from(yield* run), [])
       yield* owner`delete from tickerline_migrations where migration_id = 20`

@@ -2,7 +2,8 @@
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { ListItem, makeBulkhead, makePermits } from "../../../src/db/pool/Bulkhead.ts"
+import { makeBulkhead, makePermits } from "../../../src/db/pool/Bulkhead.ts"
+import { ListItem } from "../../../src/db/pool/LinkedList.ts"
 
 const timedOut = "timed out" as const
 
@@ -184,7 +185,7 @@ describe("The bulkhead", () => {
           })
         }
       }
-      vi.doMock(import("../../../src/db/pool/Bulkhead.ts"), async (load) => ({
+      vi.doMock(import("../../../src/db/pool/LinkedList.ts"), async (load) => ({
         ...await load(),
         ListItem: CountedItem,
       }))

@@ -1,0 +1,33 @@
+/** A list whose items can leave it in constant time, unlike those of an array or of Effect's `MutableList`. */
+
+/** An item of at most one list. */
+export class ListItem<Self> {
+  previous: Self | undefined
+  next: Self | undefined
+  /** Whether the item is in a list. */
+  isListed = false
+}
+
+export class LinkedList<Item extends ListItem<Item>> {
+  first: Item | undefined
+  #last: Item | undefined
+
+  append(item: Item) {
+    item.isListed = true
+    item.previous = this.#last
+    if (this.#last === undefined) this.first = item
+    else this.#last.next = item
+    this.#last = item
+  }
+
+  remove(item: Item) {
+    const { next, previous } = item
+    if (previous === undefined) this.first = next
+    else previous.next = next
+    if (next === undefined) this.#last = previous
+    else next.previous = previous
+    item.previous = undefined
+    item.next = undefined
+    item.isListed = false
+  }
+}
