@@ -2,7 +2,7 @@
  * Keeps all confirmed ticker changes in memory while `ticker_changes` has the version at which they were read, so that
  * lineages need no statement (decision 0141). Larger tables are not kept: `LineageEvents.ts` then reads each lineage.
  */
-import { Config, Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Reader } from "../db/Reader.ts"
@@ -15,11 +15,11 @@ import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { TickerChangeEvent } from "./LineageRules.ts"
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
-/** Maximum memory of the changes: a quarter of `CACHE_MEGABYTES`. */
-export const MaxTickerChangeBytesConfig = Config.map(MaxCacheBytesConfig, (bytes) => bytes / 2)
+/** Maximum memory of the changes: half of `CACHE_MEGABYTES`. */
+export const MaxTickerChangeBytesConfig = MaxCacheBytesConfig
 
 /** Memory of a change without its company name, in bytes, if it belongs to a chain. It limits how many are read. */
-const minChangeBytes = 80
+const minChangeBytes = 150
 
 /** Number of changes in a row of the statement, which is decoded without a pause: less than 5 ms. */
 const changesPerRow = 250
@@ -86,7 +86,6 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
       if (index.bytes > 2 * maxBytes) return undefined
       yield* Effect.yieldNow
     }
-    index.trim()
     return index.bytes > maxBytes ? undefined : index
   })
 })
