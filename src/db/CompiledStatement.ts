@@ -18,6 +18,8 @@ export interface CompiledStatement {
   readonly parameters: ReadonlyArray<unknown>
   /** False if PostgreSQL must plan the statement anew for the values of its parameters. */
   readonly isPrepared: boolean
+  /** Whether it usually takes less than a millisecond, so that it may share a connection with others. */
+  readonly isShort?: boolean | undefined
 }
 
 /** A parameter that stands in for its value while the SQL is compiled. `compute` returns the value for an input. */
@@ -31,19 +33,19 @@ export class StatementParameter<in Input, out Value> {
   }
 }
 
-interface CompileOptions<Input> {
-  readonly isPrepared: boolean
+interface CompileOptions<Input> extends Pick<CompiledStatement, "isPrepared" | "isShort"> {
   readonly build: (
     parameter: <Value>(compute: (input: Input) => Value) => StatementParameter<Input, Value>,
   ) => Statement.Statement<object>
 }
 
 /** Compiles SQL once. Returns a function that computes the values of the parameters from an input. */
-export const compileStatement = <Input>({ build, isPrepared }: CompileOptions<Input>) => {
+export const compileStatement = <Input>({ build, isPrepared, isShort }: CompileOptions<Input>) => {
   const [text, values] = build((compute) => new StatementParameter(compute)).compile()
   return (input: Input): CompiledStatement => ({
     text,
     parameters: values.map((value) => value instanceof StatementParameter ? value.compute(input) : value),
     isPrepared,
+    isShort,
   })
 }

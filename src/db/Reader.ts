@@ -1,11 +1,12 @@
 /** Reads from PostgreSQL for the API, within the limits of `ReadPolicies.ts` (§7.2, errors; §8, database load). */
-import { Context, Effect, Layer, References } from "effect"
+import { Context, Effect, Exit, Layer, References } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { CompiledStatement } from "./CompiledStatement.ts"
 import { ConnectionPool } from "./pool/ConnectionPool.ts"
 import { toSqlConnection } from "./pool/PooledClient.ts"
+import { SharedConnections } from "./pool/SharedConnections.ts"
 import { type DatabaseReadError, makeReadPolicies, retryCounters } from "./ReadPolicies.ts"
 import type { RequiredTableVersion, SessionQuery } from "./replicas/Replica.ts"
 import { ReadRouter } from "./replicas/ReadRouter.ts"
@@ -62,17 +63,18 @@ export class Reader extends Context.Service<Reader, {
       yield* initializeCounters(...retryCounters)
       const sql = yield* SqlClient.SqlClient
       const pool = yield* ConnectionPool
+      const shared = yield* SharedConnections
       const { hasReplicas, readFromReplica } = yield* ReadRouter
       const withReadPolicies = yield* makeReadPolicies
       yield* registerGauge({
         name: "tickerline_database_pool_connections",
         description: "Size of the connection pool.",
-        read: () => pool.size,
+        read: () => pool.size + shared.size,
       })
       yield* registerGauge({
         name: "tickerline_database_pool_connections_used",
         description: "Pool connections in use.",
-        read: pool.connectionsInUse,
+        read: () => pool.connectionsInUse() + shared.connectionsInUse(),
       })
       yield* registerGauge({
         name: "tickerline_database_pool_waiting",
@@ -83,6 +85,11 @@ export class Reader extends Context.Service<Reader, {
         name: "tickerline_database_pool_timeouts_total",
         description: "Reads that timed out while waiting for a connection.",
         read: pool.timeoutCount,
+      })
+      yield* registerCounter({
+        name: "tickerline_database_shared_connections_blocked_total",
+        description: "Shared connections that were closed because a statement on them was not answered soon.",
+        read: shared.blockedCount,
       })
 
       const runOnConnection =
@@ -98,17 +105,26 @@ export class Reader extends Context.Service<Reader, {
         partition: string,
       ) =>
         Effect.withFiber<Rows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
-          const { isPrepared, parameters, text } = statement
+          const { isPrepared, isShort = false, parameters, text } = statement
           let run: SessionQuery<Rows> = (connection) => connection.queryValues(text, parameters, isPrepared)
-          if (fiber.getRef(References.TracerEnabled) || fiber.getRef(Statement.CurrentTransformer) !== undefined) {
+          const needsClient = fiber.getRef(References.TracerEnabled) ||
+            fiber.getRef(Statement.CurrentTransformer) !== undefined
+          if (needsClient) {
             // Run by `SqlClient`, because `queryValues` creates no spans and applies no transformer.
             const traced = sql.unsafe(text, parameters)
             run = runOnConnection(isPrepared ? traced.values : traced.valuesUnprepared)
           }
-          const primary = pool.use(partition, run)
-          return withReadPolicies(
-            from === "primary" || !hasReplicas ? primary : readFromReplica(from, partition, run, primary),
-          )
+          const readPrimary = pool.use(partition, run)
+          if (from !== "primary" && hasReplicas) {
+            return withReadPolicies(readFromReplica(from, partition, run, readPrimary))
+          }
+          const readAlone = withReadPolicies(readPrimary)
+          return isShort && !needsClient
+            ? Effect.flatMap(
+              shared.read(partition, statement),
+              (rows) => rows === undefined ? readAlone : Exit.succeed(rows),
+            )
+            : readAlone
         })
 
       const read = (statement: CompiledStatement, { from, partition }: ReadOptions) =>

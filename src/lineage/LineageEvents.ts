@@ -39,6 +39,7 @@ const makeEventReader = Effect.gen(function* () {
   // The array is a subquery, because PostgreSQL would otherwise see its length and plan each execution (decision 0072).
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
+    isShort: true,
     build: (parameter) => {
       const isEligible = isEligibleTickerChange(sql, sql`${parameter((query) => query.today)}::date`)
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))

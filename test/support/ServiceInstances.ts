@@ -90,7 +90,7 @@ export const startServiceInstance = Effect.fnUntraced(function* (
   const { config, pooler } = yield* DirectConnectionConfig
   // An instance has its own connections, as a process would, if it has settings for them.
   const pool = Object.keys(values).some((name) => name.startsWith("DATABASE_POOL_"))
-    ? Layer.fresh(pooledClientLayer(pooler?.config ?? config)).pipe(Layer.provide(configured))
+    ? Layer.fresh(pooledClientLayer(pooler?.config ?? config, pooler === undefined)).pipe(Layer.provide(configured))
     : Layer.empty
   const services = yield* ServeCommand.startServer({ host: "127.0.0.1", ...at }, timeouts).pipe(
     Effect.provideContext(yield* Layer.build(pool)),

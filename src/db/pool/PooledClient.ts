@@ -11,6 +11,7 @@ import {
   makeConnectionPool,
   type PoolConnectionConfig,
 } from "./ConnectionPool.ts"
+import { getSharedConnectionCount, makeSharedConnections, SharedConnections } from "./SharedConnections.ts"
 
 const makeSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Connection => {
   const rows = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transform) =>
@@ -85,20 +86,21 @@ const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"],
   return pgClient
 })
 
-/** Provides a pool of `DATABASE_POOL_SIZE` connections as `ConnectionPool`, `PgClient` and `SqlClient`. */
-export const pooledClientLayer = (config: PoolConnectionConfig) =>
-  PgClient.layerFrom(Effect.flatMap(ConnectionPool, (pool) => makeClient(pool, config))).pipe(
-    Layer.provideMerge(Layer.effect(
-      ConnectionPool,
-      Effect.gen(function* () {
-        return yield* makeConnectionPool({
-          connect: makeConnect(config),
-          size: yield* DatabasePoolSizeConfig,
-          timeout: yield* poolTimeout,
-        })
-      }),
-    )),
-  )
+/**
+ * Provides `DATABASE_POOL_SIZE` connections: a few as `SharedConnections` if `canShare` is true, the others as
+ * `ConnectionPool`, `PgClient` and `SqlClient`.
+ */
+export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolean) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const size = yield* DatabasePoolSizeConfig
+    const timeout = yield* poolTimeout
+    const shared = canShare ? getSharedConnectionCount(size) : 0
+    const pool = makeConnectionPool({ connect: makeConnect(config), size: size - shared, timeout })
+    return PgClient.layerFrom(Effect.flatMap(ConnectionPool, (pool) => makeClient(pool, config))).pipe(
+      Layer.provideMerge(Layer.effect(ConnectionPool, pool)),
+      Layer.merge(Layer.effect(SharedConnections, makeSharedConnections(config, shared))),
+    )
+  }))
 
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
@@ -114,8 +116,9 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
     const connection = direct === undefined
       ? { ...pool, pooler: undefined }
       : { ...yield* makeConnectionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
+    // A pooler may divide the statements of a connection among several server processes.
     return Layer.merge(
-      pooledClientLayer(pool.config),
+      pooledClientLayer(pool.config, direct === undefined),
       Layer.succeed(DirectConnectionConfig, connection),
     )
   }))
