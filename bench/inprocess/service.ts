@@ -29,7 +29,7 @@ const databaseLayer = (url: string, connect: Connect) =>
       pooler: undefined,
     }
     return Layer.merge(
-      pooledClientLayer(connection.config),
+      pooledClientLayer(connection.config, true),
       Layer.succeed(DirectConnectionConfig, connection),
     )
   }))
