@@ -26,8 +26,8 @@ const avoidanceMillis = 10_000
 /** Pause before a connection is opened again that could not be opened. */
 const reopeningPause = Duration.seconds(1)
 
-/** How many of a pool's connections are shared. */
-export const getSharedConnectionCount = (poolSize: number) => Math.min(2, Math.floor(poolSize / 5))
+/** How many of a pool's connections are shared. A smaller pool needs all of them for statements that take long. */
+export const getSharedConnectionCount = (poolSize: number) => poolSize < 10 ? 0 : 2
 
 type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 

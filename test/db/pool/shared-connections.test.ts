@@ -163,7 +163,7 @@ if (isPoolerRequested) {
       }))
   })
 
-  layer(makeDatabase(4), { excludeTestServices: true })("A pool of fewer than five connections", (it) => {
+  layer(makeDatabase(9), { excludeTestServices: true })("A pool of fewer than ten connections", (it) => {
     it.effect("shares none (operations/settings)", () =>
       Effect.gen(function* () {
         yield* readPids
@@ -171,7 +171,7 @@ if (isPoolerRequested) {
         const opened = yield* other.query(
           `select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
         )
-        assert.isAtMost(opened.rowCount, 4)
+        assert.isAtMost(opened.rowCount, 9)
         const idle = yield* other.query(
           `select 1 from pg_stat_activity where query ~ '^set client_connection' and datname = current_database()`,
         )
