@@ -558,7 +558,7 @@ const timeDescriptions = [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColum
 )
 
 describe("The API declaration", () => {
-  it("has enough endpoints, parameters and fields for these tests (§4, D30)", () => {
+  it("has enough endpoints, parameters and fields for these tests (§4)", () => {
     assert.isAtLeast(keyed.length, 3)
     assert.isAtLeast(open.length, 4)
     assert.isAbove(parameters.length, 8)

@@ -1,4 +1,4 @@
-/** The error of `GET /health/ready` (D30). */
+/** The error of `GET /health/ready` (§7.2, errors). */
 import { ErrorReporter, Schema } from "effect"
 import { makeErrorFieldsWithDetails } from "./Errors.ts"
 

@@ -33,7 +33,7 @@ const explainRefusal = (handlers: Handlers) =>
     (started) => Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started",
   )
 
-it.effect("the service starts if each endpoint has a handler, which may do without the account (§4, D30)", () =>
+it.effect("the service starts if each endpoint has a handler, which may do without the account (§4)", () =>
   Effect.gen(function* () {
     for (const handler of [needsKey, needsNoKey]) {
       const statuses = yield* Effect.forEach(
@@ -45,7 +45,7 @@ it.effect("the service starts if each endpoint has a handler, which may do witho
     }
   }))
 
-it.effect("the service does not start if nothing handles an endpoint of the contract (§4, D30)", () =>
+it.effect("the service does not start if nothing handles an endpoint of the contract (§4)", () =>
   Effect.gen(function* () {
     const message = /Nothing handles the endpoint \/v1\/private/
     assert.match(yield* explainRefusal({ open: { public: needsNoKey } }), message)

@@ -1,0 +1,70 @@
+/** docs/specification.md: it defines every code that the repository cites, and everything it defines is cited. */
+import { assert, describe, it } from "@effect/vitest"
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { repositoryRoot } from "../support/CodeBlocks.ts"
+
+const readText = (file: string) => readFileSync(join(repositoryRoot, file), "utf8")
+
+interface Rule {
+  /** Such as `§7.3` or `D22`. */
+  readonly code: string
+  readonly text: string
+}
+
+const rules: ReadonlyArray<Rule> = readText("docs/specification.md").split(/^(?=#+ )/m).flatMap((section) => {
+  const [, code] = /^#+ (§\d+(?:\.\d+)?(?= )|D\d+$)/m.exec(section) ?? []
+  return code === undefined ? [] : [{ code, text: section }]
+})
+
+/** Returns the codes of a rule and of its numbered parts: `§7.3`, `§7.3.1`, … */
+const definedCodes = ({ code, text }: Rule) => [
+  code,
+  ...Array.from(text.matchAll(/^(\d+)\. /gm), ([, part = ""]) => `${code}.${part}`),
+]
+
+/** Finds citations: `§7.3.2`, and `D22` unless it is data, such as the symbol "D1" or the encoded letter %D0. */
+const findCodes = (text: string) => text.match(/§\d+(?:\.\d+)*|(?<![\w%"'])D\d{1,2}\b(?!["'])/g) ?? []
+
+const files = globSync(
+  [
+    "{src,test,contract,client,clients,samples/generator}/**/*.{ts,js,py}",
+    "{docs,test}/**/*.md",
+    "*.md",
+    "sql/**/*.sql",
+  ],
+  { cwd: repositoryRoot, exclude: (name) => name === "node_modules" || name.startsWith(".") },
+).filter((file) => file !== "docs/specification.md" && file !== "test/docs/specification.test.ts")
+
+const citations = files.flatMap((file) => findCodes(readText(file)).map((code) => ({ code, file })))
+
+describe("docs/specification.md", () => {
+  it("defines every code that code, tests or documents cite (documents)", () => {
+    assert.isAbove(citations.length, 2_000)
+    const defined = new Set(rules.flatMap(definedCodes))
+    assert.deepStrictEqual(citations.filter(({ code }) => !defined.has(code)), [])
+  })
+
+  it("has no rule that neither code nor a test cites (documents)", () => {
+    assert.isAbove(rules.length, 60)
+    const cited = new Set(citations.filter(({ file }) => !file.endsWith(".md")).map(({ code }) => code))
+    const isCited = ({ code }: Rule) => cited.has(code) || Array.from(cited).some((one) => one.startsWith(`${code}.`))
+    assert.deepStrictEqual(rules.filter((rule) => !isCited(rule)).map(({ code }) => code), [])
+  })
+
+  it("defines each code once, the decisions without gaps (documents)", () => {
+    const codes = rules.map(({ code }) => code)
+    assert.deepStrictEqual(codes, Array.from(new Set(codes)))
+    const decisions = codes.filter((code) => code.startsWith("D"))
+    assert.deepStrictEqual(decisions, decisions.map((_, index) => `D${index + 1}`))
+  })
+
+  it("links each rule to code that exists (documents)", () => {
+    for (const { code, text } of rules) {
+      const links = Array.from(text.matchAll(/\]\(\.\.\/([^)#]+)\)/g), ([, path = ""]) => path)
+      // The heading of a chapter needs no code of its own.
+      if (code !== "§9") assert.isNotEmpty(links, code)
+      assert.deepStrictEqual(links.filter((path) => !existsSync(join(repositoryRoot, path))), [], code)
+    }
+  })
+})
