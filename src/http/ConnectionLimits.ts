@@ -15,7 +15,7 @@ import {
   type Rejection,
   sendProtocolError,
 } from "./ProtocolErrors.ts"
-import { mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
+import { decodePath, mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
 
 export interface ConnectionTimeouts {
   /** Maximum time until all headers of a request have arrived. */
@@ -70,7 +70,7 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
 }
 
 /** Whether the handler itself reads the body, up to `maxRequestBodyBytes`. */
-const isBodyRead = ({ method, url }: IncomingMessage) => method === "POST" && url?.split("?", 1)[0] === mcpPath
+const isBodyRead = ({ method, url = "/" }: IncomingMessage) => method === "POST" && decodePath(url) === mcpPath
 
 /**
  * Discards the request body, unless the handler reads it, and calls `proceed`. Calls `rejectTooLong` if the body is

@@ -1,6 +1,5 @@
 /** Connects the pipeline to Node's HTTP server: reads the facts of a request, and writes its response. */
 import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
-import { HttpServerError } from "effect/http"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import type { FinishedResponse } from "../rules/Answer.ts"
@@ -112,6 +111,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           via: null,
           readBody: () => readBody(request),
           disconnect: () => response.destroy(),
+          hasDisconnected: () => response.destroyed,
         }
       }
 
@@ -124,7 +124,7 @@ export class NodeListener extends Context.Service<NodeListener, {
         const fiber = Fiber.runIn(runFork(guarded), requestScope)
         if (fiber.pollUnsafe() !== undefined) return
         response.once("close", () => {
-          if (!response.writableEnded) fiber.interruptUnsafe(undefined, HttpServerError.ClientAbort.annotation)
+          if (!response.writableEnded) fiber.interruptUnsafe()
         })
       }
 

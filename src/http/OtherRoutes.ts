@@ -35,8 +35,6 @@ export interface McpReply {
   readonly answer: Answer | ErrorAnswer
   /** The status in usage, if it differs from the response's. */
   readonly recordedStatus?: number | undefined
-  /** The cost in microdollars of the request that a tool sent, which usage lists instead of the message. */
-  readonly recordedCost: number | undefined
 }
 
 /** The MCP server at `/mcp`. */

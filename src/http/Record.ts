@@ -30,7 +30,7 @@ export const makeRecorder = Effect.gen(function* () {
     { recordedStatus = status, reservation_id = null }: RecordOptions = {},
     requested_at = request.startedAt,
   ) => {
-    if (!isRecorded || account === undefined) return
+    if (!isRecorded || account === undefined || request.claimUsage?.(cost) === false) return
     metering.record({
       requested_at,
       account_id: account.account_id,

@@ -3,7 +3,7 @@
  * record. Each takes values and returns values. Why: docs/decisions/0090-request-pipeline.md
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope } from "effect"
-import { FindMyWay, HttpServerError } from "effect/http"
+import { FindMyWay } from "effect/http"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"
 import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeNoCreditError } from "../accounts/Admission.ts"
 import { BillingMiddleware } from "../accounts/Authorization.ts"
@@ -252,17 +252,21 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           }
         }
 
-        /** Finishes a request that was interrupted (499 if the client has gone) or failed unexpectedly (500). */
-        const finishCause = (answered: AnsweredRequest, cause: Cause.Cause<never>) =>
-          Cause.hasInterruptsOnly(cause)
-            ? Effect.map(HttpServerError.causeResponse(cause), ([{ status }]) => {
-              const answer = { _tag: "Plain", status, headers: {}, contentType: undefined, body: undefined } as const
-              return finishAndRecord(answered, { answer }, false)
-            })
-            : Effect.map(
+        /**
+         * Finishes a request that failed unexpectedly (500), or was interrupted because the client has gone (499) or the
+         * process ends (503).
+         */
+        const finishCause = (answered: AnsweredRequest, cause: Cause.Cause<never>) => {
+          if (!Cause.hasInterruptsOnly(cause)) {
+            return Effect.map(
               logDefectAsInternalError(Cause.squash(cause), answered.request.id),
               (error) => finishAndRecord(answered, { answer: toErrorAnswer(error) }, false),
             )
+          }
+          const status = answered.request.hasDisconnected() ? 499 : 503
+          const answer = { _tag: "Plain", status, headers: {}, contentType: undefined, body: undefined } as const
+          return Exit.succeed(finishAndRecord(answered, { answer }, false))
+        }
 
         /**
          * Runs the steps of a request, then finishes and records it, however they end. `getAnswered` returns what the
@@ -399,7 +403,21 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
         const respondFromMcp = (request: ApiRequest, scope: () => Scope.Scope) => {
-          let answered = beginAnswer(request, mcpPath, mcpPath)
+          /** Usage lists the requests of a tool, or else the message: if its client disconnects, whichever ends first. */
+          let listed: "tool" | "message" | undefined
+          const claimUsage = (owner: "tool" | "message") => {
+            listed ??= owner
+            return listed === owner
+          }
+          let answered = beginAnswer({ ...request, claimUsage: () => claimUsage("message") }, mcpPath, mcpPath)
+          const runTool = (toolRequest: ApiRequest) =>
+            run({
+              ...toolRequest,
+              claimUsage: (cost) => {
+                answered = withHeader({ ...answered, isRecorded: false }, costHeader, String(cost))
+                return claimUsage("tool")
+              },
+            })
           const steps = Effect.gen(function* () {
             const other = mcp.answerOther(request)
             if (other !== undefined) return { answer: other }
@@ -409,11 +427,14 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             const refusal = error?._tag === "RateLimitExceeded" ? error : undefined
             if (error !== undefined && error !== refusal) return yield* Exit.fail(error)
             if (account === undefined) return yield* Effect.die(new Error("A request without an account was admitted"))
-            const message = { request, account, headers, refusal, scope, run }
-            const { answer, recordedCost, recordedStatus } = yield* mcp.answer(message)
-            if (recordedCost !== undefined) {
-              answered = withHeader({ ...answered, isRecorded: false }, costHeader, String(recordedCost))
-            }
+            const { answer, recordedStatus } = yield* mcp.answer({
+              request,
+              account,
+              headers,
+              refusal,
+              scope,
+              run: runTool,
+            })
             return { answer, recording: { recordedStatus } }
           })
           return complete(steps, () => answered, mcpRules)

@@ -167,7 +167,7 @@ const makeEndpoint = Effect.gen(function* () {
     { headers, request }: McpMessage,
     message: typeof Message.Type,
     refusal: RateLimitExceeded,
-  ): Pick<McpReply, "answer" | "recordedStatus"> => {
+  ): McpReply => {
     if (message.id === undefined || message.method !== "tools/call") return { answer: toErrorAnswer(refusal) }
     const text = JSON.stringify(makeToolError(request.id, refusal.error, headers["retry-after"]))
     const result = { content: [{ type: "text", text }], isError: true }
@@ -214,28 +214,14 @@ const makeEndpoint = Effect.gen(function* () {
     },
   )
 
-  const answer = (message: McpMessage): Effect.Effect<McpReply> => {
+  const answer = (message: McpMessage) => {
     const { account, headers, request, run } = message
-    let cost: number | undefined
-    const caller = McpCaller.of({
-      account,
-      request,
-      run,
-      rateLimitHeaders: headers,
-      onRequestRecorded: (recorded) => {
-        cost = recorded
-      },
-    })
-    const refuse: Pick<McpReply, "answer" | "recordedStatus"> = {
-      answer: { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } },
-    }
-    return Effect.map(
-      withSlot(
-        account.account_id,
-        (slot): Effect.Effect<Pick<McpReply, "answer" | "recordedStatus">> => answerMessage(message, caller, slot),
-        Effect.succeed(refuse),
-      ),
-      (reply): McpReply => ({ ...reply, recordedCost: cost }),
+    const caller = McpCaller.of({ account, request, run, rateLimitHeaders: headers })
+    const refuse: McpReply = { answer: { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } } }
+    return withSlot(
+      account.account_id,
+      (slot): Effect.Effect<McpReply> => answerMessage(message, caller, slot),
+      Effect.succeed(refuse),
     )
   }
   return McpEndpoint.of({ answerOther, answer })

@@ -1,6 +1,5 @@
 /** Calls the API for the tools, inside this process: docs/decisions/0112-mcp-server.md */
 import { Clock, Effect } from "effect"
-import { costHeader } from "../http/Finish.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { MaxResultTokensConfig } from "./ResultSize.ts"
 import { failWithApiError } from "./ToolErrors.ts"
@@ -18,7 +17,7 @@ export const makeInternalApiClient = Effect.map(
   Effect.all([Clock.Clock, MaxResultTokensConfig]),
   ([clock, maxTokens]) =>
     Effect.fnUntraced(function* (path: string, parameters: URLSearchParams) {
-      const { onRequestRecorded, rateLimitHeaders, request, run } = yield* McpCaller
+      const { rateLimitHeaders, request, run } = yield* McpCaller
       const query = parameters.toString()
       const { body, headers, status } = yield* run({
         ...request,
@@ -29,8 +28,6 @@ export const makeInternalApiClient = Effect.map(
         startedAt: clock.currentTimeMillisUnsafe(),
         via: "mcp",
       })
-      const cost = headers[costHeader]
-      if (cost !== undefined) onRequestRecorded(Number(cost))
       const text = body instanceof Uint8Array ? decoder.decode(body) : ""
       if (status !== 200) return yield* failWithApiError(text, headers["retry-after"], maxTokens)
       const response: InternalApiResponse = {

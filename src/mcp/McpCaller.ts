@@ -7,7 +7,5 @@ export class McpCaller extends Context.Service<
   Pick<AdmittedRequest, "account" | "request" | "run"> & {
     /** The headers that state the rate limit, which counts a message once: also for the request that its tool sends. */
     readonly rateLimitHeaders: Readonly<Record<string, string>>
-    /** Called when usage lists the request of a tool. `cost` is its cost in microdollars. */
-    readonly onRequestRecorded: (cost: number) => void
   }
 >()("tickerline/mcp/McpCaller") {}

@@ -29,6 +29,10 @@ export interface ApiRequest {
   readonly readBody: () => Effect.Effect<string, 400 | 413>
   /** Closes the client's connection at once. */
   readonly disconnect: () => void
+  /** Whether the client's connection has closed before the end of the response. */
+  readonly hasDisconnected: () => boolean
+  /** Called before usage records the request. Returns false if it must not. `cost` is in microdollars. */
+  readonly claimUsage?: (cost: number) => boolean
 }
 
 /** Returns the value of a header; undefined if it is missing or has several values. */

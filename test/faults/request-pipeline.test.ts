@@ -95,7 +95,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
 
   const send = (path: string, id: string, more: ServiceInstances.WireRequestOptions = {}) =>
-    requestOverWire(port, path, customer.key, { ...more, headers: { "X-Request-Id": id } })
+    requestOverWire(port, path, customer.key, { ...more, headers: { ...more.headers, "X-Request-Id": id } })
 
   const scrape = Effect.map(requestOverWire(metricsPort, "/metrics", ""), ({ text }) => text)
   const readGauge = (gauge: string) =>
@@ -188,6 +188,12 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
 })
 
 const path = "/v1/news?limit=3"
+
+const makeToolCall = (name: string, parameters: object): ServiceInstances.WireRequestOptions => ({
+  method: "POST",
+  headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: parameters } }),
+})
 
 const assertError = ({ status, text }: ServiceInstances.WireResponse, expected: number, code: string, id: string) => {
   const body: unknown = JSON.parse(text)
@@ -348,6 +354,34 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       }))
       yield* waitUntil(Effect.map(readUsage, (rows) => rows.length === 1))
       yield* assertRecorded(["a 499 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("of a tool whose client disconnects is recorded once, or its message is (D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, countLockWaits, lockNews, readUsage, send } = yield* startService("gone message")
+      yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const fiber = yield* Effect.forkDetach(send("/mcp", "a", makeToolCall("query", { endpoint: "/v1/news" })))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        yield* Fiber.interrupt(fiber)
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
+      }))
+      const ids = Array.makeBy(30, (at) => `b${at}`)
+      for (const id of ids) {
+        const call = yield* Effect.forkDetach(send("/mcp", id, makeToolCall("lineage", { ticker: "OSTK" })))
+        // Disconnects before, while or after the tool is answered.
+        yield* Effect.race(Fiber.await(call), Effect.yieldNow.pipe(Effect.repeat({ times: Number(id.slice(1)) * 4 })))
+        yield* Fiber.interrupt(call)
+      }
+      yield* send("/v1/account", "z")
+      yield* waitUntil(Effect.map(readUsage, (rows) => rows.some((row) => row.startsWith("z "))))
+      const found = yield* sql<{ readonly id: string; readonly row: string }>`
+        select request_id as id, concat_ws(' ', request_id, endpoint, via, status_code) as row
+        from usage where account_id = ${account_id}
+      `
+      assert.match(found.find(({ id }) => id === "a")?.row ?? "", /^a (\/v1\/news mcp|\/mcp) 499$/)
+      assert.deepStrictEqual(Array.dedupe(found.map(({ id }) => id)).length, found.length, "each id has one row")
     }).pipe(Effect.scoped))
 
   it.effect("gets 429 beyond the rate limit; such requests share a usage row and run no query (D18, D29)", () =>

@@ -21,6 +21,7 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   via: null,
   readBody: () => Effect.succeed(""),
   disconnect: () => {},
+  hasDisconnected: () => false,
   ...more,
 })
 

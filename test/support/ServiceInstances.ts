@@ -26,7 +26,8 @@ export interface WireResponse {
 }
 
 export interface WireRequestOptions {
-  readonly method?: "GET" | "HEAD"
+  readonly method?: "GET" | "HEAD" | "POST"
+  readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
   /** `false` omits the `Host` header. */
   readonly setHost?: boolean
@@ -49,7 +50,7 @@ export const requestOverWire = (
   port: number,
   path: string,
   key: string,
-  { headers = {}, method = "GET", setHost = true }: WireRequestOptions = {},
+  { body, headers = {}, method = "GET", setHost = true }: WireRequestOptions = {},
 ) =>
   Effect.callback<WireResponse, Error>((resume) => {
     const all = { Authorization: `Bearer ${key}`, ...headers }
@@ -67,7 +68,7 @@ export const requestOverWire = (
       })
     })
     outgoing.on("error", (error) => resume(Effect.fail(error)))
-    outgoing.end()
+    outgoing.end(body)
     return Effect.sync(() => outgoing.destroy())
   })
 
