@@ -171,7 +171,7 @@ export const compileFilters = (
   const operators = makeFilterConditionBuilders(sql)
   /** By the name of the parameter. A request without it gets no condition from the filter. */
   const builders = new Map<string, (query: DecodedQuery) => Fragments>()
-  const literals = new Map<string, (query: DecodedQuery) => string | undefined>()
+  const literals: Array<(query: DecodedQuery) => string | undefined> = []
   for (const [name, field] of Object.entries(fields)) {
     if (name in PagingParameters) continue
     const filter = getFilterDeclaration(field)
@@ -179,7 +179,7 @@ export const compileFilters = (
     if (filter.operator === "statement") continue
     if (filter.operator === "literal") {
       const { condition } = filter
-      literals.set(name, condition)
+      literals.push((query) => query[name] === undefined ? undefined : condition(query))
       builders.set(name, (query) => [condition(query)].filter(Predicate.isNotUndefined))
       continue
     }
@@ -198,7 +198,6 @@ export const compileFilters = (
   return {
     buildConditions: (query) =>
       Array.from(builders).flatMap(([name, build]) => query[name] === undefined ? [] : build(query)),
-    describeLiterals: (query) =>
-      Array.from(literals, ([name, condition]) => query[name] === undefined ? "" : condition(query) ?? "").join(";"),
+    describeLiterals: (query) => literals.length === 0 ? "" : literals.map((describe) => describe(query)).join(";"),
   }
 }

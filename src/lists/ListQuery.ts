@@ -186,8 +186,8 @@ export const makeListCompiler = Effect.gen(function* () {
   let listCount = 0
 
   /**
-   * A limit that makes PostgreSQL plan a prepared statement for its values. They remove the subquery; with unknown
-   * values it appears so expensive that no such plan is used: docs/decisions/0143-planned-for-values-but-prepared.md.
+   * A limit that makes PostgreSQL plan a prepared statement for its values, which removes the subquery. A plan for any
+   * values would include it, and appears too expensive: docs/decisions/0143-planned-for-values-but-prepared.md.
    */
   const planForValues = (rows: ListStatementParameter<number>) =>
     sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
@@ -204,7 +204,7 @@ export const makeListCompiler = Effect.gen(function* () {
     const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
-    /** Describes what the SQL depends on. The texts in `filters` do not come from clients. */
+    /** Describes what the SQL depends on. The key contains no text from clients. */
     const describeShape = (query: DecodedListQuery, purpose: Purpose) => {
       let [filters, isFiltered] = [describeLiterals(query), false]
       for (const name of Object.keys(query)) {
@@ -218,19 +218,15 @@ export const makeListCompiler = Effect.gen(function* () {
         }
       }
       const range = purpose === "page" ? getPageRowRange(query) : { limit: unlimitedRowCount, offset: 0 }
-      // After five executions, a prepared statement gets a plan for any values, which may scan the table for a rare one.
+      const hasOffset = range.offset > 0
+      const isDeep = range.offset >= minDeepPageOffset
+      // Otherwise PostgreSQL plans five executions. A plan for any values may scan the table for a rare one.
       const isPlannedForValues = isFiltered && query["ticker"] === undefined
-      return {
-        purpose,
-        filters,
-        isPlannedForValues,
-        /** The number of rows; undefined if it is a parameter. */
-        limit: purpose === "page" && isPlannedForValues ? undefined : range.limit,
-        hasOffset: range.offset > 0,
-        isDeep: range.offset >= minDeepPageOffset,
-        /** Whether the rows of a page have a second column with the counts of `outside`. */
-        countsOutside: purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0,
-      }
+      const limit = purpose === "page" && isPlannedForValues ? "parameter" : range.limit
+      /** Whether the rows of a page have a second column with the counts of `outside`. */
+      const countsOutside = purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0
+      const key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${countsOutside} ${filters}`
+      return { key, purpose, limit, hasOffset, isDeep, countsOutside, isPlannedForValues }
     }
 
     const buildRows = (
@@ -278,7 +274,7 @@ export const makeListCompiler = Effect.gen(function* () {
       const [isCount, isPage] = [purpose === "count", purpose === "page"]
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
       // Otherwise the limit is a literal, because with a parameter PostgreSQL would plan every execution.
-      const rowLimit = shape.limit === undefined ? planForValues(limit) : sql.literal(String(shape.limit))
+      const rowLimit = shape.limit === "parameter" ? planForValues(limit) : sql.literal(String(shape.limit))
       const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
       const page: PageClauses = {
@@ -309,19 +305,18 @@ export const makeListCompiler = Effect.gen(function* () {
     const compile: CompiledList<Query>["compile"] = (query, purpose) => {
       const values = toDecodedQuery(query)
       const shape = describeShape(values, purpose)
-      const key = `${listId} ${Object.values(shape).join(" ")}`
-      const known = shapes.get(key)
+      const known = shapes.get(shape.key)
       if (known !== undefined) return known(values)
       const build = () => buildStatement(values, shape)
       const fill = compileStatement<DecodedListQuery>({ isPrepared: true, build })
       const statement = fill(values)
-      const size = key.length + estimateBytes(statement)
+      const size = shape.key.length + estimateBytes(statement)
       if (size > maxBytesPerStatement) return { ...statement, isPrepared: false }
-      shapes.set(key, fill, { size })
+      shapes.set(shape.key, fill, { size })
       return statement
     }
 
-    /** `counted`: the counts of omitted results, if a row had them. Only a page without rows needs a second statement. */
+    /** `counted`: the counts of omitted results from a row. Only a page without rows needs a second statement. */
     const findHeaders = (query: FollowableQuery<Query>, read: StatementReader, counted?: unknown) => {
       const { followed } = query
       if (followed === undefined) return noHeaders

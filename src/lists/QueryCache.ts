@@ -2,7 +2,7 @@
  * Caches results in memory (D17, caching). The key is a hash of the decoded query, so `?a&b` and `?b&a` share an entry.
  * An entry is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
  */
-import { Cause, Context, Effect, Exit, Layer, Predicate } from "effect"
+import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
@@ -33,35 +33,27 @@ export const makePageStore = (maxBytes: number) =>
   new LRUCache<string, CachedPage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
 
 /** Makes a page that nothing may store. `route` is the path of the endpoint, which names files. */
-const makePrivatePage = (
-  { body, file, headers = {}, nextPage, records }: ResponseContent,
-  { route }: Pick<AdmittedRequest, "route">,
-): Page =>
-  makePage({
-    body,
-    contentType: listContentTypes[file?.format ?? "json"],
-    headers,
-    bodyHeaders: file === undefined ? {} : {
-      ...makeListFileHeaders(file, route),
-      [digestHeaderName]: formatDigestHeader(hash("sha256", body, "base64")),
-    },
-    records,
-    nextPage,
-  })
+const makePrivatePage = (content: ResponseContent, route: string, storage: Partial<Page> = {}): Page => {
+  const { body, file, headers = {}, nextPage, records } = content
+  const bodyHeaders = file === undefined ? {} : {
+    ...makeListFileHeaders(file, route),
+    [digestHeaderName]: formatDigestHeader(hash("sha256", body, "base64")),
+  }
+  const contentType = listContentTypes[file?.format ?? "json"]
+  return makePage({ body, contentType, headers, bodyHeaders, records, nextPage, ...storage })
+}
 
 /** Makes a page that clients may store, with an `ETag`. */
 export const makeStorablePage = (
   content: ResponseContent,
-  request: Pick<AdmittedRequest, "past" | "route">,
-): Page => {
-  const page = { ...makePrivatePage(content, request), etag: computeEtag(content.body) }
-  return request.past === undefined ? { ...page, cacheControl: "private, no-cache" } : {
-    ...page,
-    cacheControl: "private, max-age=31536000, immutable",
+  { past, route }: Pick<AdmittedRequest, "past" | "route">,
+): Page =>
+  makePrivatePage(content, route, {
+    etag: computeEtag(content.body),
+    cacheControl: past === undefined ? "private, no-cache" : "private, max-age=31536000, immutable",
     // Stored for a year, the response must not reach another key, which may not be allowed to get it.
-    headers: { ...page.headers, vary: "Authorization, X-API-Key" },
-  }
-}
+    ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
+  })
 
 /**
  * Returns the SHA-256 of a query, so that no key is longer than 44 characters, however long the query is. Two queries
@@ -95,9 +87,14 @@ export interface PageAdditions {
 }
 
 const addToPage = (page: Page, { headers = {}, sources = [], total }: PageAdditions): Page => {
-  const vary = [headers["vary"], page.headers["vary"]].filter(Predicate.isNotUndefined)
-  const merged = vary.length < 2 ? {} : { vary: vary.join(", ") }
-  return { ...page, headers: { ...page.headers, ...headers, ...merged }, sources, total }
+  const merged = { ...page.headers, ...headers }
+  const [own, added] = [page.headers["vary"], headers["vary"]]
+  return {
+    ...page,
+    headers: own === undefined || added === undefined ? merged : { ...merged, vary: `${added}, ${own}` },
+    sources,
+    total,
+  }
 }
 
 /** Reads and answers for an endpoint. */
@@ -156,7 +153,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         }
 
         /** Waits for a pending read of the same page. Starts a read if there is none, or if it is interrupted. */
-        const readOnce = (key: string, version: string, read: Effect.Effect<Page, E>): Effect.Effect<Page, E> =>
+        const readOnce = (key: string, version: string, read: () => Effect.Effect<Page, E>): Effect.Effect<Page, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`
             const pending = pendingReads.get(pendingKey)
@@ -171,7 +168,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             const listeners: Array<(exit: Exit.Exit<Page, E>) => void> = []
             const isRepeated = wasRequestedRecently(key)
             pendingReads.set(pendingKey, listeners)
-            return Effect.onExit(read, (exit) => {
+            return Effect.onExit(read(), (exit) => {
               pendingReads.delete(pendingKey)
               // Cache only repeated pages, because pages that are requested once would evict them.
               if (Exit.isSuccess(exit) && (isRepeated || listeners.length > 0)) {
@@ -186,20 +183,16 @@ export class QueryCache extends Context.Service<QueryCache, {
           const { past } = request
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
-          const key = version === undefined ? "" : hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
-          const cached = version === undefined ? undefined : pages.get(key)
-          if (cached === undefined || cached.version !== version) {
-            const read = Effect.suspend(() =>
-              Effect.map(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
-            )
-            return Effect.map(
-              version === undefined ? read : readOnce(key, version, read),
-              (page) => addToPage(page, additions),
-            )
-          }
+          const read = () =>
+            Effect.map(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
+          const add = (page: Page) => addToPage(page, additions)
+          if (version === undefined) return Effect.map(read(), add)
+          const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
+          const cached = pages.get(key)
+          if (cached?.version !== version) return Effect.map(readOnce(key, version, read), add)
           const { isCurrent } = additions
           return Exit.succeed({
-            ...addToPage(cached.page, additions),
+            ...add(cached.page),
             isCached: true,
             isCurrent: () => getCurrentVersion() === version && isCurrent?.() !== false,
           })
@@ -215,7 +208,10 @@ export class QueryCache extends Context.Service<QueryCache, {
           getVersion: () => undefined,
           makeReader,
           answer: (_, request, read, additions = {}) =>
-            Effect.map(read(makeReader(request)), (content) => addToPage(makePrivatePage(content, request), additions)),
+            Effect.map(
+              read(makeReader(request)),
+              (content) => addToPage(makePrivatePage(content, request.route), additions),
+            ),
         }
       }
       return QueryCache.of({ makeCachedSource, makePrivateSource })
