@@ -1,6 +1,6 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
-import { listContentTypes, type ListFormat, listFormats, type PageFormat } from "../rows/ListFormats.ts"
+import { type ListFormat, listFormats, type PageFormat } from "../rows/ListFormats.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import {
   groupRowsIntoResults,
@@ -9,7 +9,6 @@ import {
   writeJsonResults,
 } from "../rows/ResultWriter.ts"
 import type { BinaryRecord } from "../rows/BinaryRecord.ts"
-import { makePage } from "./Answer.ts"
 import { redactApiKeys } from "./Errors.ts"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
@@ -126,13 +125,6 @@ export const encodeUnpagedResponse = (encoded: Schema.Json, records: number): Re
   records,
   nextPage: undefined,
 })
-
-/** Returns a function that makes the page of one object that is not a list, such as the account. */
-export const makeObjectEncoder = <Value>(schema: Schema.Codec<Value, unknown>) => {
-  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
-  return (value: Value, records = 1) =>
-    makePage({ ...encodeUnpagedResponse(encode(value), records), contentType: listContentTypes.json })
-}
 
 interface Page {
   readonly results: ResultEncoder
