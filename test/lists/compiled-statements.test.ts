@@ -202,6 +202,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       }
       assert.isAbove(found, 20)
 
+      // With unknown values, PostgreSQL expects as few rows as with these, so it would keep one plan.
+      const ofSector = yield* countPlans("page", (execution) => ({ ...page, sector: [`Sector ${execution}`] }))
+      assert.deepStrictEqual(ofSector.plans, [{ custom: 20, generic: 0 }])
+
       assert.deepStrictEqual((yield* countPlans("page", () => page)).plans, [{ custom: 0, generic: 20 }])
       const ofTicker = yield* countPlans(
         "page",
