@@ -25,32 +25,37 @@ const setTicker = (first = 1) =>
 \\set m (:n * 7919) % 456976
 \\set c random(1000000000, 1999999999)
 `
-const runners = (rows: number, conditions: ReadonlyArray<string>) =>
+
+/** The service's limit that makes PostgreSQL plan for the values (decision 143). */
+const plannedLimit = "limit coalesce((:rows)::bigint, (select count(*) from generate_series(1, 1000000000000000)))"
+
+const runners = (limit: string, conditions: ReadonlyArray<string>) =>
   `select ${selected(intradayRunner)} from intraday_runners
 where ${
     ["(anomaly_flagged and daily_volume_ratio > 9)", ...conditions].join(
       " and ",
     )
   }
-order by date desc, ticker limit ${rows};`
+order by date desc, ticker ${limit};`
 
 const belowEveryGap = `('-9000.' || (:c)::text)::text::numeric`
 
 const runnersOfTicker = (limit: number, first = 1) =>
   setTicker(first) +
-  runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${belowEveryGap})`])
+  runners(`limit ${limit + 1}`, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${belowEveryGap})`])
 
-const setRange = `\\set start random(0, 3499)
+const setRange = `\\set rows 11
+\\set start random(0, 3499)
 \\set gap random(0, 99)
 \\set top :gap + 20
 \\set c random(1000000000, 1999999999)
 `
 
-const runnersOfRange = setRange + runners(11, [
+const runnersOfRange = setRange + runners(plannedLimit, [
   `"date" >= date '2017-01-01' + (:start)::int`,
   `"date" <= date '2017-01-31' + (:start)::int`,
-  `"gap_percentage" >= (:gap)::text::bigint and "gap_percentage" >= ((:gap)::text || '.0000' || (:c)::text)::numeric`,
-  `"gap_percentage" <= (:top)::text::bigint and "gap_percentage" <= (:top)::text::numeric`,
+  `"gap_percentage" >= ((:gap)::text || '.0000' || (:c)::text)::numeric`,
+  `"gap_percentage" <= (:top)::text::numeric`,
 ])
 
 const today = `(:'today')::date`
@@ -80,18 +85,19 @@ from (select ticker from symbols limit :most) as reached, lateral (
 limit :most;`
 
 const screener = (sort: string) =>
-  `\\set e random(1, 3)
+  `\\set rows 11
+\\set e random(1, 3)
 \\set s random(1, 5)
 \\set price random(1, 12)
 \\set c random(1000000000, 1999999999)
 select ${selected(screenerRow)} from screener
 where "exchange" in ((array['NASDAQ', 'NYSE', 'AMEX'])[:e])
 and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s])
-and "price" >= (:price)::text::bigint and "price" >= ((:price)::text || '.25')::numeric
-and "market_cap" <= ('3000000000')::text::bigint and "market_cap" <= ('3000000000')::text::numeric
-and "gain_30_day" >= ('-9000')::text::bigint and "gain_30_day" >= ${belowEveryGap}
+and "price" >= ((:price)::text || '.25')::numeric
+and "market_cap" <= ('3000000000')::text::numeric
+and "gain_30_day" >= ${belowEveryGap}
 order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls last, ticker
-limit 11;`
+${plannedLimit};`
 
 const marketCap = `(
   select case

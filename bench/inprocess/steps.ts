@@ -5,7 +5,7 @@ import { createServer } from "node:http"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { Reader } from "../../src/db/Reader.ts"
 import { makeQueryDecoder } from "../../src/rules/Validation.ts"
-import { makeResult } from "../../src/lists/QueryCache.ts"
+import { makeStorablePage } from "../../src/lists/QueryCache.ts"
 import { getRecordColumn } from "../../src/rows/BinaryRecord.ts"
 import { makeSingleRowResultEncoder } from "../../src/rows/ResultWriter.ts"
 import { encodeListPage } from "../../src/rules/Paging.ts"
@@ -166,7 +166,7 @@ const makeReadSteps = async (
         name: "etag",
         title: `\`ETag\` of ${rows} rows`,
         count,
-        run: repeat(count, () => makeResult(content, undefined, "/v1/intraday-runners")),
+        run: repeat(count, () => makeStorablePage(content, { past: undefined, route: "/v1/intraday-runners" })),
       },
     )
   }

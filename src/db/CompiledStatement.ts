@@ -16,7 +16,7 @@ export const makeArrayParameter = (values: ReadonlyArray<unknown>, elementType: 
 export interface CompiledStatement {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
-  /** False if PostgreSQL must plan the statement anew for the values of its parameters. */
+  /** False if the statement is seldom repeated, or if PostgreSQL must plan it anew for its values. */
   readonly isPrepared: boolean
   /** Whether it usually takes less than a millisecond, so that it may share a connection with others. */
   readonly isShort?: boolean | undefined

@@ -2,6 +2,8 @@
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { StatementParameter } from "../db/CompiledStatement.ts"
+import { postgresTypeIds } from "../rows/FieldEncoders.ts"
+import { getColumnType, type RowModels } from "../rows/RowEncoder.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import {
   type DecodedQuery,
@@ -18,11 +20,14 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 
 type Comparison = ">=" | "<=" | "="
 
-/** Rounds a decimal bound outward to a `bigint`. No row that meets the decimal bound is outside the rounded bound. */
+/**
+ * Returns the smallest or largest `bigint` within a decimal bound. A bound beyond all of them becomes the nearest one,
+ * which no row has: columns of numbers contain at most 16 digits (`0029_printable_values.sql`).
+ */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
   const exact = BigDecimal.fromStringUnsafe(bound)
-  const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
+  const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.ceil(exact) : BigDecimal.floor(exact), 0)
   return String(integer > maxBigint ? maxBigint : integer < minBigint ? minBigint : integer)
 }
 
@@ -58,6 +63,8 @@ export const countPaddedParameters = (values: ReadonlyArray<unknown>) => 2 ** Ma
 interface ConditionOptions {
   /** Whether the request also filters by ticker. */
   readonly hasTicker?: boolean
+  /** Whether the column is a `bigint`. */
+  readonly isInteger?: boolean
   /** The number of SQL parameters for a list of values, from `countPaddedParameters`; 1 by default. */
   readonly listParameters?: number
 }
@@ -85,18 +92,17 @@ export const makeFilterConditionBuilders = (
     sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`,
   ]
 
-  /** Compares as exact `numeric`. The additional integer bound lets PostgreSQL use an index on a `bigint` column. */
-  const compareNumber = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) => {
-    const bound = parameter.map(assertText)
-    const exact = sql`${bound}::text::numeric`
-    if (hasTicker === true) return compareUnplanned(column, comparison, exact)
-    const operator = sql.literal(comparison)
-    const integer = bound.map((text) => getIntegerBound(comparison, text))
-    return [
-      sql`${sql(column)} ${operator} ${integer}::text::bigint`,
-      sql`${sql(column)} ${operator} ${exact}`,
-    ]
-  }
+  /** Compares exactly. Only a bound of the column's own type lets PostgreSQL use an index on the column. */
+  const compareNumber =
+    (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker, isInteger } = {}) => {
+      const bound = parameter.map(assertText)
+      const exact = isInteger === true
+        ? sql`${bound.map((text) => getIntegerBound(comparison, text))}::text::bigint`
+        : sql`${bound}::text::numeric`
+      return hasTicker === true
+        ? compareUnplanned(column, comparison, exact)
+        : [sql`${sql(column)} ${sql.literal(comparison)} ${exact}`]
+    }
 
   const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) => {
     const exact = sql`${parameter.map(assertText)}::text::date`
@@ -146,57 +152,52 @@ export const makeFilterConditionBuilders = (
   }
 }
 
-interface CompiledFilter {
-  /** Name of the request parameter. A request without it gets no condition from this filter. */
-  readonly name: string
-  readonly build: (query: DecodedQuery) => Fragments
+interface CompiledFilters {
+  /** Returns the conditions for the parameters of a request. Values become SQL parameters, except in literals. */
+  readonly buildConditions: (query: DecodedQuery) => Fragments
+  /** Returns the literal conditions of a request as text, for the key of its compiled statement. */
+  readonly describeLiterals: (query: DecodedQuery) => string
 }
 
 /**
- * Compiles a query schema to a function that returns the conditions for the parameters of a request. Values become SQL
- * parameters, except in literal conditions. Throws during startup if a parameter declares no filter.
+ * Compiles the filters of a query schema. Throws during startup if a parameter declares none. `models` are those of the
+ * rows, which name the types of their columns.
  */
-export const compileFilterConditions = (
+export const compileFilters = (
   sql: SqlClient.SqlClient,
   { fields }: Pick<QuerySchema, "fields">,
-): (query: object) => Fragments => {
+  models: RowModels = [],
+): CompiledFilters => {
   const operators = makeFilterConditionBuilders(sql)
-  const compiled = Object.entries(fields).flatMap(([name, field]): ReadonlyArray<CompiledFilter> => {
-    if (name in PagingParameters) return []
+  /** By the name of the parameter. A request without it gets no condition from the filter. */
+  const builders = new Map<string, (query: DecodedQuery) => Fragments>()
+  const literals: Array<(query: DecodedQuery) => string | undefined> = []
+  for (const [name, field] of Object.entries(fields)) {
+    if (name in PagingParameters) continue
     const filter = getFilterDeclaration(field)
     if (filter === undefined) throw new Error(`The parameter ${name} declares no filter`)
-    if (filter.operator === "statement") return []
+    if (filter.operator === "statement") continue
     if (filter.operator === "literal") {
       const { condition } = filter
-      return [{ name, build: (query) => [condition(query)].filter(Predicate.isNotUndefined) }]
+      literals.push((query) => query[name] === undefined ? undefined : condition(query))
+      builders.set(name, (query) => [condition(query)].filter(Predicate.isNotUndefined))
+      continue
     }
     const { column = name, operator } = filter
     const condition = operators[operator]
+    const isInteger = getColumnType(models, column) === postgresTypeIds.bigint
     const parameter = new StatementParameter((query: DecodedQuery) => query[name])
-    return [{
-      name,
-      build: ({ followed, [name]: value, ticker }) =>
-        // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
-        name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
-          hasTicker: ticker !== undefined,
-          listParameters: Array.isArray(value) ? countPaddedParameters(value) : 1,
-        }),
-    }]
-  })
-  return (query) => {
-    const values: DecodedQuery = { ...query }
-    return compiled.flatMap(({ build, name }) => values[name] === undefined ? [] : build(values))
+    builders.set(name, ({ followed, [name]: value, ticker }) =>
+      // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
+      name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
+        hasTicker: ticker !== undefined,
+        isInteger,
+        listParameters: Array.isArray(value) ? countPaddedParameters(value) : 1,
+      }))
   }
-}
-
-/** Makes a function that returns the literal conditions of a request as text, for the key of its compiled statement. */
-export const makeLiteralConditionDescriber = (
-  { fields }: Pick<QuerySchema, "fields">,
-): (query: DecodedQuery) => string => {
-  const literals = Object.entries(fields).flatMap(([name, field]) => {
-    const filter = getFilterDeclaration(field)
-    return filter?.operator === "literal" ? [{ name, condition: filter.condition }] : []
-  })
-  return (query) =>
-    literals.map(({ condition, name }) => query[name] === undefined ? "" : condition(query) ?? "").join(";")
+  return {
+    buildConditions: (query) =>
+      Array.from(builders).flatMap(([name, build]) => query[name] === undefined ? [] : build(query)),
+    describeLiterals: (query) => literals.length === 0 ? "" : literals.map((describe) => describe(query)).join(";"),
+  }
 }

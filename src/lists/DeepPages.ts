@@ -17,8 +17,11 @@ export interface PageClauses {
   readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
   /** Builds `order by …`, for a statement whose limit is in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
-  readonly limit: number
+  /** The number of rows on the page, as SQL. */
+  readonly limit: Statement.Fragment
   readonly offset: ListStatementParameter<number>
+  /** The number of rows up to the end of the page. */
+  readonly end: ListStatementParameter<number>
   /** Whether the offset is at least `minDeepPageOffset`. */
   readonly isDeep: boolean
 }

@@ -26,11 +26,10 @@ import {
   unlimitedRowCount,
 } from "../rules/Paging.ts"
 import {
-  compileFilterConditions,
+  compileFilters,
   countPaddedParameters,
   type DecodedListQuery,
   type ListStatementParameter,
-  makeLiteralConditionDescriber,
 } from "./Conditions.ts"
 import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 import {
@@ -94,55 +93,40 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
   readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
 
-export interface CompiledListQuery<Query> {
+/** A query that follows lineages if they have been resolved. */
+type FollowableQuery<Query> = Query & Partial<WithFollowedLineages>
+
+type ReadError = DataRefreshing | DatabasePoolTimeout
+
+/** `outside` counts, for each company, the results from days when no requested company used the symbol. */
+type Purpose = "page" | "export" | "count" | "outside"
+
+/** A list, ready to answer queries, which may follow lineages if its rows have the column `lineage_ticker`. */
+export interface CompiledList<Query> {
+  /**
+   * The statement that reads a page (the rows in the range from `getPageRowRange`), reads all rows, or counts all
+   * results, as a `bigint`.
+   */
+  readonly compile: (query: FollowableQuery<Query>, purpose: Purpose) => CompiledStatement
   readonly readPage: (
-    query: Query,
+    query: FollowableQuery<Query>,
     format: PageFormat,
     read: StatementReader,
-  ) => Effect.Effect<ResponseContent, DataRefreshing | DatabasePoolTimeout>
+  ) => Effect.Effect<ResponseContent, ReadError>
   /** Counts all results of the query, for an estimate. */
-  readonly countResults: (
-    query: Query,
-    read: StatementReader,
-  ) => Effect.Effect<number, DataRefreshing | DatabasePoolTimeout>
-  /** The statement that reads the rows in the range from `getPageRowRange`, in order. */
-  readonly compilePage: (query: Query) => CompiledStatement
-  /** The statement that reads all rows, in order. */
-  readonly compileExport: (query: Query) => CompiledStatement
-  /** The statement that counts all results. Its only value is a `bigint`. */
-  readonly compileCount: (query: Query) => CompiledStatement
+  readonly countResults: (query: FollowableQuery<Query>, read: StatementReader) => Effect.Effect<number, ReadError>
   /** Reads the response headers that depend on the data. */
   readonly readHeaders: (
-    query: Query,
+    query: FollowableQuery<Query>,
     read: StatementReader,
-  ) => Effect.Effect<Readonly<Record<string, string>>, DataRefreshing | DatabasePoolTimeout>
+  ) => Effect.Effect<Readonly<Record<string, string>>, ReadError>
   readonly results: ResultEncoder
-}
-
-/** A list whose queries follow lineages. */
-export interface LineageFollowingListQuery<Query> extends CompiledListQuery<Query> {
+  /** Returns the periods that a query follows. */
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
 }
 
-const unfilteredParameters = new Set([
-  "page",
-  "limit",
-  "format",
-  "sort",
-  "account_id",
-  "follow_lineage",
-  "provenance",
-  "as_of",
-])
-
-/**
- * Whether PostgreSQL must plan each execution for its values: true for a query with filters, but none on the ticker.
- * After five executions, a prepared statement gets a generic plan, which may scan the table for a rare value.
- */
-const needsCustomPlan = (query: PagingQuery) => {
-  const sent = Object.entries(query).flatMap(([name, value]) => value === undefined ? [] : [name])
-  return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
-}
+/** Parameters that select no rows. A statement with any other parameter, but no ticker, is planned for its values. */
+const unfilteredParameters = new Set(["sort", "account_id"])
 
 const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<OptInColumn>) =>
   "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))
@@ -155,43 +139,25 @@ const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
 const bytesPerParameter = 256
 
-const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
-
-/** `outside` counts, for each company, the results from days when no requested company used the symbol. */
-type Purpose = "page" | "export" | "count" | "outside"
-
-/** Properties of a page that its SQL depends on, in addition to the filters. */
-interface PageShape {
-  readonly purpose: Purpose
-  readonly limit: number
-  readonly hasOffset: boolean
-  readonly isDeep: boolean
-  /** Whether the rows of a page have a second column with the counts of `outside`. */
-  readonly countsOutside: boolean
-}
-
+/** Statements for more rows or more symbols are not short (`CompiledStatement.isShort`). */
 const maxShortLimit = 25
 const maxShortTickers = 4
 
-/** Whether the query reads few rows of few symbols, which takes PostgreSQL less than a millisecond. */
-const isShort = ({ ticker }: DecodedListQuery, { isDeep, limit, purpose }: PageShape) =>
-  purpose === "page" && ticker !== undefined && !isDeep && limit <= maxShortLimit &&
-  (!Array.isArray(ticker) || ticker.length <= maxShortTickers)
+const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
-const hasGaps = ({ followed }: Partial<WithFollowedLineages>) => followed !== undefined && followed.gaps.length > 0
-
-const getPageShape = (query: PagingQuery & Partial<WithFollowedLineages>, purpose: Purpose): PageShape => {
-  const { limit, offset } = getPageRowRange(purpose === "page" ? query : { ...query, limit: "all" })
-  const countsOutside = purpose === "page" && hasGaps(query)
-  return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepPageOffset, countsOutside }
-}
-
+const limit = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).limit)
 const offset = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).offset)
+const end = new StatementParameter((query: DecodedListQuery) => {
+  const { limit, offset } = getPageRowRange(query)
+  return offset + limit
+})
 const noOffset = new StatementParameter(() => 0)
+const oneRow = new StatementParameter(() => 1)
+const unlimited = new StatementParameter(() => unlimitedRowCount)
 
-const toDecodedQuery = (query: PagingQuery): DecodedListQuery => ({ ...query })
+const toDecodedQuery = (query: FollowableQuery<PagingQuery>): DecodedListQuery => ({ ...query })
 
-/** Properties of a query that are not parameters of its statement, or that `PageShape` represents. */
+/** Properties of a query that are not parameters of its statement, or that its shape represents otherwise. */
 const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
 
 const periods = new StatementParameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
@@ -201,8 +167,6 @@ const gaps = new StatementParameter(({ followed }: DecodedListQuery) => followed
 const companies = new StatementParameter(({ followed }: DecodedListQuery) =>
   makeArrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
 )
-
-const toCompanyCounts = (counts: unknown) => Array.isArray(counts) ? counts.map(Number) : []
 
 /** Replaces values with parameters, except those in `shapedBy`. The type assertion restores the property names. */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
@@ -214,12 +178,9 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   ) as ListQueryShape<Query, ShapedBy>
 
 const noHeaders = Effect.succeed({})
-const noOutsideRows = Effect.succeed<ReadonlyArray<number>>([])
 
-type PlainColumn = Exclude<OptInColumn, "lineage_ticker">
-
-/** Makes the functions that compile list definitions. */
-export const makeListQueryCompiler = Effect.gen(function* () {
+/** Makes the function that compiles list definitions. `added` contains further columns of the rows. */
+export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const empty = sql.literal("")
   const makeFromPage = makeDeepPageBuilder(sql)
@@ -228,40 +189,58 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   })
   let listCount = 0
 
-  const compileList = <Query extends PagingQuery, ShapedBy extends keyof Query>(
+  /**
+   * A limit that makes PostgreSQL plan a prepared statement for its values, which removes the subquery. A plan for any
+   * values would include it, and appears too expensive: docs/decisions/0143-planned-for-values-but-prepared.md.
+   */
+  const planForValues = (rows: ListStatementParameter<number>) =>
+    sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
+
+  return <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
-    added: ReadonlyArray<OptInColumn>,
-  ) => {
+    added: ReadonlyArray<OptInColumn> = [],
+  ): CompiledList<Query> => {
     const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, select } = definition
     const listId = listCount++
     const isFollowed = added.includes("lineage_ticker")
     const results = makeResultEncoder(Row, added)
     const columns = sql.literal(results.selection)
-    const getConditions = compileFilterConditions(sql, Query)
-    const describeLiterals = makeLiteralConditionDescriber(Query)
+    const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
-    /** Describes everything that the SQL depends on. The result contains no client-supplied text. */
-    const describeShape = (query: DecodedQuery, { countsOutside, hasOffset, isDeep, limit, purpose }: PageShape) => {
-      let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${countsOutside} ${describeLiterals(query)}`
+    /** Describes what the SQL depends on. The key contains no text from clients. */
+    const describeShape = (query: DecodedListQuery, purpose: Purpose) => {
+      let [filters, isFiltered] = [describeLiterals(query), false]
       for (const name of Object.keys(query)) {
         const value = query[name]
         if (value === undefined || otherProperties.has(name)) continue
-        key += ` ${name}`
-        if (shapedBy.has(name)) key += `=${value}`
-        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) key += `[${countPaddedParameters(value)}]`
+        isFiltered ||= !unfilteredParameters.has(name)
+        filters += ` ${name}`
+        if (shapedBy.has(name)) filters += `=${value}`
+        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) {
+          filters += `[${countPaddedParameters(value)}]`
+        }
       }
-      return key
+      const range = purpose === "page" ? getPageRowRange(query) : { limit: unlimitedRowCount, offset: 0 }
+      const hasOffset = range.offset > 0
+      const isDeep = range.offset >= minDeepPageOffset
+      // Otherwise PostgreSQL plans five executions. A plan for any values may scan the table for a rare one.
+      const { ticker } = query
+      const isPlannedForValues = isFiltered && ticker === undefined
+      const limit = purpose === "page" && isPlannedForValues ? "parameter" : range.limit
+      /** Whether the rows of a page have a second column with the counts of `outside`. */
+      const countsOutside = purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0
+      const isShort = purpose === "page" && ticker !== undefined && !isDeep && range.limit <= maxShortLimit &&
+        (!Array.isArray(ticker) || ticker.length <= maxShortTickers)
+      const key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${countsOutside} ${filters}`
+      return { key, purpose, limit, hasOffset, isDeep, countsOutside, isPlannedForValues, isShort }
     }
 
-    interface RowClauses {
-      readonly columns: Statement.Fragment
-      readonly page: PageClauses
-      readonly period: SymbolPeriodClauses | undefined
-    }
-
-    const buildRows = (query: DecodedQuery, { columns, page, period }: RowClauses) => {
-      const conditions = getConditions(query)
+    const buildRows = (
+      query: DecodedQuery,
+      { columns, page, period }: Pick<ListClauses, "columns" | "period"> & { readonly page: PageClauses },
+    ) => {
+      const conditions = buildConditions(query)
       return select(makeShape(query, shapedBy), {
         ...page,
         columns,
@@ -277,12 +256,12 @@ export const makeListQueryCompiler = Effect.gen(function* () {
      * Counts only up to one more than `maxCountedOmittedRows`.
      */
     const buildOutsideCounts = (query: DecodedQuery) => {
-      const limit = maxCountedOmittedRows + 1
-      const limitOnly = () => sql.literal(`limit ${limit}`)
+      const limit = sql.literal(String(maxCountedOmittedRows + 1))
+      const limitOnly = () => sql`limit ${limit}`
       const page = { orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
       const rows = buildRows(query, {
         columns: sql.literal("lineage_ticker"),
-        page: { ...page, offset: noOffset, isDeep: false },
+        page: { ...page, offset: noOffset, end: unlimited, isDeep: false },
         period: makeSymbolPeriodClauses(sql, gaps, {
           rowDate: results.rowDate,
           areGaps: true,
@@ -296,21 +275,22 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       )`
     }
 
-    const buildStatement = (query: DecodedQuery, pageShape: PageShape) => {
-      const { countsOutside, hasOffset, isDeep, limit, purpose } = pageShape
+    const buildStatement = (query: DecodedQuery, shape: ReturnType<typeof describeShape>) => {
+      const { countsOutside, hasOffset, isDeep, isPlannedForValues, purpose } = shape
       if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
-      const isCount = purpose === "count"
+      const [isCount, isPage] = [purpose === "count", purpose === "page"]
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
-      // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
-      const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
-      const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${sql.literal(String(limit))}` : limitAndOffset
+      // Otherwise the limit is a literal, because with a parameter PostgreSQL would plan every execution.
+      const rowLimit = shape.limit === "parameter" ? planForValues(limit) : sql.literal(String(shape.limit))
+      const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
+      const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
       const page: PageClauses = {
         orderBy,
-        orderUpToPage: (order) => limit === unlimitedRowCount ? empty : sql`${orderBy(order)} ${limitUpToPage}`,
-        orderAndLimit: (order) =>
-          limit === unlimitedRowCount ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
-        limit,
+        orderUpToPage: (order) => isPage ? sql`${orderBy(order)} ${limitUpToPage}` : empty,
+        orderAndLimit: (order) => isPage ? sql`${orderBy(order)} ${limitAndOffset}` : orderBy(order),
+        limit: rowLimit,
         offset: hasOffset ? offset : noOffset,
+        end: isPage ? end : unlimited,
         isDeep,
       }
       const period = !isFollowed ? undefined : makeSymbolPeriodClauses(sql, periods, {
@@ -324,86 +304,52 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         page,
         period,
       })
-      return isCount ? sql`select count(${countedExpression}) as total from (${rows}) as list` : rows
+      if (!isCount) return rows
+      const count = sql`select count(${countedExpression}) as total from (${rows}) as list`
+      return isPlannedForValues ? sql`${count} limit ${planForValues(oneRow)}` : count
     }
 
-    const compile = (query: Query, purpose: Purpose) => {
+    const compile: CompiledList<Query>["compile"] = (query, purpose) => {
       const values = toDecodedQuery(query)
-      const pageShape = getPageShape(query, purpose)
-      const key = describeShape(values, pageShape)
-      const known = shapes.get(key)
+      const shape = describeShape(values, purpose)
+      const known = shapes.get(shape.key)
       if (known !== undefined) return known(values)
-      const fill = compileStatement<DecodedListQuery>({
-        isPrepared: !needsCustomPlan(query),
-        isShort: isShort(values, pageShape),
-        build: () => buildStatement(values, pageShape),
-      })
+      const build = () => buildStatement(values, shape)
+      const fill = compileStatement<DecodedListQuery>({ isPrepared: true, isShort: shape.isShort, build })
       const statement = fill(values)
-      const size = key.length + estimateBytes(statement)
+      const size = shape.key.length + estimateBytes(statement)
       if (size > maxBytesPerStatement) return { ...statement, isPrepared: false }
-      shapes.set(key, fill, { size })
+      shapes.set(shape.key, fill, { size })
       return statement
     }
-    const compilePage = (query: Query) => compile(query, "page")
-    const compileCount = (query: Query) => compile(query, "count")
 
-    return {
-      readRows: (query: Query, read: StatementReader) => read(compilePage(query)),
-      countResults: (query: Query, read: StatementReader) =>
-        Effect.map(read(compileCount(query)), ([found]) => Number(found?.[0] ?? 0)),
-      encodePage: (query: Query, format: PageFormat, rows: Rows) =>
-        encodeListPage(query, { results, format, rows: getRecordColumn(rows), message }),
-      compilePage,
-      compileExport: (query: Query) => compile(query, "export"),
-      compileCount,
-      results,
-      countOutside: (query: Query, read: StatementReader) =>
-        Effect.map(read(compile(query, "outside")), ([row]) => toCompanyCounts(row?.[0])),
-    }
-  }
-
-  /** Compiles the list for queries that follow no lineages. `added` contains further columns of its rows. */
-  const makeListQuery = <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
-    definition: ListDefinition<Query, ShapedBy>,
-    added: ReadonlyArray<PlainColumn> = [],
-  ): CompiledListQuery<Query> => {
-    const list = compileList(definition, added)
-    return {
-      ...list,
-      readPage: (query, format, read) =>
-        Effect.map(list.readRows(query, read), (rows) => list.encodePage(query, format, rows)),
-      readHeaders: () => noHeaders,
-    }
-  }
-
-  /** Compiles the list for queries that follow lineages. */
-  const makeFollowedListQuery = <Query extends PagingQuery, ShapedBy extends keyof Query>(
-    definition: ListDefinition<Query, ShapedBy>,
-    added: ReadonlyArray<PlainColumn>,
-  ): LineageFollowingListQuery<Query & WithFollowedLineages> => {
-    type Followed = Query & WithFollowedLineages
-    const list = compileList<Followed, ShapedBy>(definition, [...added, "lineage_ticker"])
-    const makeHeaders = ({ followed }: Followed, outside: ReadonlyArray<number>) => ({
-      "x-lineage": formatLineageHeader(followed, outside),
-    })
-    const readHeaders = (query: Followed, read: StatementReader) =>
-      Effect.map(
-        hasGaps(query) ? list.countOutside(query, read) : noOutsideRows,
-        (outside) => makeHeaders(query, outside),
-      )
-    /** Takes the counts of omitted results from the first row. Only a page without rows needs a second statement. */
-    const findHeaders = (query: Followed, [row]: Rows, read: StatementReader) =>
-      row === undefined || !hasGaps(query)
-        ? readHeaders(query, read)
-        : Effect.succeed(makeHeaders(query, toCompanyCounts(row[1])))
-    const readPage = (query: Followed, format: PageFormat, read: StatementReader) =>
-      Effect.flatMap(list.readRows(query, read), (rows) => {
-        const content = list.encodePage(query, format, rows)
-        return Effect.map(findHeaders(query, rows, read), (headers) => ({ ...content, headers }))
+    /** `counted`: the counts of omitted results from a row. Only a page without rows needs a second statement. */
+    const findHeaders = (query: FollowableQuery<Query>, read: StatementReader, counted?: unknown) => {
+      const { followed } = query
+      if (followed === undefined) return noHeaders
+      const toHeaders = (outside: unknown) => ({
+        "x-lineage": formatLineageHeader(followed, Array.isArray(outside) ? outside.map(Number) : []),
       })
-    const isDated = definition.comparesPeriods === true || list.results.rowDate !== undefined
-    const follow = isDated ? followSymbolPeriods : followCurrentSymbols
-    return { ...list, readPage, readHeaders, follow }
+      return counted !== undefined || followed.gaps.length === 0
+        ? Effect.succeed(toHeaders(counted))
+        : Effect.map(read(compile(query, "outside")), ([row]) => toHeaders(row?.[0]))
+    }
+
+    const isDated = definition.comparesPeriods === true || results.rowDate !== undefined
+    return {
+      compile,
+      readPage: (query, format, read) => {
+        const rows = read(compile(query, "page"))
+        const encode = (rows: Rows) => encodeListPage(query, { results, format, rows: getRecordColumn(rows), message })
+        return query.followed === undefined ? Effect.map(rows, encode) : Effect.flatMap(rows, (rows) => {
+          const content = encode(rows)
+          return Effect.map(findHeaders(query, read, rows[0]?.[1]), (headers) => ({ ...content, headers }))
+        })
+      },
+      countResults: (query, read) => Effect.map(read(compile(query, "count")), ([found]) => Number(found?.[0] ?? 0)),
+      readHeaders: findHeaders,
+      results,
+      follow: isDated ? followSymbolPeriods : followCurrentSymbols,
+    }
   }
-  return { makeListQuery, makeFollowedListQuery }
 })

@@ -1,6 +1,8 @@
 /** What an endpoint answers. `http/Finish.ts` turns it into a response with all headers. */
-import type { Effect, Stream } from "effect"
+import { type Effect, Schema, type Stream } from "effect"
+import { listContentTypes } from "../rows/ListFormats.ts"
 import type { EndpointAccess } from "./EndpointAnnotations.ts"
+import { encodeUnpagedResponse } from "./Paging.ts"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -147,3 +149,10 @@ export const makePage = (page: Pick<Page, "body" | "contentType" | "records"> & 
   ...plainPage,
   ...page,
 })
+
+/** Returns a function that makes the page of one object that is not a list, such as the account. */
+export const makeObjectEncoder = <Value>(schema: Schema.Codec<Value, unknown>) => {
+  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
+  return (value: Value, records = 1) =>
+    makePage({ ...encodeUnpagedResponse(encode(value), records), contentType: listContentTypes.json })
+}

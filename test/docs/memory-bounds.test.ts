@@ -23,9 +23,9 @@ import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/Rec
 import { makeResponseCache } from "../../src/http/ResponseCache.ts"
 import { makeTickerChangeReader, MaxTickerChangeBytesConfig } from "../../src/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/lineage/LineageResolver.ts"
-import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
+import { makeListCompiler } from "../../src/lists/ListQuery.ts"
 import { MaxCacheBytesConfig } from "../../src/db/versions/DatasetVersions.ts"
-import { hashQuery, makeRepetitionDetector, makeResult, makeResultStore } from "../../src/lists/QueryCache.ts"
+import { hashQuery, makePageStore, makeRepetitionDetector, makeStorablePage } from "../../src/lists/QueryCache.ts"
 import { getMonotonicMillis } from "../../src/observability/MonotonicTime.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { cachePerDay } from "../../src/rows/Timestamps.ts"
@@ -66,13 +66,16 @@ const makeText = (length: number) => randomBytes(length / 2).toString("hex")
 const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
 
 const fillResults = Effect.gen(function* () {
-  const results = makeResultStore(yield* MaxCacheBytesConfig)
+  const results = makePageStore(yield* MaxCacheBytesConfig)
   for (let number = 0; number < 60_000; number++) {
     const headers = { "X-Lineage": makeText(200) }
     const body = new Uint8Array(number % 10 === 0 ? 10_000 : 100)
     results.set(
       hashQuery(String(number)),
-      makeResult({ body, headers, records: 1, nextPage: 2 }, "version", "/v1/news"),
+      {
+        page: makeStorablePage({ body, headers, records: 1, nextPage: 2 }, { past: undefined, route: "/v1/news" }),
+        version: "version",
+      },
     )
   }
   return { structure: results }
@@ -170,8 +173,8 @@ const fillTableShapes = Effect.sync(() => {
 
 const fillCompiledStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Reader.layer)
-  const list = makeListQuery<typeof ScreenerQuery.Type, "sort">({
+  const compileList = yield* Effect.provide(makeListCompiler, Reader.layer)
+  const list = compileList<typeof ScreenerQuery.Type, "sort">({
     Query: ScreenerQuery,
     Row: ScreenerRow,
     shapedBy: ["sort"],
@@ -183,7 +186,7 @@ const fillCompiledStatements = Effect.gen(function* () {
     const sent = names.filter((_, at) => (shape >> at % 13) % 2 === (at < 13 ? 1 : 0))
     const filters = Object.fromEntries(sent.map((name) => [name, "1"]))
     const sector = Array.from({ length: 1 + shape % 16 }, () => makeText(250))
-    list.compilePage({ page: 1, limit: 10, sort: "price", sector, ...filters })
+    list.compile({ page: 1, limit: 10, sort: "price", sector, ...filters }, "page")
   }
   return { structure: list }
 }).pipe(Effect.scoped)
@@ -384,7 +387,9 @@ layer(serviceWithSettings({ DATABASE_POOL_SIZE: "1" }), { excludeTestServices: t
         const values = Array.from({ length: 128 }, (_, at) => `v${at}`).join(",")
         for (let shape = 1; shape <= 110; shape++) {
           const sent = names.filter((_, at) => at < 7 ? (shape >> at) % 2 === 1 : at % 2 === 0)
-          const query = [["ticker", "A"], ["sector", values], ...sent.map((name) => [name, "1"])]
+          // Without a symbol, a statement is planned for its values.
+          const symbol = shape % 2 === 0 ? [] : [["ticker", "A"]]
+          const query = [...symbol, ["sector", values], ...sent.map((name) => [name, "1"])]
           const search = query.map((one) => one.join("=")).join("&")
           // PostgreSQL keeps a generic plan from the sixth execution on.
           for (let execution = 0; execution < 7; execution++) {

@@ -79,6 +79,26 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
     : []
 )
 
+/** Parameters that select no rows, so that one plan is enough. */
+const unfilteredNames = ["sort", "format", "provenance", "as_of"]
+
+/** Requests with a filter, but no symbol. */
+const filteredRequests = [
+  ...documentedDatasetEndpoints.filter(({ parameters }) =>
+    parameters.some(({ name }) => name === "limit") && !parameters.some(({ required }) => required)
+  ).flatMap(({ parameters, path }) =>
+    parameters
+      .filter((parameter) =>
+        parameter.kind !== "integer" && !isLineageParameter(parameter) && parameter.name !== "ticker" &&
+        !unfilteredNames.includes(parameter.name)
+      )
+      .map((filter) => buildUrl(path, [[filter.name, getSelectiveValue(filter)]]))
+  ),
+  "/v1/usage?status_code=200",
+  "/v1/usage?requested_at_from=2024-01-01",
+  "/v1/usage/daily?usage_date_from=2024-01-01",
+].map((request) => ({ request }))
+
 /** Lists that are sorted, newest first, by the date that determines the period of a row. */
 const newestFirstPaths = [
   "/v1/afterhours-stats",
@@ -126,6 +146,21 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
         // PostgreSQL plans the first five executions of any statement, to compare their costs with a generic plan's.
         for (const statement of statements) {
           assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
+        }
+      }),
+  )
+
+  it.effect.each(filteredRequests)(
+    "plans each execution for its values: $request (§8)",
+    ({ request }) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
+        const statements = sent.filter(({ text }) => text.includes("select row("))
+        assert.lengthOf(statements, 1)
+        for (const statement of statements) {
+          const plans = yield* StatementRecorder.countCustomPlans(statement, 8)
+          assert.isAtLeast(plans ?? 0, 8, statement.text)
         }
       }),
   )

@@ -5,7 +5,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api
 import { TestClock } from "effect/testing"
 import { makeHandler } from "../../src/accounts/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../../src/accounts/keys/Authentication.ts"
-import { makeObjectEncoder } from "../../src/lists/QueryCache.ts"
+import { makeObjectEncoder } from "../../src/rules/Answer.ts"
 import { ApiVersionDeprecation, type Deprecation, makeDeprecationAnnotations } from "../../src/rules/Deprecation.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
 import * as Service from "../support/Service.ts"

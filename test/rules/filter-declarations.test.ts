@@ -9,7 +9,7 @@ import * as Datasets from "../../src/load/Datasets.ts"
 import { getTablesReadByEndpoint, TablesReadByEndpoint } from "../../src/rules/EndpointAnnotations.ts"
 import { makeBooleanFilters } from "../../src/rules/Filters.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
-import { compileFilterConditions } from "../../src/lists/Conditions.ts"
+import { compileFilters } from "../../src/lists/Conditions.ts"
 import {
   buildUrl,
   type DocumentedEndpoint,
@@ -153,7 +153,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
-      assert.throws(() => compileFilterConditions(sql, silent), "The parameter silent declares no filter")
+      assert.throws(() => compileFilters(sql, silent), "The parameter silent declares no filter")
       const literal = Schema.Struct({
         ...makeBooleanFilters("is_adr"),
         flag: Schema.optionalKey(Schema.Boolean.annotate({
@@ -164,11 +164,11 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
         })),
         ...PagingParameters,
       })
-      const getConditions = compileFilterConditions(sql, literal)
-      assert.deepStrictEqual(getConditions({ flag: true, page: 1, limit: 10 }), ["a"])
-      assert.deepStrictEqual(getConditions({ flag: false, page: 1, limit: 10 }), [])
-      assert.deepStrictEqual(getConditions({ page: 1, limit: 10 }), [])
-      const both = getConditions({ is_adr: false, flag: true, page: 1, limit: 10 })
+      const { buildConditions } = compileFilters(sql, literal)
+      assert.deepStrictEqual(buildConditions({ flag: true, page: 1, limit: 10 }), ["a"])
+      assert.deepStrictEqual(buildConditions({ flag: false, page: 1, limit: 10 }), [])
+      assert.deepStrictEqual(buildConditions({ page: 1, limit: 10 }), [])
+      const both = buildConditions({ is_adr: false, flag: true, page: 1, limit: 10 })
       assert.strictEqual(both.at(-1), "b")
       assert.lengthOf(both, 2)
     }))

@@ -5,7 +5,7 @@ import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { Reader } from "../../db/Reader.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
-import { makeObjectEncoder } from "../../lists/QueryCache.ts"
+import { makeObjectEncoder } from "../../rules/Answer.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
 

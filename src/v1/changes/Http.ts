@@ -6,7 +6,7 @@ import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandle
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ChangeFeed, type ChangeFeedFilter, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
-import { makeUncachedPage } from "../../lists/QueryCache.ts"
+import { makeStorablePage } from "../../lists/QueryCache.ts"
 import type { EventStreamAnswer, PlainAnswer } from "../../rules/Answer.ts"
 import { getHeader } from "../../rules/ApiRequest.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
@@ -125,7 +125,7 @@ export const changesHandlers = Effect.gen(function* () {
     const filter = { datasets, tickers: ticker, kinds: kind }
     const page = yield* readPage(place, filter, limit)
     const total = request.request.purpose === "estimate" ? yield* countAll(page, filter) : undefined
-    return makeUncachedPage(makeContent(page), request, total)
+    return { ...makeStorablePage(makeContent(page), request), total }
   })
 
   const answerWithStream = Effect.fnUntraced(function* (

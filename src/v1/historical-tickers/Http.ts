@@ -27,7 +27,7 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
 export const historicalTickersHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEvents = yield* makeLineageEventFinder
-  const { makeAnswer } = yield* QueryCache
+  const { makeCachedSource } = yield* QueryCache
 
   const compileFind = compileStatement<{ readonly ticker: string; readonly today: string }>({
     isPrepared: true,
@@ -41,38 +41,36 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   })
   const decodeFormerTickers = decodePositionalRows(FormerTicker)
 
-  const answer = makeAnswer(
-    HistoricalTickersApiGroup.endpoints.list,
-    Effect.fnUntraced(
-      function* (
-        query: { readonly ticker: string; readonly today: string },
-        read: StatementReader,
-        request: AdmittedRequest,
-      ) {
-        const { ticker } = query
-        const events = yield* findEvents(query, request.past, read)
-        const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
-        const former = [
-          ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
-          ...withoutEvent,
-        ]
-        if (former.length === 0) {
-          return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
-        }
-        const historical_tickers = Array.dedupeAdjacentWith(
-          Array.sort(former, order),
-          (left, right) => left.ticker === right.ticker && left.date === right.date,
-        )
-        const count = historical_tickers.length
-        const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-        return encodeUnpagedResponse(response, count)
-      },
-    ),
+  const answer = Effect.fnUntraced(
+    function* (
+      query: { readonly ticker: string; readonly today: string },
+      read: StatementReader,
+      request: AdmittedRequest,
+    ) {
+      const { ticker } = query
+      const events = yield* findEvents(query, request.past, read)
+      const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
+      const former = [
+        ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
+        ...withoutEvent,
+      ]
+      if (former.length === 0) {
+        return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
+      }
+      const historical_tickers = Array.dedupeAdjacentWith(
+        Array.sort(former, order),
+        (left, right) => left.ticker === right.ticker && left.date === right.date,
+      )
+      const count = historical_tickers.length
+      const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
+      return encodeUnpagedResponse(response, count)
+    },
   )
+  const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(HistoricalTickersApiGroup.endpoints.list)
 
-  const list = makeHandler(
-    HistoricalTickersQuery,
-    ({ ticker }, request) => answer({ ticker, today: getDateInChicago(request.now) }, request),
-  )
+  const list = makeHandler(HistoricalTickersQuery, ({ ticker }, request) => {
+    const query = { ticker, today: getDateInChicago(request.now) }
+    return pages.answer(query, request, (read) => answer(query, read, request))
+  })
   return { list }
 })

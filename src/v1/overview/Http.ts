@@ -5,7 +5,7 @@ import { makeHandler } from "../../accounts/EndpointHandler.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { Reader } from "../../db/Reader.ts"
 import { getDateInNewYork } from "../../rules/Dates.ts"
-import { makeObjectEncoder } from "../../lists/QueryCache.ts"
+import { makeObjectEncoder } from "../../rules/Answer.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { AccountOverview, OverviewResponse } from "./Api.ts"
 

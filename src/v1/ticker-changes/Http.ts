@@ -17,39 +17,37 @@ const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded
 
 export const tickerChangesHandlers = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
-  const { makeAnswer } = yield* QueryCache
+  const { makeCachedSource } = yield* QueryCache
 
-  const answer = makeAnswer(
-    TickerChangesApiGroup.endpoints.resolve,
-    Effect.fnUntraced(
-      function* (
-        query: typeof TickerChangesQuery.Type & { readonly today: string },
-        read: StatementReader,
-        request: AdmittedRequest,
-      ) {
-        const { cik, ticker: query_ticker } = query
-        const lineage = resolveLineageOfEvents(yield* findEvents(query, request.past, read))
-        const chain = yield* Effect.mapError(
-          Effect.fromResult(
-            cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker }),
-          ),
-          (failure) =>
-            failure instanceof UnknownLineageCik
-              ? makeUnknownCikError(query_ticker, failure)
-              : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
-        )
-        if (chain === undefined) {
-          return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
-        }
-        const { current_ticker, history } = chain
-        return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
-      },
-    ),
+  const answer = Effect.fnUntraced(
+    function* (
+      query: typeof TickerChangesQuery.Type & { readonly today: string },
+      read: StatementReader,
+      request: AdmittedRequest,
+    ) {
+      const { cik, ticker: query_ticker } = query
+      const lineage = resolveLineageOfEvents(yield* findEvents(query, request.past, read))
+      const chain = yield* Effect.mapError(
+        Effect.fromResult(
+          cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker }),
+        ),
+        (failure) =>
+          failure instanceof UnknownLineageCik
+            ? makeUnknownCikError(query_ticker, failure)
+            : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
+      )
+      if (chain === undefined) {
+        return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
+      }
+      const { current_ticker, history } = chain
+      return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
+    },
   )
+  const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(TickerChangesApiGroup.endpoints.resolve)
 
-  const resolve = makeHandler(
-    TickerChangesQuery,
-    (query, request) => answer({ ...query, today: getDateInChicago(request.now) }, request),
-  )
+  const resolve = makeHandler(TickerChangesQuery, (sent, request) => {
+    const query = { ...sent, today: getDateInChicago(request.now) }
+    return pages.answer(query, request, (read) => answer(query, read, request))
+  })
   return { resolve }
 })

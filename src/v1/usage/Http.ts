@@ -51,9 +51,9 @@ export const usageHandlers = Effect.gen(function* () {
    */
   const selectFiltered = (
     { account_id, endpoint, status_code, ...query }: UsageShape,
-    { columns, limit, offset }: ListClauses,
+    { columns, end, limit, offset }: ListClauses,
   ) => {
-    const [start, end] = [bigint(offset), bigint(offset.map((start) => start + limit))]
+    const start = bigint(offset)
     const conditions = [
       sql`account_id = ${account_id}`,
       ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
@@ -71,7 +71,7 @@ export const usageHandlers = Effect.gen(function* () {
         ...days("moment", query),
       ])
     }
-            order by moment desc limit ${end}
+            order by moment desc limit ${bigint(end)}
           ) as noted
           group by moment
         ), placed as (
@@ -90,7 +90,7 @@ export const usageHandlers = Effect.gen(function* () {
           offset 0
         ) as usage ${key}
         order by ${latestFirst}
-        limit ${String(limit)}::text::bigint offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        limit ${limit} offset ${start} - (select coalesce(min(before), ${start}) from shown)
       `
   }
 

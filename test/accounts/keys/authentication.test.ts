@@ -12,7 +12,7 @@ import { AuthenticationMiddleware } from "../../../src/accounts/keys/Authenticat
 import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
 import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { isTierSufficient, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
-import { makeObjectEncoder } from "../../../src/lists/QueryCache.ts"
+import { makeObjectEncoder } from "../../../src/rules/Answer.ts"
 import * as Service from "../../support/Service.ts"
 import { serveApi } from "../../support/SmallApis.ts"
 
