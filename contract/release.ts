@@ -1,11 +1,16 @@
-/** `npm run release`: writes the current OpenAPI document to `contract/v1.json`, the baseline for later changes. */
+/**
+ * `npm run release`: writes the current OpenAPI document to `contract/v1.json`, the baseline for later changes, and the
+ * version in `package.json` to all files that repeat it.
+ */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../package.json" with { type: "json" }
 import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { changelogEntries, changelogReleases } from "../src/changelog/Changelog.ts"
+import { renderChangelogFile } from "./ChangelogFile.ts"
 import { describeContractProblems, listEntriesSince, reviewContractDifferences } from "./ChangelogCoverage.ts"
 import { compareContracts, makeReleasedContract, readReleaseVersion } from "./CompareContracts.ts"
 import { toObject } from "./Json.ts"
+import { writeStatedVersions } from "./StatedVersions.ts"
 
 const file = new URL("v1.json", import.meta.url)
 const before: unknown = JSON.parse(readFileSync(file, "utf8"))
@@ -41,8 +46,10 @@ if (problems.length > 0) {
     file,
     `${JSON.stringify(makeReleasedContract(toObject(getDefaultOpenApiDocument()), packageJson.version), null, 2)}\n`,
   )
+  writeStatedVersions(packageJson.version)
+  writeFileSync(new URL("../CHANGELOG.md", import.meta.url), renderChangelogFile(packageJson.version))
   console.log(
     `contract/v1.json is now the contract of ${packageJson.version}: ${differences.length} changes. ` +
-      "Commit the file and tag the commit.",
+      "CHANGELOG.md and the files that repeat the version are updated. Commit all of them and tag the commit.",
   )
 }

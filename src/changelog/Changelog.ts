@@ -80,6 +80,10 @@ export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds(
   typeOrder[left.type] - typeOrder[right.type]
 )
 
+/** Whether the entry belongs to the version or an earlier one. Later releases in the changelog are not released yet. */
+export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
+  release.localeCompare(version, "en", { numeric: true }) <= 0
+
 const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )

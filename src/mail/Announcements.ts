@@ -2,7 +2,7 @@
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
-import { changelogEntries, isEntryAnnouncedByEmail } from "../changelog/Changelog.ts"
+import { changelogEntries, isEntryAnnouncedByEmail, isReleasedIn } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { printedOffset, todayInNewYork } from "../rules/Dates.ts"
 import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
@@ -16,10 +16,6 @@ interface EntrySelection {
   /** The version of this program. Later releases in the changelog are not released yet. */
   readonly version: string
 }
-
-/** Whether the release is this version or an earlier one. */
-const isReleasedIn = (version: string) => ({ release }: ChangelogEntry) =>
-  release.localeCompare(version, "en", { numeric: true }) <= 0
 
 /**
  * Finds the entries with the given ids. Without ids, finds the entries that are announced by email, are released and

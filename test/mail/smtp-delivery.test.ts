@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { changelogEntries } from "../../src/changelog/Changelog.ts"
@@ -75,6 +76,27 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
           /^parquet-exports belongs to release 0\.3\.0, but this program is version 0\.2\.10/,
         )
         assert.isAbove((yield* announce(["parquet-exports"], "0.10.0")).length, 0)
+      }))
+
+    it.effect("no email announces what CHANGELOG.md lists as unreleased (operations/announcements)", () =>
+      Effect.gen(function* () {
+        yield* createCustomers("ops@acme.example")
+        const file = readFileSync(new URL("../../CHANGELOG.md", import.meta.url), "utf8")
+        const [unreleased = [], released = []] = [/^## \[Unreleased\]$[^]*?(?=^## )/m, /^## \[\d[^]*/m].map(
+          (section) => {
+            const [text = ""] = section.exec(file) ?? []
+            return changelogEntries.filter(({ title }) =>
+              text.includes(`**${title}.**`) || text.includes(`**Breaking: ${title}.**`)
+            )
+          },
+        )
+        assert.strictEqual(released.length + unreleased.length, changelogEntries.length)
+        const queued = (yield* announce([])).map(({ selection }) => selection.entry.id)
+        assert.isAbove(queued.length, 0)
+        assert.includeMembers(released.map(({ id }) => id), queued)
+        for (const { id } of unreleased) {
+          assert.include((yield* Effect.flip(announce([id]))).message, "Nothing was queued", id)
+        }
       }))
 
     it.effect("each address gets each entry once, regardless of case, and a second run queues nothing (§9.6)", () =>

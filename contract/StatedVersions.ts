@@ -1,0 +1,31 @@
+/** The files that repeat the version in `package.json`, because they cannot read it. */
+import { readFileSync, writeFileSync } from "node:fs"
+
+/** Matches the version in the name of an image or of an archive of the npm package. */
+export const namedVersion = /(?<=\btickerline[:-])\d+\.\d+\.\d+\b/g
+
+/** A pattern for each file, by its path. It matches only versions of this project. */
+const patterns: Readonly<Record<string, RegExp>> = {
+  "package-lock.json": /(?<="name": "tickerline",\n +"version": ")[^"]+/g,
+  "client/package.json": /(?<=^ {2}"version": ")[^"]+/gm,
+  "src/client/EndpointCaller.ts": /(?<=\bclientVersion = ")[^"]+/g,
+  "clients/python/src/tickerline/_version.py": /(?<=^__version__ = ")[^"]+/gm,
+  "compose.yaml": namedVersion,
+  "client/README.md": namedVersion,
+  "docs/guides/client.md": namedVersion,
+  "docs/operations/deployment.md": namedVersion,
+}
+
+const locate = (file: string) => new URL(`../${file}`, import.meta.url)
+
+/** Returns the versions that each file states. */
+export const readStatedVersions = (): Readonly<Record<string, ReadonlyArray<string>>> =>
+  Object.fromEntries(
+    Object.entries(patterns).map(([file, pattern]) => [file, readFileSync(locate(file), "utf8").match(pattern) ?? []]),
+  )
+
+export const writeStatedVersions = (version: string) => {
+  for (const [file, pattern] of Object.entries(patterns)) {
+    writeFileSync(locate(file), readFileSync(locate(file), "utf8").replaceAll(pattern, version))
+  }
+}

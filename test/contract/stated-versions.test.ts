@@ -1,0 +1,25 @@
+/** The version is in package.json; other files that state it agree (CONTRIBUTING). */
+import { assert, describe, it } from "@effect/vitest"
+import { globSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { namedVersion, readStatedVersions } from "../../contract/StatedVersions.ts"
+import packageJson from "../../package.json" with { type: "json" }
+import { projectRoot } from "../support/Processes.ts"
+
+describe("The version in package.json", () => {
+  it("is the only one that other files state (CONTRIBUTING)", () => {
+    for (const [file, versions] of Object.entries(readStatedVersions())) {
+      assert.deepStrictEqual(Array.from(new Set(versions)), [packageJson.version], file)
+    }
+  })
+
+  it("names an image or an archive only in files that a release updates (CONTRIBUTING)", () => {
+    const files = globSync(["*.{md,yaml}", "{.github,client,clients,docs,ops,samples}/**/*.{md,yaml,yml}"], {
+      cwd: projectRoot,
+      exclude: (name) => name === "node_modules" || name === "dist",
+    })
+    const naming = files.filter((file) => readFileSync(join(projectRoot, file), "utf8").search(namedVersion) >= 0)
+    assert.isAbove(naming.length, 3)
+    assert.deepStrictEqual(naming.filter((file) => !(file in readStatedVersions())), [])
+  })
+})

