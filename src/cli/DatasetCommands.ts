@@ -9,32 +9,33 @@ import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Re
 import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boolean) => {
-  const counts = [
-    `${merged.added} added`,
-    `${merged.updated} updated`,
-    `${merged.unchanged} unchanged`,
-    ...("removed" in merged ? [`${merged.removed} removed`] : []),
-  ].join(", ")
+  const counts = formatMergedRowCounts(merged)
   const verb = "removed" in merged ? "loaded" : "merged"
   return isCheck ? `would be ${verb} (${counts}); nothing was loaded` : `${verb}: ${counts}`
 }
 
-const formatResult = ({ dropped, merged, rows, superseded, table }: LoadResult, isCheck: boolean, seconds: number) =>
-  `${table}: ${
+const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => {
+  const { dropped, kept, merged, rows, superseded, table } = result
+  return `${table}: ${
     [
       `${formatCountWithNoun(rows, "row")} ${formatOutcome(merged, isCheck)}`,
       ...(dropped === 0 ? [] : [`${formatCountWithNoun(dropped, "repeated row")} dropped`]),
       ...(superseded === 0
         ? []
         : [`${formatCountWithNoun(superseded, "row")} replaced by a later row with the same key`]),
+      ...(kept === 0
+        ? []
+        : [`earlier rows kept instead of ${formatCountWithNoun(kept, "later row")} with the same key`]),
       `in ${seconds.toFixed(1)} s`,
     ].join(", ")
   }`
+}
 
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)

@@ -28,6 +28,7 @@ import { ingestCheckCommand } from "./IngestCheckCommand.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { makeFolderError } from "../load/FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
+import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 import { escapeTerminalLine, formatElapsedTime } from "./terminal/TerminalText.ts"
@@ -38,12 +39,7 @@ const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["tar
     if (count === undefined) return []
     const counts = merged.get(table)
     if (counts !== undefined) {
-      const { added, unchanged, updated } = counts
-      return [
-        `${table}: ${
-          formatCountWithNoun(count, "row")
-        } merged: ${added} added, ${updated} updated, ${unchanged} unchanged`,
-      ]
+      return [`${table}: ${formatCountWithNoun(count, "row")} merged: ${formatMergedRowCounts(counts)}`]
     }
     return [`${table}: ${formatCountWithNoun(count, "row")} ${target === "dry-run" ? "would be loaded" : "written"}`]
   })

@@ -7,6 +7,7 @@ import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeCommandExample, makeDatasetListParser } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
@@ -34,23 +35,20 @@ const formatUnused = (file: string, { skipped: { ignoredColumns, outside, symbol
 type Totals = Map<PriceDataset, ReplacedRowCounts>
 
 const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
-  for (const [dataset, { added, removed, unchanged, updated }] of merged) {
-    const before = totals.get(dataset) ?? { added: 0, updated: 0, unchanged: 0, removed: 0 }
+  for (const [dataset, { added, kept, removed, unchanged, updated }] of merged) {
+    const before = totals.get(dataset) ?? { added: 0, updated: 0, unchanged: 0, kept: 0, removed: 0 }
     totals.set(dataset, {
       added: before.added + added,
       updated: before.updated + updated,
       unchanged: before.unchanged + unchanged,
+      kept: before.kept + kept,
       removed: before.removed + removed,
     })
   }
 }
 
 const formatTotals = (totals: Totals) =>
-  Array.from(
-    totals,
-    ([dataset, { added, removed, unchanged, updated }]) =>
-      `${dataset}: ${added} added, ${updated} updated, ${unchanged} unchanged, ${removed} removed`,
-  )
+  Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
 
 class PriceFilesRefused extends Schema.TaggedError<PriceFilesRefused>()("PriceFilesRefused", {
   message: Schema.String,

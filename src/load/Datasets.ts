@@ -28,7 +28,7 @@ export interface LoadableDataset {
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
   }
-  /** The columns that identify a row. If several rows have the same key, the last one wins (D22, corrections). */
+  /** The columns that identify a row. The last row of a key wins, with the exception of `provisional` (D22). */
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
@@ -36,8 +36,8 @@ export interface LoadableDataset {
   readonly combinedColumns?: ReadonlyArray<string>
   /** Columns that responses contain and the table does not, in addition to those of `model`. */
   readonly computedColumns?: ReadonlyArray<string>
-  /** SQL condition under which an append leaves the row `existing` as it is, although `given` has the same key. */
-  readonly keepsExisting?: string
+  /** A row with one of these values never replaces a row of the same key that has another value (D22, corrections). */
+  readonly provisional?: { readonly column: string; readonly values: ReadonlyArray<string> }
   /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
@@ -53,8 +53,8 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     validateRow: ({ new_ticker, old_ticker }) =>
       old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
-    // Without this condition, a repeated ingest would reset reviewed changes to `estimated`.
-    keepsExisting: `given.status = 'estimated' and existing.status <> 'estimated'`,
+    // Otherwise, a repeated ingest would reset reviewed changes to `estimated`.
+    provisional: { column: "status", values: ["estimated", "backfill"] },
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },
   {

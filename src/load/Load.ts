@@ -90,6 +90,8 @@ interface RowCounts {
   dropped: number
   /** Rows replaced by a later row with the same key (D22, corrections). */
   superseded: number
+  /** Provisional rows for which an earlier row with the same key was kept (D22, corrections). */
+  kept: number
 }
 
 export interface LoadResult extends Readonly<RowCounts> {
@@ -197,7 +199,7 @@ const fillTable = Effect.fnUntraced(
       indexedColumns: yield* readIndexedColumns(`public.${dataset.table}`),
     })
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
-    const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }
+    const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
 
     const noteUnreachableRows = (batch: ReadonlyArray<ValidRow>) => {
@@ -214,12 +216,12 @@ const fillTable = Effect.fnUntraced(
         badRows.push(...invalid)
         if (valid.length === 0) return
         noteUnreachableRows(valid)
-        const { added, dropped, superseded } = yield* Effect.catchTag(
+        const { added, dropped, kept, superseded } = yield* Effect.catchTag(
           insert(valid),
           "ViolatedRules",
           ({ violations }) => {
             badRows.push(...groupViolations(violations))
-            return Effect.succeed({ added: 0, dropped: 0, superseded: 0 })
+            return Effect.succeed({ added: 0, dropped: 0, superseded: 0, kept: 0 })
           },
         )
         // After the first bad row, reading continues only to report further bad rows.
@@ -227,6 +229,7 @@ const fillTable = Effect.fnUntraced(
         counts.rows += added
         counts.dropped += dropped
         counts.superseded += superseded
+        counts.kept += kept
         progress.count = counts.rows
         yield* Ref.set(insertedRows, counts.rows)
       },

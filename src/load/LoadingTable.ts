@@ -232,78 +232,6 @@ const explainViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   return yield* Effect.catch(sql.withTransaction(statements), explain)
 })
 
-/**
- * Returns a function that inserts a batch of rows; of rows with the same key, the last one wins (D22, corrections). The
- * function returns the numbers of added keys, of rows superseded by a later row, and of dropped identical rows.
- */
-export const makeRowInserter = Effect.fnUntraced(
-  function* (target: string, columns: ReadonlyArray<LoadableColumn>, { key, table }: LoadableDataset, limit: number) {
-    const sql = yield* SqlClient.SqlClient
-    const names = columns.map(({ name }) => name)
-    const otherNames = names.filter((name) => !key.includes(name))
-    const storedNames = names.filter((name) => name !== lineNumberColumn.name)
-    const comparedNames = storedNames.filter((name) => !key.includes(name))
-    const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")
-    const given = `select ${columns.map((column) => `${convertCell(column)} as "${column.name}"`).join(", ")}, line
-    from unnest(${arrays}) with ordinality as r(${quoteColumns(names)}, line)`
-    const onConflict = comparedNames.length === 0
-      ? "do nothing"
-      : `do update set ${otherNames.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
-       where (${qualifyColumns("existing", comparedNames)}) is distinct from (${
-        qualifyColumns("excluded", comparedNames)
-      })`
-    // The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
-    const insert = `/* load ${target} */ with given as (${given}),
-    last as (select distinct on (${quoteColumns(key)}) * from given order by ${quoteColumns(key)}, line desc),
-    inserted as (
-      insert into ${target} as existing (${quoteColumns(names)}) select ${quoteColumns(names)} from last order by line
-      on conflict (${quoteColumns(key)}) ${onConflict} returning xmax = 0 as added
-    )
-    select (select count(*)::int from last) as keys, count(*) filter (where added)::int as added,
-      count(*) filter (where not added)::int as updated
-    from inserted`
-    const countDistinct = `with given as (${given})
-    select count(*)::int as count from (select distinct ${quoteColumns(storedNames)} from given) as one`
-
-    return Effect.fnUntraced(function* (batch: ReadonlyArray<ValidRow>) {
-      const parameters = names.map((name) =>
-        makeArrayParameter(
-          batch.map(({ cells, line }) => name === lineNumberColumn.name ? String(line) : encodeCell(cells[name])),
-          OID.text,
-        )
-      )
-      const findInvalid = Effect.map(
-        findViolations(table, given, parameters, limit),
-        (violations) => violations.map((violation) => ({ ...violation, line: batch[violation.line - 1]?.line ?? 0 })),
-      )
-      const [counts] = yield* explainViolations(
-        sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(insert, parameters),
-        findInvalid,
-      )
-      const { added, keys, updated } = counts ?? { added: 0, keys: 0, updated: 0 }
-      if (keys === batch.length) return { added, superseded: updated, dropped: keys - added - updated }
-      // The table has not seen the rows that later ones replace.
-      const violations = yield* findInvalid
-      if (violations.length > 0) return yield* new ViolatedRules({ violations })
-      const [distinct] = yield* sql.unsafe<{ readonly count: number }>(countDistinct, parameters)
-      const corrected = (distinct?.count ?? keys) - keys
-      return { added, superseded: updated + corrected, dropped: batch.length - added - updated - corrected }
-    })
-  },
-)
-
-/** Numbers of rows that a load added, updated and left unchanged. */
-export interface MergedRowCounts {
-  readonly added: number
-  readonly updated: number
-  readonly unchanged: number
-}
-
-/** The effects of a replacement. */
-export interface ReplacedRowCounts extends MergedRowCounts {
-  readonly removed: number
-}
-
 const isComparedAsNull = ({ is_nullable, type }: LoadableColumn) => is_nullable && type === "text"
 
 /**
@@ -321,6 +249,113 @@ const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDatas
   columns.filter(({ name }) => key.includes(name)).map((column) =>
     `${toComparedKey("existing", column)} ${column.is_nullable ? "is not distinct from" : "="} given."${column.name}"`
   ).join(" and ")
+
+/**
+ * SQL condition of the rows that never replace a row without this condition (D22, corrections). It is false for a null,
+ * which stands for the existing row's value in a column that the file omits.
+ */
+const isProvisional = (row: string, { provisional }: LoadableDataset) =>
+  provisional === undefined
+    ? "false"
+    : `((${row}."${provisional.column}" in (${provisional.values.map((value) => `'${value}'`).join(", ")})) is true)`
+
+interface InsertedCounts {
+  /** Rows of the batch without those for which an earlier row was kept. */
+  readonly given: number
+  readonly distinct_rows: number
+  readonly keys: number
+  readonly added: number
+  readonly updated: number
+}
+
+/**
+ * Returns a function that inserts a batch of rows. Of rows with the same key, the last one wins, but a provisional row
+ * replaces only provisional ones (D22, corrections). The function returns the numbers of added keys, of rows superseded
+ * by a later row, of dropped identical rows, and of provisional rows for which an earlier row was kept.
+ */
+export const makeRowInserter = Effect.fnUntraced(
+  function* (target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset, limit: number) {
+    const sql = yield* SqlClient.SqlClient
+    const { key, provisional, table } = dataset
+    const names = columns.map(({ name }) => name)
+    const otherNames = names.filter((name) => !key.includes(name))
+    const storedNames = names.filter((name) => name !== lineNumberColumn.name)
+    const comparedNames = storedNames.filter((name) => !key.includes(name))
+    const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")
+    const read = `select ${columns.map((column) => `${convertCell(column)} as "${column.name}"`).join(", ")}, line
+    from unnest(${arrays}) with ordinality as r(${quoteColumns(names)}, line)`
+    const given = provisional === undefined ? read : `select * from (
+      select *, min(line) filter (where not ${isProvisional("read", dataset)})
+        over (partition by ${quoteColumns(key)}) as "first line to keep"
+      from (${read}) as read
+    ) as given
+    where not ${isProvisional("given", dataset)} or (coalesce(line < "first line to keep", true) and not exists (
+      select from ${target} as existing where ${matchKey(columns, dataset)} and not ${
+      isProvisional("existing", dataset)
+    }
+    ))`
+    const onConflict = comparedNames.length === 0
+      ? "do nothing"
+      : `do update set ${otherNames.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
+       where (${qualifyColumns("existing", comparedNames)}) is distinct from (${
+        qualifyColumns("excluded", comparedNames)
+      })`
+    // Rows without equal keys need no further count.
+    const ifRepeated = (count: string) =>
+      `case when (select count(*) from last) < cardinality($1::text[]) then (${count}) else cardinality($1::text[]) end`
+    // The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
+    const insert = `/* load ${target} */ with given as not materialized (${given}),
+    last as (select distinct on (${quoteColumns(key)}) * from given order by ${quoteColumns(key)}, line desc),
+    inserted as (
+      insert into ${target} as existing (${quoteColumns(names)}) select ${quoteColumns(names)} from last order by line
+      on conflict (${quoteColumns(key)}) ${onConflict} returning xmax = 0 as added
+    )
+    select (select count(*)::int from last) as keys,
+      ${ifRepeated("select count(*)::int from given")} as given,
+      ${ifRepeated(`select count(*)::int from (select distinct ${quoteColumns(storedNames)} from given) as one`)}
+        as distinct_rows,
+      count(*) filter (where added)::int as added, count(*) filter (where not added)::int as updated
+    from inserted`
+
+    return Effect.fnUntraced(function* (batch: ReadonlyArray<ValidRow>) {
+      const parameters = names.map((name) =>
+        makeArrayParameter(
+          batch.map(({ cells, line }) => name === lineNumberColumn.name ? String(line) : encodeCell(cells[name])),
+          OID.text,
+        )
+      )
+      const findInvalid = Effect.map(
+        findViolations(table, read, parameters, limit),
+        (violations) => violations.map((violation) => ({ ...violation, line: batch[violation.line - 1]?.line ?? 0 })),
+      )
+      const [counts] = yield* explainViolations(
+        sql.unsafe<InsertedCounts>(insert, parameters),
+        findInvalid,
+      )
+      const { added, distinct_rows, given, keys, updated } = counts ??
+        { added: 0, distinct_rows: 0, given: 0, keys: 0, updated: 0 }
+      // The table has not seen the rows that other ones replace or outrank.
+      const violations = keys === batch.length ? [] : yield* findInvalid
+      if (violations.length > 0) return yield* new ViolatedRules({ violations })
+      const superseded = updated + distinct_rows - keys
+      return { added, superseded, dropped: given - added - superseded, kept: batch.length - given }
+    })
+  },
+)
+
+/** Numbers of rows that a load added, updated and left unchanged. */
+export interface MergedRowCounts {
+  readonly added: number
+  readonly updated: number
+  readonly unchanged: number
+  /** Existing rows that stayed although the file has other values, because those are provisional (D22, corrections). */
+  readonly kept: number
+}
+
+/** The effects of a replacement. */
+export interface ReplacedRowCounts extends MergedRowCounts {
+  readonly removed: number
+}
 
 /** Returns the line numbers of the first `limit` rows in `source` whose keys are not in `target`. */
 export const findLinesWithNewKeys = Effect.fnUntraced(
@@ -346,7 +381,7 @@ export interface StagedRowMergeOptions {
   readonly hidden: ReadonlyArray<string>
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
-  /** Whether rows are appended: `keepsExisting` applies, and other programs may write to the table during the merge. */
+  /** Whether rows are appended: `provisional` applies, and other programs may write to the table during the merge. */
   readonly isAppend: boolean
 }
 
@@ -368,13 +403,15 @@ const makeMergeConditions = (
   { hidden, isAppend, omitted }: StagedRowMergeOptions,
 ) => {
   const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
-  const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
+  const isKept = isAppend
+    ? `(${isProvisional("given", dataset)} and not ${isProvisional("existing", dataset)})`
+    : "false"
   const isChanged = Array.isReadonlyArrayEmpty(otherColumns)
     ? "false"
-    : `(not (${isKept}) and (${qualifyColumns("existing", otherColumns.map(({ name }) => name))}) is distinct from (${
+    : `(not ${isKept} and (${qualifyColumns("existing", otherColumns.map(({ name }) => name))}) is distinct from (${
       otherColumns.map(makeComparedValue(hidden)).join(", ")
     }))`
-  return { match: matchKey(columns, dataset), isChanged, otherColumns }
+  return { match: matchKey(columns, dataset), isChanged, isKept, otherColumns }
 }
 
 /**
@@ -422,7 +459,7 @@ export const mergeStagedRows = Effect.fnUntraced(
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
-    const { isChanged, match, otherColumns } = makeMergeConditions(columns, dataset, options)
+    const { isChanged, isKept, match, otherColumns } = makeMergeConditions(columns, dataset, options)
     const toValue = ({ default_value, name }: LoadableColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
     const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : Effect.map(
@@ -446,6 +483,11 @@ export const mergeStagedRows = Effect.fnUntraced(
         where not exists (select from ${target} as existing where ${match} and not ${isChanged}) limit 1`),
       ([row]) => row?.key,
     )
+    const countKept = Effect.map(
+      sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${source} as given
+        where not exists (select from ${target} as existing where ${match} and not ${isKept})`),
+      ([row]) => row?.count ?? 0,
+    )
     let [updated, added] = [0, 0]
     for (let pass = 1;; pass += 1) {
       updated += yield* update
@@ -453,7 +495,10 @@ export const mergeStagedRows = Effect.fnUntraced(
       added += newlyAdded
       // Another program may have added a row with this key between the statements, so neither merged the file's row.
       const unmerged = options.isAppend ? yield* findUnmergedRow : undefined
-      if (unmerged === undefined) return { added, updated, unchanged: given - added - updated }
+      if (unmerged === undefined) {
+        const kept = options.isAppend && dataset.provisional !== undefined ? yield* countKept : 0
+        return { added, updated, unchanged: given - added - updated - kept, kept }
+      }
       if (pass < maxMergePasses) continue
       return yield* new RowNotMerged({
         message: `The row with the key (${dataset.key.join(", ")}) = ${unmerged} could not be merged into ` +
@@ -504,7 +549,7 @@ export const countReplacement = Effect.fnUntraced(
     `)
     const removed = yield* countRemovedRows(source, target, columns, dataset)
     const { given, known, updated } = counts ?? { given: 0, known: 0, updated: 0 }
-    return { added: given - known, updated, unchanged: known - updated, removed }
+    return { added: given - known, updated, unchanged: known - updated, kept: 0, removed }
   },
 )
 

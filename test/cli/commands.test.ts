@@ -1072,6 +1072,30 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
 
+  it.effect("load counts the confirmed events that it kept, of the table and of the file (D22)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const load = Effect.fnUntraced(function* (content: string, ...flags: ReadonlyArray<string>) {
+        const file = yield* written("kept.csv", content)
+        return assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file, ...flags], environment))
+      })
+      const twoEstimates = "AAA,BBB,2025-01-02,estimated\nAAA,BBB,2025-01-02,backfill\n"
+      const inFile = "earlier rows kept instead of 2 later rows with the same key"
+      assert.match(
+        yield* load(`${changesFile}${twoEstimates}`, "--yes"),
+        new RegExp(`^ticker_changes: 1 row loaded: [^:]* removed, ${inFile}, in `),
+      )
+      const onlyEstimates = changesFile.replace("confirmed", "estimated")
+      assert.match(
+        yield* load(onlyEstimates, "--append", "--check"),
+        /: 1 row would be merged \(0 added, 0 updated, 0 unchanged, 1 kept\); nothing was loaded, in /,
+      )
+      assert.match(
+        yield* load(onlyEstimates, "--append"),
+        /: 1 row merged: 0 added, 0 updated, 0 unchanged, 1 kept, in /,
+      )
+    }))
+
   it.effect("load removes more than a tenth of the rows only with --yes, unless somebody can be asked (operations/data)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }

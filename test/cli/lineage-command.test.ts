@@ -247,7 +247,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.match(yield* load, /2 rows merged: 2 added, 0 updated, 0 unchanged/)
       yield* succeed("confirm AAA BBB 2024-01-02")
       yield* succeed("reject CCC DDD 2024-01-02")
-      assert.match(yield* load, /2 rows merged: 0 added, 0 updated, 2 unchanged/)
+      assert.match(yield* load, /2 rows merged: 0 added, 0 updated, 0 unchanged, 2 kept/)
       assert.deepStrictEqual(yield* statuses, ["AAA BBB 2024-01-02 confirmed", "CCC DDD 2024-01-02 blocked"])
     }))
 })

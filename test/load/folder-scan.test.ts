@@ -50,7 +50,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       for (const append of [true, false]) {
         const good = yield* loaded({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
         assert.deepStrictEqual([good.table, good.rows, good.dropped], ["historical_tickers", 1, 1])
-        assert.deepStrictEqual(good.merged, { added: 1, updated: 0, unchanged: 0, ...(append ? {} : { removed: 1 }) })
+        assert.deepStrictEqual(good.merged, {
+          added: 1,
+          updated: 0,
+          unchanged: 0,
+          kept: 0,
+          ...(append ? {} : { removed: 1 }),
+        })
         const bad = yield* Effect.flip(
           loaded({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
         )
@@ -106,7 +112,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       })
       yield* loaded({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
       const { merged } = yield* loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true })
-      assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
+      assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0, kept: 0 })
       assert.deepStrictEqual(yield* sql`select ticker, is_adr from historical_float_pro order by 1`, [
         { ticker: "ZZ7", is_adr: true },
         { ticker: "ZZ8", is_adr: false },

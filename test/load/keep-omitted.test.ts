@@ -101,12 +101,17 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
     Effect.gen(function* () {
       yield* storeCompanies
       const checked = yield* append("screener", name, content, { check: true })
-      assert.deepStrictEqual(checked.merged, { added: 0, updated: 1, unchanged: 0 })
+      assert.deepStrictEqual(checked.merged, { added: 0, updated: 1, unchanged: 0, kept: 0 })
       assert.deepStrictEqual((yield* readCompanies)[0]?.["company"], "Zyx Corp.")
       const { merged } = yield* append("screener", name, content)
-      assert.deepStrictEqual(merged, { added: 0, updated: 1, unchanged: 0 })
+      assert.deepStrictEqual(merged, { added: 0, updated: 1, unchanged: 0, kept: 0 })
       assert.deepStrictEqual(yield* readCompanies, updated)
-      assert.deepStrictEqual((yield* append("screener", name, content)).merged, { added: 0, updated: 0, unchanged: 1 })
+      assert.deepStrictEqual((yield* append("screener", name, content)).merged, {
+        added: 0,
+        updated: 0,
+        unchanged: 1,
+        kept: 0,
+      })
     }))
 
   it.effect("gives new rows null or the default, and refuses them if they lack a required column (D31)", () =>
@@ -192,13 +197,13 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
           const rows = yield* exportRows(table, chooseColumns(dataset, columns, seed))
           const [name, content] = seed % 2 === 0 ? ["a.csv", toCsv(rows)] : ["a.ndjson", toNdjson(rows)]
           const { merged } = yield* append(table, name, content)
-          assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: 7 }, content)
+          assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: 7, kept: 0 }, content)
         }
         assert.deepStrictEqual(yield* readTable(table), before)
       }),
   )
 
-  it.effect("leaves a confirmed or rejected event unchanged if the file repeats it as estimated (D22)", () =>
+  it.effect("keeps a confirmed or rejected event if the file repeats it as estimated (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const event = { new_ticker: "NEW", effective_date: "2026-06-01", cik: "0000000001", source_links: source }
@@ -214,7 +219,9 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
         const { merged } = yield* append("ticker_changes", "a.ndjson", toNdjson(named), { keepOmitted })
         assert.deepStrictEqual(
           merged,
-          keepOmitted ? { added: 1, updated: 1, unchanged: 2 } : { added: 0, updated: 2, unchanged: 2 },
+          keepOmitted
+            ? { added: 1, updated: 1, unchanged: 0, kept: 2 }
+            : { added: 0, updated: 2, unchanged: 0, kept: 2 },
         )
         assert.deepStrictEqual(
           yield* sql`select status, company_name from ticker_changes order by old_ticker`,

@@ -877,7 +877,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         ]
         yield* replaceWith("ticker_changes", "a.csv", toCsv(first))
         const again = yield* appendText("ticker_changes", "a.csv", toCsv([...first, ...first]))
-        assert.deepStrictEqual(again.merged, { added: 0, updated: 0, unchanged: 3 })
+        assert.deepStrictEqual(again.merged, { added: 0, updated: 0, unchanged: 3, kept: 0 })
         assert.strictEqual(again.dropped, 3)
         const more = [
           { ...change, cik, company_name: "a", status: "reverted" },
@@ -887,7 +887,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           { ...change, cik: "0000000001", company_name: "d" },
         ]
         const { merged, rows, superseded } = yield* appendText("ticker_changes", "b.csv", toCsv(more))
-        assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1 })
+        assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1, kept: 0 })
         assert.deepStrictEqual([rows, superseded], [4, 1])
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
         // A column that the file omits becomes null.
@@ -907,7 +907,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* waitUntilBlocked
         yield* other.commit
         const { merged } = yield* Fiber.join(loading)
-        assert.deepStrictEqual(merged, { added: 0, updated: 2, unchanged: 0 })
+        assert.deepStrictEqual(merged, { added: 0, updated: 2, unchanged: 0, kept: 0 })
         assert.deepStrictEqual(yield* named, ["confirmed new", "confirmed new"])
       }))
 
@@ -978,7 +978,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           "a.csv",
           toCsv([...rows, { ...name, former_ticker: "CCC" }]),
         )
-        assert.deepStrictEqual(again.merged, { added: 1, updated: 0, unchanged: 2 })
+        assert.deepStrictEqual(again.merged, { added: 1, updated: 0, unchanged: 2, kept: 0 })
       }))
 
     /** Returns the example row that `datasets` prints for a dataset. */
@@ -1020,12 +1020,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           const second = yield* stored
           assert.strictEqual(inFile.rows, 1)
           assert.strictEqual(inFile.superseded, column === undefined ? 0 : 1)
-          assert.deepStrictEqual((yield* put(true, other)).merged, { added: 0, updated: 0, unchanged: 1 })
+          assert.deepStrictEqual((yield* put(true, other)).merged, { added: 0, updated: 0, unchanged: 1, kept: 0 })
           const { merged } = yield* put(true, row)
           assert.deepStrictEqual(merged, {
             added: 0,
             updated: column === undefined ? 0 : 1,
             unchanged: column === undefined ? 1 : 0,
+            kept: 0,
           })
           if (column !== undefined) assert.notDeepEqual(second, first)
           if (dataset.table !== "ticker_changes") assert.deepStrictEqual(yield* stored, first)
@@ -1056,7 +1057,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* sql`alter table daily_prices drop constraint daily_prices_pkey`
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
         const { merged } = yield* load("daily_prices", file, true)
-        assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
+        assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0, kept: 0 })
         const closes =
           sql`select ticker, trim_scale(close) as close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
         const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
@@ -1064,7 +1065,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const task = { dataset: "daily_prices", file, append: false }
         const checked = yield* loadDatasetFile({ ...task, check: true }, yield* Ref.make(0))
         const replaced = yield* loadDatasetFile(task, yield* Ref.make(0))
-        assert.deepStrictEqual(replaced.merged, { added: 0, updated: 0, unchanged: 2, removed: 1 })
+        assert.deepStrictEqual(replaced.merged, { added: 0, updated: 0, unchanged: 2, kept: 0, removed: 1 })
         assert.deepStrictEqual(checked, replaced)
         assert.deepStrictEqual(yield* closes, [once, twice])
         yield* sql`alter table daily_prices alter ticker set not null, alter date set not null`

@@ -32,7 +32,7 @@ const assertUnchanged = Effect.fnUntraced(function* (dataset: string, file: stri
   const rows = yield* countRows(dataset)
   const { merged } = yield* loadFile(dataset, file, options)
   const removed = options.append === true ? {} : { removed: 0 }
-  assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: rows, ...removed }, file)
+  assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: rows, kept: 0, ...removed }, file)
 })
 
 /** Texts that a spreadsheet may run as formulas, and lists with the special characters of both formats. */

@@ -48,11 +48,13 @@ const maxExamples = 10
 const [minIncomplete, maxIncompleteShare] = [3, 0.05]
 
 export const addMerged = (report: IngestReport, table: string, merged: MergedRowCounts) => {
-  const { added, unchanged, updated } = report.merged.get(table) ?? { added: 0, unchanged: 0, updated: 0 }
+  const { added, kept, unchanged, updated } = report.merged.get(table) ??
+    { added: 0, updated: 0, unchanged: 0, kept: 0 }
   report.merged.set(table, {
     added: added + merged.added,
     updated: updated + merged.updated,
     unchanged: unchanged + merged.unchanged,
+    kept: kept + merged.kept,
   })
 }
 

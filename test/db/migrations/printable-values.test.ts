@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       const file = yield* written("prices.csv", "ticker,date,close\nGOOD,2025-01-02,1\n")
       const loading = (append: boolean) =>
         Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile({ dataset: "daily_prices", file, append }, progress))
-      assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0 })
+      assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0, kept: 0 })
       yield* loading(false)
       assert.deepStrictEqual(yield* rule, [{ valid: true }])
       const bad = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`)

@@ -39,8 +39,16 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     Effect.gen(function* () {
       for (const [dataset, rows] of Object.entries(makeRows())) {
         assert.isAbove(rows.length, 0)
-        assert.deepStrictEqual(yield* load(dataset, rows), { added: rows.length, updated: 0, unchanged: 0 }, dataset)
-        assert.deepStrictEqual(yield* load(dataset, rows), { added: 0, updated: 0, unchanged: rows.length }, dataset)
+        assert.deepStrictEqual(
+          yield* load(dataset, rows),
+          { added: rows.length, updated: 0, unchanged: 0, kept: 0 },
+          dataset,
+        )
+        assert.deepStrictEqual(
+          yield* load(dataset, rows),
+          { added: 0, updated: 0, unchanged: rows.length, kept: 0 },
+          dataset,
+        )
       }
     }))
 

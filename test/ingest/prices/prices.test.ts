@@ -392,7 +392,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         ])
         yield* storeSplit(split, { id: "executed" })
         const { merged } = yield* ingest(toMassiveFile(bars))
-        assert.deepStrictEqual(merged.get("gap_stats"), { added: 0, updated: 0, unchanged: 0, removed: 1 })
+        assert.deepStrictEqual(merged.get("gap_stats"), { added: 0, updated: 0, unchanged: 0, kept: 0, removed: 1 })
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
   })
@@ -548,7 +548,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         for (const file of files) {
           assert.match((yield* Effect.flip(ingest(file))).message, /no bars to ingest.* add --allow-empty\.$/)
           const { merged } = yield* ingest(file, "bars.csv", { allowEmpty: true })
-          assert.deepStrictEqual(merged.get("daily_prices"), { added: 0, updated: 0, unchanged: 0, removed: 0 })
+          assert.deepStrictEqual(merged.get("daily_prices"), {
+            added: 0,
+            updated: 0,
+            unchanged: 0,
+            kept: 0,
+            removed: 0,
+          })
         }
         const { message } = yield* Effect.flip(ingest(files[1] ?? ""))
         assert.include(message, "outside of the sessions from 04:00 to 20:00 in New York: 2; ")
@@ -654,7 +660,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const first = twoDays.slice(0, 2)
         const corrected = [...first, flat("AAA", "2026-06-01", 959, 10.5)]
         const checked = yield* ingest(toMassiveFile(corrected), "bars.csv", { check: true })
-        assert.deepStrictEqual(checked.merged.get("gap_stats"), { added: 0, updated: 1, unchanged: 0, removed: 0 })
+        assert.deepStrictEqual(checked.merged.get("gap_stats"), {
+          added: 0,
+          updated: 1,
+          unchanged: 0,
+          kept: 0,
+          removed: 0,
+        })
         assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.0000")
         yield* ingest(toMassiveFile(corrected))
         assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.5000")

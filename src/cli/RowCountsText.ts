@@ -1,0 +1,12 @@
+/** Text of the counts of rows that a load or an ingest merged. */
+import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
+
+/** Formats the counts: `2 added, 0 updated, 5 unchanged`, then the kept rows if there are any, and the removed ones. */
+export const formatMergedRowCounts = (counts: MergedRowCounts | ReplacedRowCounts) =>
+  [
+    `${counts.added} added`,
+    `${counts.updated} updated`,
+    `${counts.unchanged} unchanged`,
+    ...(counts.kept === 0 ? [] : [`${counts.kept} kept`]),
+    ...("removed" in counts ? [`${counts.removed} removed`] : []),
+  ].join(", ")
