@@ -253,8 +253,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         }
 
         /**
-         * Finishes a request that failed unexpectedly (500), or was interrupted because the client has gone (499) or the
-         * process ends (503).
+         * Finishes a request that failed unexpectedly (500), or was interrupted because the client has gone (499) or
+         * the process ends (503).
          */
         const finishCause = (answered: AnsweredRequest, cause: Cause.Cause<never>) => {
           if (!Cause.hasInterruptsOnly(cause)) {
@@ -403,7 +403,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
         const respondFromMcp = (request: ApiRequest, scope: () => Scope.Scope) => {
-          /** Usage lists the requests of a tool, or else the message: if its client disconnects, whichever ends first. */
+          /** Usage lists the requests of a tool, or else the message. If the client disconnects, the first to end. */
           let listed: "tool" | "message" | undefined
           const claimUsage = (owner: "tool" | "message") => {
             listed ??= owner

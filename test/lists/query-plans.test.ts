@@ -80,7 +80,7 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
 )
 
 /** Parameters that select no rows, so that one plan is enough. */
-const unfilteredNames = ["sort", "format", "provenance", "as_of"]
+const unfilteredNames = new Set(["sort", "format", "provenance", "as_of"])
 
 /** Requests with a filter, but no symbol. */
 const filteredRequests = [
@@ -90,7 +90,7 @@ const filteredRequests = [
     parameters
       .filter((parameter) =>
         parameter.kind !== "integer" && !isLineageParameter(parameter) && parameter.name !== "ticker" &&
-        !unfilteredNames.includes(parameter.name)
+        !unfilteredNames.has(parameter.name)
       )
       .map((filter) => buildUrl(path, [[filter.name, getSelectiveValue(filter)]]))
   ),
