@@ -239,3 +239,6 @@ export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("Data
   readonly _tag = "DatabasePoolTimeout"
   override readonly [ErrorReporter.ignore] = true
 }
+
+/** The errors that every list of rows with a symbol declares. */
+export const listErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
