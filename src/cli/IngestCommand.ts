@@ -1,5 +1,5 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
-import { Console, Data, Duration, Effect, Layer, Option } from "effect"
+import { Console, Data, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
@@ -20,6 +20,7 @@ import {
   makeBooleanFlag,
   makeCommandExample,
   makeDatasetListParser,
+  makeFlag,
   makeSilentCommandExample,
   makeUsageError,
 } from "./CommandParts.ts"
@@ -111,25 +112,20 @@ const runScheduledIngest = Effect.gen(function* () {
 })
 
 const flags = {
-  userAgent: Flag.String("user-agent").pipe(
-    Flag.withSchema(EdgarUserAgent),
-    Flag.withDescription("Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)"),
-    Flag.optional,
+  userAgent: Flag.optional(
+    makeFlag(
+      "user-agent",
+      EdgarUserAgent,
+      "Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)",
+    ),
   ),
-  tickers: Flag.String("tickers").pipe(
-    Flag.withSchema(Companies),
-    Flag.withDescription("Symbols of companies, separated by commas"),
+  tickers: makeFlag("tickers", Companies, "Symbols of companies, separated by commas").pipe(
     Flag.map(parseTickers),
     Flag.optional,
   ),
   all: makeBooleanFlag("all", "All companies of the SEC's ticker list"),
-  since: Flag.String("since").pipe(
-    Flag.withSchema(PastDate),
-    Flag.withDescription("First filing date, YYYY-MM-DD (default: a year ago)"),
-    Flag.optional,
-  ),
-  only: Flag.String("only").pipe(
-    Flag.withDescription("Datasets to fill, separated by commas (default: all that the SEC fills)"),
+  since: Flag.optional(makeFlag("since", PastDate, "First filing date, YYYY-MM-DD (default: a year ago)")),
+  only: makeFlag("only", Schema.String, "Datasets to fill, separated by commas (default: all that the SEC fills)").pipe(
     Flag.mapEffect(makeDatasetListParser("The SEC's documents", ingestedDatasets)),
     Flag.optional,
   ),

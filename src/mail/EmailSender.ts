@@ -3,7 +3,8 @@
  * a reply from the server stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -39,16 +40,11 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
   /** Reads how many emails wait, and whether any must be sent or recovered. Cheap: reads only two small indexes. */
-  const readState = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: OutboxState,
-    execute: () =>
-      sql`
-        select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
-          exists (select from announcement_mails where status = 'queued' and next_attempt_at <= now())
-          or exists (select from announcement_mails where status in ('sending', 'handed')) as due
-      `,
-  })(undefined)
+  const readState = decodeRows(OutboxState)(sql`
+    select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
+      exists (select from announcement_mails where status = 'queued' and next_attempt_at <= now())
+      or exists (select from announcement_mails where status in ('sending', 'handed')) as due
+  `)
 
   /**
    * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. `handed` emails,
@@ -65,21 +61,16 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
     (rows) => rows.filter(({ status }) => status === "unknown").length,
   )
 
-  const claimNext = SqlSchema.findOneOption({
-    Request: Schema.Void,
-    Result: ClaimedEmail,
-    execute: () =>
-      sql`
-        update announcement_mails as mail
-        set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
-        from announcements
-        where announcements.entry_id = mail.entry_id and ${holderCondition} and mail_id = (
-          select mail_id from announcement_mails where status = 'queued' and next_attempt_at <= now()
-          order by next_attempt_at, mail_id limit 1 for update skip locked
-        )
-        returning mail_id::text, mail.entry_id, recipient, attempts, subject, text, html, operational
-      `,
-  })(undefined)
+  const claimNext = decodeRows(ClaimedEmail)(sql`
+    update announcement_mails as mail
+    set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
+    from announcements
+    where announcements.entry_id = mail.entry_id and ${holderCondition} and mail_id = (
+      select mail_id from announcement_mails where status = 'queued' and next_attempt_at <= now()
+      order by next_attempt_at, mail_id limit 1 for update skip locked
+    )
+    returning mail_id::text, mail.entry_id, recipient, attempts, subject, text, html, operational
+  `)
 
   /** Called before the end of the message is sent. Returns false if another process has taken over the email. */
   const markHanded = (mail_id: string) =>
@@ -236,7 +227,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
 
   /** Sends one email. Returns the delay before the next one; undefined if none is due or the lease is lost. */
   const sendNext = Effect.gen(function* () {
-    const email = Option.getOrUndefined(yield* claimNext)
+    const [email] = yield* claimNext
     if (email === undefined) return undefined
     const progress = { isHandedOver: false }
     const fiber = yield* Effect.forkDetach(send(email, () => {
@@ -266,9 +257,9 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
   })
 
   const run = Effect.gen(function* () {
-    const state = yield* readState
-    waiting = state.waiting
-    return state.due ? yield* sendAll : Duration.zero
+    const [state] = yield* readState
+    waiting = state?.waiting ?? 0
+    return state?.due === true ? yield* sendAll : Duration.zero
   })
 
   const shutDown = Effect.gen(function* () {

@@ -2,7 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { Reader } from "../../../src/db/Reader.ts"
@@ -288,10 +288,10 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         SqlClient.SqlClient,
         serving,
       )
-      assert.deepStrictEqual(yield* box.readState, { waiting: 3, due: true })
+      assert.deepStrictEqual(yield* box.readState, [{ waiting: 3, due: true }])
       assert.strictEqual(yield* box.recoverAbandoned, 0)
-      const ids = [yield* box.claimNext, yield* box.claimNext, yield* box.claimNext].map((mail) =>
-        Option.match(mail, { onNone: () => "", onSome: ({ mail_id }) => mail_id })
+      const ids = [yield* box.claimNext, yield* box.claimNext, yield* box.claimNext].map(([mail]) =>
+        mail?.mail_id ?? ""
       )
       const [first = "", second = "", third = ""] = ids
       assert.isTrue(yield* box.markHanded(first))
