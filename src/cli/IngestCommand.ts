@@ -2,7 +2,7 @@
 import { Console, Data, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarBaseUrlConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { runIngest } from "../ingest/edgar/EdgarIngest.ts"
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import {
@@ -97,7 +97,7 @@ const runScheduledIngest = Effect.gen(function* () {
   const report = makeEmptyIngestReport()
   const incompleteness = yield* untilServiceEnds(runIngest(options, report)).pipe(
     Effect.provide(Layer.provideMerge(
-      EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
+      EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlConfig),
       migratedDatabaseClientLayer,
     )),
   )
@@ -231,7 +231,7 @@ const edgarCommand = Command.make(
       const [duration, incompleteness] = yield* Effect.andThen(confirmation, run).pipe(
         Effect.onInterrupt(() => Console.error(formatInterruption(report, options))),
         Effect.provide(Layer.provideMerge(
-          EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
+          EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlConfig),
           migratedDatabaseClientLayer,
         )),
       )

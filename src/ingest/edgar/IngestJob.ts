@@ -6,8 +6,7 @@ import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { EdgarBaseUrlsConfig, EdgarUserAgentConfig } from "./EdgarClient.ts"
-import type { EdgarBaseUrls } from "./EdgarUrls.ts"
+import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "./EdgarClient.ts"
 import { EdgarTickersConfig } from "./IngestOptions.ts"
 import { runIngestProcess } from "./IngestProcess.ts"
 import { describeIngestError } from "./IngestReport.ts"
@@ -84,8 +83,8 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
 })
 
 /** Runs the ingest in its own process, and records its end if the process could not. */
-const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, bases: EdgarBaseUrls) {
-  const reason = yield* runIngestProcess({ ...ingest, bases })
+const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseUrl: Option.Option<string>) {
+  const reason = yield* runIngestProcess({ ...ingest, baseUrl })
   if (reason === null) return
   yield* failRunningScheduledRun(reason)
   const last = yield* readLastScheduledIngestRun
@@ -97,7 +96,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const context = yield* Effect.context<
     SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner
   >()
-  const bases = yield* EdgarBaseUrlsConfig
+  const baseUrl = yield* EdgarBaseUrlConfig
   let counted: Effect.Success<typeof readScheduledIngestCounts> | undefined
   let [failedAt, lastSuccess, seenAt, waiting] = [-Infinity, 0, 0, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
@@ -140,7 +139,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
       )
       return notPermittedPause
     }
-    yield* runScheduled(ingest, bases).pipe(
+    yield* runScheduled(ingest, baseUrl).pipe(
       Effect.raceFirst(Effect.forever(Effect.delay(Effect.ignore(readMetrics), metricsInterval))),
       Effect.tapCause(() => noteFailure),
       Effect.mapError((error) => new ScheduledIngestFailed({ message: describeIngestError(error) })),
