@@ -33,6 +33,7 @@ import {
   readUnloadableColumns,
   type ReplacedRowCounts,
   type StagedRowRemovalOptions,
+  type StagedRows,
   validateConstraints,
   type ViolatedRule,
   type ViolatedRules,
@@ -268,24 +269,13 @@ const startNextStep = (name: string) =>
 
 /** Fails if the file omits a required column but has new rows, which need a value in it. */
 const refuseIncompleteRows = Effect.fnUntraced(
-  function* (
-    columns: ReadonlyArray<LoadableColumn>,
-    omitted: ReadonlyArray<string>,
-    dataset: LoadableDataset,
-    { file }: LoadTask,
-  ) {
-    const { table } = dataset
+  function* (staged: StagedRows, omitted: ReadonlyArray<string>, { file }: LoadTask) {
+    const { columns, dataset: { table } } = staged
     const required = columns.filter(({ default_value, is_nullable, name }) =>
       omitted.includes(name) && !is_nullable && default_value === null
     )
     if (required.length === 0) return
-    const lines = yield* findLinesWithNewKeys(
-      `loading.${table}`,
-      `public.${table}`,
-      columns,
-      dataset,
-      maxReportedBadRows + 1,
-    )
+    const lines = yield* findLinesWithNewKeys(staged, maxReportedBadRows + 1)
     if (lines.length === 0) return
     const badRows = lines.map((line) =>
       required.map(({ name }) => ({ line, column: name, reason: missingInNewRowReason }))
@@ -307,6 +297,7 @@ const loadRows = Effect.fnUntraced(
     const { table } = dataset
     const [source, target] = [`loading.${table}`, `public.${table}`]
     const columns = yield* readLoadableColumns(target)
+    const staged: StagedRows = { source, target, columns, dataset }
     const keepOmitted = task.append && task.keepOmitted === true
     yield* keepOmitted ? createNullableStagingTable(table) : createStagingTable(table)
     yield* addUniqueKey(dataset)
@@ -315,23 +306,23 @@ const loadRows = Effect.fnUntraced(
       ...(keepOmitted ? [lineNumberColumn] : []),
     ]
     const { counts, hidden, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
-    yield* refuseIncompleteRows(columns, omitted, dataset, task)
+    yield* refuseIncompleteRows(staged, omitted, task)
     yield* startNextStep("merging")
     yield* analyzeTable(source)
     const asksToRemove = !task.append && counts.rows > 0 && task.confirmRemoval !== undefined
     if (!task.append && task.check === true) {
-      const merged = yield* countReplacement(source, target, columns, dataset, hidden)
+      const merged = yield* countReplacement(staged, hidden)
       const removal = { table, removed: merged.removed, existing: yield* countRows(target) }
       return { ...counts, merged, ...(asksToRemove && isLargeRemoval(removal) && { unconfirmed: removal }) }
     }
     if (asksToRemove) {
-      const removed = yield* countRemovedRows(source, target, columns, dataset)
+      const removed = yield* countRemovedRows(staged)
       yield* confirmRemoval({ table, removed, existing: yield* countRows(target) }, task)
     }
     const merge = Effect.gen(function* () {
       if (!task.append) yield* lockTableAgainstWriters(table)
-      const removed = task.append ? 0 : yield* deleteRemovedRows(source, target, columns, dataset)
-      const merged = yield* mergeStagedRows(source, target, columns, dataset, {
+      const removed = task.append ? 0 : yield* deleteRemovedRows(staged)
+      const merged = yield* mergeStagedRows(staged, {
         hidden,
         omitted,
         isAppend: task.append,
@@ -342,7 +333,7 @@ const loadRows = Effect.fnUntraced(
     })
     const { changes, merged } =
       yield* (keepOmitted
-        ? explainMergeViolations(merge, columns, dataset, omitted, maxReportedBadRows + 1)
+        ? explainMergeViolations(merge, staged, omitted, maxReportedBadRows + 1)
         : sql.withTransaction(merge)).pipe(
           Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
         )
@@ -388,12 +379,13 @@ export const removeFileRows = Effect.fnUntraced(function* (
   return yield* Effect.gen(function* () {
     yield* acquireTableLoadLock(table)
     const columns = yield* readLoadableColumns(target)
+    const staged: StagedRows = { source, target, columns, dataset }
     yield* createStagingTable(table)
     yield* addUniqueKey(dataset)
     const stagedColumns = columns.map((column) => toStagedColumn(column, task))
     const { hidden } = yield* fillTable(source, stagedColumns, dataset, task, yield* Ref.make(0))
     yield* analyzeTable(source)
-    const counts = yield* deleteStagedRows(source, target, columns, dataset, hidden, options)
+    const counts = yield* deleteStagedRows(staged, hidden, options)
     const kept = yield* countRows(target)
     yield* dropStagingTable(table)
     yield* yield* BeforeLoadCommit
@@ -422,6 +414,7 @@ export const loadComputedRows = Effect.fnUntraced(
     const [source, target] = [`loading.${table}`, `public.${table}`]
     yield* acquireTableLoadLock(table)
     const columns = yield* readLoadableColumns(target)
+    const staged: StagedRows = { source, target, columns, dataset }
     const names = Object.keys(values)
     const omitted = columns.map(({ name }) => name).filter((name) => !names.includes(name))
     yield* createNullableStagingTable(table)
@@ -432,8 +425,8 @@ export const loadComputedRows = Effect.fnUntraced(
     )
     yield* analyzeTable(source)
     const merge = Effect.gen(function* () {
-      const removed = replaced === undefined ? 0 : yield* deleteRemovedRows(source, target, columns, dataset, replaced)
-      const merged = yield* mergeStagedRows(source, target, columns, dataset, { hidden: [], omitted, isAppend: true })
+      const removed = replaced === undefined ? 0 : yield* deleteRemovedRows(staged, replaced)
+      const merged = yield* mergeStagedRows(staged, { hidden: [], omitted, isAppend: true })
       const counted: ReplacedRowCounts = { ...merged, removed }
       return merged.added + merged.updated + removed > 0 ? counted : yield* new MergeUnneeded({ merged: counted })
     })
