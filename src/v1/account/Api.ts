@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup, tiers } from "../../rules/Endp
 import * as Column from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { NoParameters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters, ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 
@@ -43,7 +43,7 @@ export const AccountResponse = Schema.Struct({
 
 export class AccountApiGroup extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {
-    query: NoParameters,
+    query: Filter.NoParameters,
     success: AccountResponse,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint("Account", "Your account.")),

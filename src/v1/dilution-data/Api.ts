@@ -11,15 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  makeArrayElementSubstringFilter,
-  makeBooleanFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makeNumberRangeFilters,
-  makePastDateRangeFilters,
-  makeSubstringFilter,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -130,11 +122,11 @@ export const findSecurityTypeMismatch = (row: { readonly [column: string]: unkno
 }
 
 const filters = {
-  security_type: makeEnumFilter(securityTypes),
-  ...makeBooleanFilters("registered"),
-  ...makeNumberRangeFilters("floor_price", "underlying_shares_remaining"),
-  ...makePastDateRangeFilters("filed_at"),
-  ...makeDateRangeFilters("expiration_date", "maturity_date"),
+  security_type: Filter.makeEnum(securityTypes),
+  ...Filter.makeBooleans("registered"),
+  ...Filter.makeNumberRanges("floor_price", "underlying_shares_remaining"),
+  ...Filter.makePastDateRanges("filed_at"),
+  ...Filter.makeDateRanges("expiration_date", "maturity_date"),
 }
 
 export const DilutionDataQuery = Schema.Struct({
@@ -148,9 +140,9 @@ export const DilutionDataQuery = Schema.Struct({
 export const DilutionDataAdvancedQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
-  owner: makeArrayElementSubstringFilter("owners", "the name of an owner"),
-  bank: makeSubstringFilter("bank"),
-  price_protection: makeSubstringFilter("price_protection"),
+  owner: Filter.makeArrayElementSubstring("owners", "the name of an owner"),
+  bank: Filter.makeSubstring("bank"),
+  price_protection: Filter.makeSubstring("price_protection"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

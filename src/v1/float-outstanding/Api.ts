@@ -11,7 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeBooleanFilters, makeNumberRangeFilters, makeTextFilters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { SourcedListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -43,9 +43,9 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
 
 export const FloatOutstandingQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeTextFilters("country", "sector", "industry", "exchange"),
-  ...makeBooleanFilters("is_adr"),
-  ...makeNumberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
+  ...Filter.makeTexts("country", "sector", "industry", "exchange"),
+  ...Filter.makeBooleans("is_adr"),
+  ...Filter.makeNumberRanges("float", "outstanding", "tradable_float", "market_cap"),
   ...SourcedListParameters,
 }).check(checkParameterCombinations)
 

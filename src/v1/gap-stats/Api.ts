@@ -6,12 +6,7 @@ import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from ".
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  defaultDateFilters,
-  makeArrayElementFilter,
-  makeBooleanFilters,
-  makeNumberRangeFilters,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -70,11 +65,11 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
 
 export const GapStatsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...defaultDateFilters,
-  ...makeNumberRangeFilters("gap_percentage", "volume", "dollar_volume", "market_cap"),
-  tag: makeArrayElementFilter("all_tags", "Sessions"),
-  filing_type: makeArrayElementFilter("filing_types", "Sessions"),
-  ...makeBooleanFilters("closed_over_vwap"),
+  ...Filter.defaultDates,
+  ...Filter.makeNumberRanges("gap_percentage", "volume", "dollar_volume", "market_cap"),
+  tag: Filter.makeArrayElement("all_tags", "Sessions"),
+  filing_type: Filter.makeArrayElement("filing_types", "Sessions"),
+  ...Filter.makeBooleans("closed_over_vwap"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

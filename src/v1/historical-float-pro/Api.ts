@@ -11,7 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeBooleanFilters, makeNumberRangeFilters, makePastDateRangeFilters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { SourcedListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -66,9 +66,9 @@ export const HistoricalFloatProQuery = Schema.Struct({
     description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
   })),
-  ...makeBooleanFilters("is_adr"),
-  ...makeNumberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
-  ...makePastDateRangeFilters("filed_at", "reported_date"),
+  ...Filter.makeBooleans("is_adr"),
+  ...Filter.makeNumberRanges("float", "outstanding_shares", "tradable_float", "market_cap"),
+  ...Filter.makePastDateRanges("filed_at", "reported_date"),
   ...SourcedListParameters,
 }).check(checkParameterCombinations)
 

@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from ".
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { defaultDateFilters, makeNumberRangeFilters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -58,8 +58,8 @@ export const intradayRunnerSqlCondition = "anomaly_flagged and daily_volume_rati
 
 export const IntradayRunnersQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...defaultDateFilters,
-  ...makeNumberRangeFilters("gap_percentage"),
+  ...Filter.defaultDates,
+  ...Filter.makeNumberRanges("gap_percentage"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

@@ -11,12 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  defaultDateFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makePastDateRangeFilters,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { riskLevels } from "../pump-and-dump-tracker/Api.ts"
@@ -69,13 +64,13 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
 
 export const NasdaqComplianceQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...defaultDateFilters,
-  deficiency_type: makeEnumFilter(deficiencyTypes),
-  notice_type: makeEnumFilter(noticeTypes),
-  risk: makeEnumFilter(riskLevels),
-  status: makeEnumFilter(complianceStatuses),
-  ...makePastDateRangeFilters("added_date"),
-  ...makeDateRangeFilters("compliance_deadline"),
+  ...Filter.defaultDates,
+  deficiency_type: Filter.makeEnum(deficiencyTypes),
+  notice_type: Filter.makeEnum(noticeTypes),
+  risk: Filter.makeEnum(riskLevels),
+  status: Filter.makeEnum(complianceStatuses),
+  ...Filter.makePastDateRanges("added_date"),
+  ...Filter.makeDateRanges("compliance_deadline"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

@@ -12,7 +12,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeArrayElementFilter, makeDateFilters, makeTextFilters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { SourcedListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -53,9 +53,9 @@ const Search = Schema.String.check(
 
 export const NewsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeDateFilters("filed_at"),
-  ...makeTextFilters("form_type"),
-  tag: makeArrayElementFilter("tags", "Items"),
+  ...Filter.makeDates("filed_at"),
+  ...Filter.makeTexts("form_type"),
+  tag: Filter.makeArrayElement("tags", "Items"),
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +

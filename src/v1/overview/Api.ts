@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup, tiers } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { NoParameters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
@@ -35,7 +35,7 @@ export const OverviewResponse = Schema.Struct({
 
 export class OverviewApiGroup extends HttpApiGroup.make("overview").add(
   HttpApiEndpoint.get("show", "/overview", {
-    query: NoParameters,
+    query: Filter.NoParameters,
     success: OverviewResponse,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(

@@ -11,7 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeEnumFilter, makeSubstringFilter, NonEmptyText } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { SourcedListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope, ResultUnit } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -87,15 +87,15 @@ export const OwnershipQuery = Schema.Struct({
     Schema.String.annotate({
       description: "The filing with this SEC accession number, instead of the newest one.",
       examples: ["9990001000-25-000007"],
-    }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
+    }).pipe(Schema.decodeTo(Filter.NonEmptyText)).annotate({ filter: { operator: "statement" } }),
   ),
   per_holder: Schema.optionalKey(Schema.Boolean.annotate({
     description: "true: each holder as the holder's own newest filing reports it, in one result per filing, instead " +
       "of only the newest filing of each ticker, which often is that of one person.",
     filter: { operator: "statement" },
   })),
-  owner_name: makeSubstringFilter("owner_name"),
-  owner_type: makeEnumFilter(ownerTypes),
+  owner_name: Filter.makeSubstring("owner_name"),
+  owner_type: Filter.makeEnum(ownerTypes),
   ...SourcedListParameters,
 }).check(checkParameterCombinations)
 

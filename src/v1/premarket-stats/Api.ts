@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from ".
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { defaultDateFilters, makeArrayElementFilter, makeNumberRangeFilters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -46,8 +46,8 @@ export class PremarketStat extends Model.Class<PremarketStat>("PremarketStat")(e
 
 export const ExtendedHoursStatsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...defaultDateFilters,
-  ...makeNumberRangeFilters(
+  ...Filter.defaultDates,
+  ...Filter.makeNumberRanges(
     "percentage_gain",
     "change_percentage",
     "volume",
@@ -55,7 +55,7 @@ export const ExtendedHoursStatsQuery = Schema.Struct({
     "market_cap",
     "tradable_float",
   ),
-  tag: makeArrayElementFilter("all_tags", "Sessions"),
+  tag: Filter.makeArrayElement("all_tags", "Sessions"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

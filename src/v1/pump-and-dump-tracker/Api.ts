@@ -11,15 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  countryFilter,
-  makeBooleanFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makeNumberRangeFilters,
-  makePastDateRangeFilters,
-  makeSubstringFilter,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { textFieldEncoder } from "../../rows/FieldEncoders.ts"
@@ -75,17 +67,17 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
 
 export const PumpAndDumpTrackerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  country: countryFilter,
-  underwriter_risk: makeEnumFilter(riskLevels),
-  country_risk: makeEnumFilter(riskLevels),
-  float_risk: makeEnumFilter(riskLevels),
-  scam_risk: makeEnumFilter(riskLevels),
-  underwriters: makeSubstringFilter("underwriters"),
-  ...makeBooleanFilters("known_underwriter", "is_adr"),
-  ...makeNumberRangeFilters("number_liquidations", "tradable_float", "outstanding_shares", "market_cap"),
-  ...makeNumberRangeFilters("gain_1_day", "gain_7_day", "gain_14_day", "gain_30_day"),
-  ...makePastDateRangeFilters("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
-  ...makeDateRangeFilters("lock_up_expiration"),
+  country: Filter.countryFilter,
+  underwriter_risk: Filter.makeEnum(riskLevels),
+  country_risk: Filter.makeEnum(riskLevels),
+  float_risk: Filter.makeEnum(riskLevels),
+  scam_risk: Filter.makeEnum(riskLevels),
+  underwriters: Filter.makeSubstring("underwriters"),
+  ...Filter.makeBooleans("known_underwriter", "is_adr"),
+  ...Filter.makeNumberRanges("number_liquidations", "tradable_float", "outstanding_shares", "market_cap"),
+  ...Filter.makeNumberRanges("gain_1_day", "gain_7_day", "gain_14_day", "gain_30_day"),
+  ...Filter.makePastDateRanges("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
+  ...Filter.makeDateRanges("lock_up_expiration"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

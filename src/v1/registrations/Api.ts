@@ -12,16 +12,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  makeBooleanFilters,
-  makeCodeFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makeNumberRangeFilters,
-  makePastDateRangeFilters,
-  makeSubstringFilter,
-  makeTextFilters,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { SourcedListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -67,14 +58,14 @@ export class Registration extends Model.Class<Registration>("Registration")({
 
 export const RegistrationsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  type: makeEnumFilter(registrationTypes),
-  ...makeTextFilters("form_type"),
-  ...makeCodeFilters("file_no"),
-  bank: makeSubstringFilter("bank"),
-  ...makeBooleanFilters("effective_status", "is_atm", "over_baby_shelf"),
-  ...makeNumberRangeFilters("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
-  ...makePastDateRangeFilters("filed_at", "effective_date"),
-  ...makeDateRangeFilters("expiration_date"),
+  type: Filter.makeEnum(registrationTypes),
+  ...Filter.makeTexts("form_type"),
+  ...Filter.makeCodes("file_no"),
+  bank: Filter.makeSubstring("bank"),
+  ...Filter.makeBooleans("effective_status", "is_atm", "over_baby_shelf"),
+  ...Filter.makeNumberRanges("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
+  ...Filter.makePastDateRanges("filed_at", "effective_date"),
+  ...Filter.makeDateRanges("expiration_date"),
   ...SourcedListParameters,
 }).check(checkParameterCombinations)
 

@@ -12,7 +12,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeNumberRangeFilters, makePastInstantRangeFilters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -56,8 +56,8 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
 
 export const ResearchReportsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeNumberRangeFilters("gain_percentage"),
-  ...makePastInstantRangeFilters("created_at"),
+  ...Filter.makeNumberRanges("gain_percentage"),
+  ...Filter.makePastInstantRanges("created_at"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

@@ -11,12 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  makeBooleanFilters,
-  makeNumberRangeFilters,
-  makePastDateRangeFilters,
-  makeTextFilters,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { SourcedListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -118,10 +113,10 @@ export type ScreenerSortOrder = typeof screenerSorts[number]
 
 export const ScreenerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeTextFilters("exchange", "sector", "industry", "country", "state"),
-  ...makeBooleanFilters("is_adr", "pending_s1"),
-  ...makePastDateRangeFilters("ipo_date"),
-  ...makeNumberRangeFilters(...filtered),
+  ...Filter.makeTexts("exchange", "sector", "industry", "country", "state"),
+  ...Filter.makeBooleans("is_adr", "pending_s1"),
+  ...Filter.makePastDateRanges("ipo_date"),
+  ...Filter.makeNumberRanges(...filtered),
   sort: Schema.Literals(screenerSorts).annotate({
     default: "ticker",
     filter: { operator: "statement" },

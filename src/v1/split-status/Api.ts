@@ -11,12 +11,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  makeBooleanFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makePastDateRangeFilters,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ListParameters } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -52,10 +47,10 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
 
 export const SplitStatusQuery = Schema.Struct({
   ticker: TickerListParameter,
-  action_type: makeEnumFilter(splitActions),
-  ...makeBooleanFilters("executed"),
-  ...makePastDateRangeFilters("filed_at"),
-  ...makeDateRangeFilters("vote_date", "effective_date"),
+  action_type: Filter.makeEnum(splitActions),
+  ...Filter.makeBooleans("executed"),
+  ...Filter.makePastDateRanges("filed_at"),
+  ...Filter.makeDateRanges("vote_date", "effective_date"),
   ...ListParameters,
 }).check(checkParameterCombinations)
 

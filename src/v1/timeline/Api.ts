@@ -15,7 +15,7 @@ import {
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
-import { makeDateFilters, makeEnumFilter } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -76,13 +76,13 @@ export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
 
 // Prevents generated conditions, because each table has its own column for `at`.
 const filter: FilterDeclaration = { operator: "statement" }
-const { date_from, date_to } = makeDateFilters("at")
+const { date_from, date_to } = Filter.makeDates("at")
 
 export const TimelineQuery = Schema.Struct({
   ticker: LongTickerParameter,
   date_from: date_from.annotate({ filter }),
   date_to: date_to.annotate({ filter }),
-  types: makeEnumFilter(timelineEventTypes).annotate({ filter }),
+  types: Filter.makeEnum(timelineEventTypes).annotate({ filter }),
   follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
   ...AsOfParameter,

@@ -6,12 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnn
 import * as Column from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  endpointFilter,
-  makePastDateRangeFilters,
-  makePastInstantRangeFilters,
-  statusCodeFilter,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
@@ -50,15 +45,15 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 }) {}
 
 export const UsageQuery = Schema.Struct({
-  endpoint: endpointFilter,
-  status_code: statusCodeFilter,
-  ...makePastInstantRangeFilters("requested_at"),
+  endpoint: Filter.endpointFilter,
+  status_code: Filter.statusCodeFilter,
+  ...Filter.makePastInstantRanges("requested_at"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export const DailyUsageQuery = Schema.Struct({
-  endpoint: endpointFilter,
-  ...makePastDateRangeFilters("usage_date"),
+  endpoint: Filter.endpointFilter,
+  ...Filter.makePastDateRanges("usage_date"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
