@@ -11,13 +11,7 @@ import { EdgarTickersConfig } from "./IngestOptions.ts"
 import { runIngestProcess } from "./IngestProcess.ts"
 import { describeIngestError } from "./IngestReport.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
-import {
-  failRunningScheduledRun,
-  readLastIngestSuccessTime,
-  readLastScheduledIngestRun,
-  readRunningIngestHeartbeat,
-  readScheduledIngestCounts,
-} from "./IngestState.ts"
+import { failRunningScheduledRun, readLastScheduledIngestRun, readScheduledIngestMetrics } from "./IngestState.ts"
 import { readWorkSize } from "./IngestWork.ts"
 
 /** How often the job checks whether a run is due. */
@@ -97,19 +91,19 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner
   >()
   const baseUrl = yield* EdgarBaseUrlConfig
-  let counted: Effect.Success<typeof readScheduledIngestCounts> | undefined
-  let [failedAt, lastSuccess, seenAt, waiting] = [-Infinity, 0, 0, 0]
+  let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
+  let [failedAt, waiting] = [-Infinity, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
     name: "tickerline_ingest_last_success_timestamp_seconds",
     description:
       "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
-    read: () => lastSuccess,
+    read: () => last?.success_at ?? 0,
   })
   yield* registerGauge({
     name: "tickerline_ingest_run_seen_timestamp_seconds",
     description: "Unix time at which the process of the run in progress was last alive; 0 if no run is in progress.",
-    read: () => seenAt,
+    read: () => last?.seen_at ?? 0,
   })
   yield* registerGauge({
     name: "tickerline_ingest_waiting_documents",
@@ -117,14 +111,13 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     read: () => waiting,
   })
   const readMetrics = Effect.gen(function* () {
-    lastSuccess = yield* readLastIngestSuccessTime
-    seenAt = yield* readRunningIngestHeartbeat
     waiting = (yield* readWorkSize).waiting
-    const counts = yield* readScheduledIngestCounts
-    const { documents, rejections } = counted ?? counts
-    yield* Metric.update(documentCounter, Math.max(0, counts.documents - documents))
-    yield* Metric.update(rejectionCounter, Math.max(0, counts.rejections - rejections))
-    counted = counts
+    const [metrics] = yield* readScheduledIngestMetrics
+    if (metrics === undefined) return
+    const { documents, rejections } = last ?? metrics
+    yield* Metric.update(documentCounter, Math.max(0, metrics.documents - documents))
+    yield* Metric.update(rejectionCounter, Math.max(0, metrics.rejections - rejections))
+    last = metrics
   })
   const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
     failedAt = now
