@@ -87,26 +87,21 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-/** Changes the tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
-export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
+const updateAccount = Effect.fnUntraced(function* (name: string, values: Readonly<Record<string, unknown>>) {
   const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
+  const changed = yield* sql`update accounts set ${sql.update(values)} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
+
+/** Changes the tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
+export const setAccountTier = (name: string, tier: Tier) => updateAccount(name, { tier })
 
 /** Sets the email address of an account. If it is null, the account receives no emails. */
-export const setAccountContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
-  const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
-  if (changed.length === 0) return yield* noSuchAccount(name)
-})
+export const setAccountContactEmail = (name: string, email: string | null) =>
+  updateAccount(name, { contact_email: email })
 
 /** Turns emails about new features on or off. Emails about changes that affect existing clients are always sent. */
-export const setNewsEmailPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
-  const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
-  if (changed.length === 0) return yield* noSuchAccount(name)
-})
+export const setNewsEmailPreference = (name: string, news: boolean) => updateAccount(name, { news })
 
 interface AccountCredit {
   readonly name: string
