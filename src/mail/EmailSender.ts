@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
-import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { loadMailSettings } from "./MailSettings.ts"
 import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
 
@@ -130,16 +130,9 @@ const maxConnectionRetryDelay = Duration.minutes(15)
 /** How long a stopping process waits for the server's reply. */
 const shutdownTimeout = Duration.seconds(8)
 
-const emailsSentTotal = Metric.counter("tickerline_mails_sent_total", {
-  description: "Customer emails that the mail server accepted.",
-  incremental: true,
-})
+const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer emails that the mail server accepted.")
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
-  Metric.counter("tickerline_mails_not_sent_total", {
-    description: "Failed attempts to send a customer email, by outcome.",
-    attributes: { why },
-    incremental: true,
-  })
+  makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
 
 const computeBackoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
   Duration.min(Duration.times(first, 2 ** Math.min(attempt - 1, 40)), maximum)

@@ -2,7 +2,7 @@
 import { Config, Context, Duration, Effect, Exit, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
-import { initializeCounters } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter } from "../../observability/CallbackMetrics.ts"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"
 import type { CurrentAccount } from "../keys/Authentication.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
@@ -24,10 +24,10 @@ export const RateLimitsByTierConfig = Config.all({
   ultimate: UltimateTierRateLimitConfig,
 })
 
-const countedLocallyTotal = Metric.counter("tickerline_rate_limit_alone_total", {
-  description: "Requests that this process counted on its own because PostgreSQL did not answer.",
-  incremental: true,
-})
+const countedLocallyTotal = makeCounter(
+  "tickerline_rate_limit_alone_total",
+  "Requests that this process counted on its own because PostgreSQL did not answer.",
+)
 
 /** Returns the seconds until this number of tokens is refilled, rounded up; at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))

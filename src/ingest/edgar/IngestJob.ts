@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "./EdgarClient.ts"
 import { EdgarTickersConfig } from "./IngestOptions.ts"
 import { runIngestProcess } from "./IngestProcess.ts"
@@ -28,15 +28,15 @@ class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ 
 /** How long a process that is not permitted to load data leaves the job to other processes. */
 const notPermittedPause = Duration.hours(1)
 
-const documentCounter = Metric.counter("tickerline_ingest_documents_total", {
-  description: "Documents that the scheduled ingest downloaded from the SEC.",
-  incremental: true,
-})
+const documentCounter = makeCounter(
+  "tickerline_ingest_documents_total",
+  "Documents that the scheduled ingest downloaded from the SEC.",
+)
 
-const rejectionCounter = Metric.counter("tickerline_ingest_rejections_total", {
-  description: "Documents that the scheduled ingest set aside because they are missing or damaged.",
-  incremental: true,
-})
+const rejectionCounter = makeCounter(
+  "tickerline_ingest_rejections_total",
+  "Documents that the scheduled ingest set aside because they are missing or damaged.",
+)
 
 const decodePermission = decodeRows(Schema.Struct({ may: Schema.Boolean }))
 
