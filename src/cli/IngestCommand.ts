@@ -150,6 +150,40 @@ const flags = {
   isDryRun: makeBooleanFlag("dry-run", "Read only the lists of filings, print what would be loaded, and load nothing"),
 }
 
+type Flags = Command.Command.Config.Infer<typeof flags>
+
+/** Explains why the flags cannot be combined; undefined if they can. */
+const findConflict = (
+  { all, archives, isDryRun, only, out, resume, retryRejected, since, tickers }: Omit<
+    Flags,
+    "scheduled" | "userAgent" | "yes"
+  >,
+) => {
+  const [hasOut, hasTickers] = [Option.isSome(out), Option.isSome(tickers)]
+  const conflicts: ReadonlyArray<readonly [boolean, string]> = [
+    [
+      Option.exists(tickers, (symbols) => all || symbols.length === 0),
+      "ingest edgar takes either --tickers with at least one symbol, or --all.",
+    ],
+    [!hasTickers && !all && !resume, "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all."],
+    [resume && (isDryRun || hasOut), "--resume continues a run that loads, so it excludes --out and --dry-run."],
+    [
+      resume && (Option.isSome(since) || Option.isSome(only) || retryRejected),
+      "--resume takes the options of the run that it continues, so it excludes --since, --only and --retry-rejected.",
+    ],
+    [
+      retryRejected && (isDryRun || hasOut),
+      "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
+    ],
+    [
+      Option.isSome(archives) && hasTickers,
+      "--archives is for --all. A few companies are requested from the SEC.",
+    ],
+    [isDryRun && hasOut, "--dry-run writes no files, so it excludes --out."],
+  ]
+  return conflicts.find(([isConflict]) => isConflict)?.[1]
+}
+
 const edgarCommand = Command.make(
   "edgar",
   flags,
@@ -158,48 +192,10 @@ const edgarCommand = Command.make(
       { all, archives, isDryRun, only, out, resume, retryRejected, scheduled, since, tickers, userAgent, yes },
     ) {
       if (scheduled) return yield* runScheduledIngest
-      if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "ingest edgar takes either --tickers with at least one symbol, or --all.",
-        )
-      }
+      const conflict = findConflict({ all, archives, isDryRun, only, out, resume, retryRejected, since, tickers })
+      if (conflict !== undefined) return yield* makeUsageError("ingest edgar", conflict)
       if (Option.isSome(tickers) && tickers.value.join() === "ALL") {
         yield* Console.error("ALL is the symbol of Allstate. For all companies, use --all.")
-      }
-      if (Option.isNone(tickers) && !all && !resume) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.",
-        )
-      }
-      if (resume && (isDryRun || Option.isSome(out))) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--resume continues a run that loads, so it excludes --out and --dry-run.",
-        )
-      }
-      if (resume && (Option.isSome(since) || Option.isSome(only) || retryRejected)) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--resume takes the options of the run that it continues, so it excludes --since, --only and " +
-            "--retry-rejected.",
-        )
-      }
-      if (retryRejected && (isDryRun || Option.isSome(out))) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
-        )
-      }
-      if (Option.isSome(archives) && Option.isSome(tickers)) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--archives is for --all. A few companies are requested from the SEC.",
-        )
-      }
-      if (isDryRun && Option.isSome(out)) {
-        return yield* makeUsageError("ingest edgar", "--dry-run writes no files, so it excludes --out.")
       }
       const agent = Option.isSome(userAgent) ? userAgent : yield* EdgarUserAgentConfig
       if (Option.isNone(agent)) {
