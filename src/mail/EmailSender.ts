@@ -77,7 +77,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
     Effect.map(
       sql`
         update announcement_mails set status = 'handed'
-        where mail_id = ${mail_id}::text::uuid and status = 'sending' and ${isOwn} and ${holderCondition} returning mail_id
+        where mail_id = ${mail_id}::text::uuid and status = 'sending' and ${isOwn} and ${holderCondition}
+        returning mail_id
       `,
       (rows) => rows.length === 1,
     )

@@ -47,9 +47,9 @@ interface Command {
 }
 
 /**
- * Runs a command to completion. An interruption ends it like Ctrl-C, after which `initdb` removes its files and `pg_ctl`
- * stops the server that it starts. The command is isolated from the caller: from its PG* variables, from Ctrl-C in its
- * terminal, and from its working directory, which the user of the command may be unable to access.
+ * Runs a command to completion. An interruption ends it like Ctrl-C, after which `initdb` removes its files, and
+ * `pg_ctl` stops the server that it starts. The command is isolated from the caller: from its PG* variables, from Ctrl-C
+ * in its terminal, and from its working directory, which the user of the command may be unable to access.
  */
 export const runProcessToCompletion = (
   { args, command, systemUser }: Command,
