@@ -47,9 +47,8 @@ interface Command {
 }
 
 /**
- * Runs a command to completion. An interruption ends it like Ctrl-C, after which `initdb` removes its files, and
- * `pg_ctl` stops the server that it starts. The command is isolated from the caller: from its PG* variables, from Ctrl-C
- * in its terminal, and from its working directory, which the user of the command may be unable to access.
+ * Runs a command to completion. An interruption terminates it. The command is isolated from the caller: from its PG*
+ * variables, from Ctrl-C in its terminal, and from its working directory, which its user may be unable to access.
  */
 export const runProcessToCompletion = (
   { args, command, systemUser }: Command,
@@ -69,6 +68,6 @@ export const runProcessToCompletion = (
     child.once("close", (code) => resume(Effect.succeed({ code: code ?? -1, output })))
     return Effect.callback<void>((ended) => {
       child.once("close", () => ended(Effect.void))
-      child.kill("SIGINT")
+      child.kill("SIGTERM")
     })
   })

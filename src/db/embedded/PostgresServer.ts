@@ -119,12 +119,9 @@ const startServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port:
   const offset = yield* prepareLog(cluster)
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
     .map((option) => `-c ${option}`).join(" ")
-  const { code } = yield* runPgCtl(
-    cluster,
-    "start",
-    "--timeout=86400",
-    `--log=${cluster.logFile}`,
-    `--options=${options}`,
+  // Uninterruptible, because after a crash, other processes use the server as soon as it accepts connections.
+  const { code } = yield* Effect.uninterruptible(
+    runPgCtl(cluster, "start", "--timeout=86400", `--log=${cluster.logFile}`, `--options=${options}`),
   )
   return code === 0 ? port : yield* explainFailedStart(cluster, offset, port)
 })
