@@ -1,40 +1,35 @@
 /** Errors about the API key (D2), tier (D3), balance (D13) and rate limit (D18). Other errors: `rules/Errors.ts`. */
-import { Data, ErrorReporter, Schema } from "effect"
+import { Data, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
-import { makeErrorFields, makeErrorFieldsWithDetails, type ValidationError } from "../rules/Errors.ts"
+import { describeError, makeErrorFields, makeErrorFieldsWithDetails, type ValidationError } from "../rules/Errors.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
-export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(makeErrorFields("missing_api_key"), {
-  httpApiStatus: 401,
-  description: "No API key was sent.",
-}) {
+export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
+  makeErrorFields("missing_api_key"),
+  describeError(401, "No API key was sent."),
+) {
   readonly _tag = "MissingApiKey"
-  override readonly [ErrorReporter.ignore] = true
 }
 
-export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(makeErrorFields("invalid_api_key"), {
-  httpApiStatus: 401,
-  description: "The API key is unknown, or two different credentials were sent.",
-}) {
+export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
+  makeErrorFields("invalid_api_key"),
+  describeError(401, "The API key is unknown, or two different credentials were sent."),
+) {
   readonly _tag = "InvalidApiKey"
-  override readonly [ErrorReporter.ignore] = true
 }
 
-export class ApiKeyDisabled
-  extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(makeErrorFields("api_key_disabled"), {
-    httpApiStatus: 401,
-    description: "The API key was revoked or disabled, or has expired.",
-  }) {
+export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(
+  makeErrorFields("api_key_disabled"),
+  describeError(401, "The API key was revoked or disabled, or has expired."),
+) {
   readonly _tag = "ApiKeyDisabled"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
   makeErrorFieldsWithDetails("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
-  { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
+  describeError(403, "The account's tier does not include this endpoint."),
 ) {
   readonly _tag = "InsufficientTier"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
@@ -42,37 +37,33 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
     "endpoint_not_allowed",
     Schema.Struct({ endpoint: Schema.String, allowed: Schema.Array(Schema.String) }),
   ),
-  { httpApiStatus: 403, description: "The API key is limited to other endpoints." },
+  describeError(403, "The API key is limited to other endpoints."),
 ) {
   readonly _tag = "EndpointNotAllowed"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 402 if the prepaid balance is used up, or is smaller than the cost of an export (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
-  { httpApiStatus: 402, description: "The account's prepaid balance is used up." },
+  describeError(402, "The account's prepaid balance is used up."),
 ) {
   readonly _tag = "InsufficientCredits"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 429 with `Retry-After`: the account exceeds its limit, or the address has sent too many wrong keys (D18). */
 export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimitExceeded")(
   makeErrorFields("rate_limit_exceeded"),
-  { httpApiStatus: 429, description: "Too many requests; try again after `Retry-After` seconds." },
+  describeError(429, "Too many requests; try again after `Retry-After` seconds."),
 ) {
   readonly _tag = "RateLimitExceeded"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 429: the account has too many open streams. */
 export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams")(
   makeErrorFieldsWithDetails("too_many_streams", Schema.Struct({ limit: NonNegativeInt })),
-  { httpApiStatus: 429, description: "The account has too many open streams; close one of them." },
+  describeError(429, "The account has too many open streams; close one of them."),
 ) {
   readonly _tag = "TooManyStreams"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** An error with headers of its own, such as `retry-after`, whose value the class of the error does not determine. */

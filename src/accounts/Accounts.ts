@@ -1,6 +1,7 @@
 /** Creates, changes, credits and lists accounts, for the command line. */
-import { Data, Effect, Option, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { Data, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 
 class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
@@ -56,14 +57,10 @@ const AccountTerms = Schema.Struct({
 
 const findTerms = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findOneOption({
-    Request: Schema.String,
-    Result: AccountTerms,
-    execute: (name) =>
-      sql`select tier, contact_email, balance_microdollars is null as is_postpaid from accounts where name = ${name}`,
-  })
-  const found = yield* find(name)
-  return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
+  const [found] = yield* decodeRows(AccountTerms)(sql`
+    select tier, contact_email, balance_microdollars is null as is_postpaid from accounts where name = ${name}
+  `)
+  return found ?? (yield* noSuchAccount(name))
 })
 
 /**
@@ -90,26 +87,21 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-/** Changes the tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
-export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
+const updateAccount = Effect.fnUntraced(function* (name: string, values: Readonly<Record<string, unknown>>) {
   const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
+  const changed = yield* sql`update accounts set ${sql.update(values)} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
+
+/** Changes the tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
+export const setAccountTier = (name: string, tier: Tier) => updateAccount(name, { tier })
 
 /** Sets the email address of an account. If it is null, the account receives no emails. */
-export const setAccountContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
-  const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
-  if (changed.length === 0) return yield* noSuchAccount(name)
-})
+export const setAccountContactEmail = (name: string, email: string | null) =>
+  updateAccount(name, { contact_email: email })
 
 /** Turns emails about new features on or off. Emails about changes that affect existing clients are always sent. */
-export const setNewsEmailPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
-  const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
-  if (changed.length === 0) return yield* noSuchAccount(name)
-})
+export const setNewsEmailPreference = (name: string, news: boolean) => updateAccount(name, { news })
 
 interface AccountCredit {
   readonly name: string
@@ -126,27 +118,21 @@ const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Bo
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit
-  const add = SqlSchema.findOneOption({
-    Request: Schema.Void,
-    Result: CreditResult,
-    execute: () =>
-      sql`
-        with account as (
-          select account_id, balance_microdollars is null as is_postpaid from accounts
-          where name = ${name} for no key update
-        ), credited as (
-          insert into credits (account_id, amount_microdollars, reference)
-          select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
-          where ${mayBecomePrepaid} or not is_postpaid
-          on conflict do nothing returning account_id, amount_microdollars
-        )
-        update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
-        from credited join account using (account_id) where accounts.account_id = credited.account_id
-        returning balance_microdollars as balance, account.is_postpaid as switched
-      `,
-  })
-  const credited = yield* add(undefined)
-  if (Option.isSome(credited)) return credited.value
+  const [credited] = yield* decodeRows(CreditResult)(sql`
+    with account as (
+      select account_id, balance_microdollars is null as is_postpaid from accounts
+      where name = ${name} for no key update
+    ), credited as (
+      insert into credits (account_id, amount_microdollars, reference)
+      select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
+      where ${mayBecomePrepaid} or not is_postpaid
+      on conflict do nothing returning account_id, amount_microdollars
+    )
+    update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
+    from credited join account using (account_id) where accounts.account_id = credited.account_id
+    returning balance_microdollars as balance, account.is_postpaid as switched
+  `)
+  if (credited !== undefined) return credited
   if ((yield* findTerms(name)).is_postpaid && !mayBecomePrepaid) {
     return yield* new AccountIsPostpaid({
       message: `The account ${name} is postpaid and has no balance. Nothing was changed. ` +
@@ -170,16 +156,10 @@ const AccountRow = Schema.Struct({
 /** Returns all accounts, oldest first. */
 export const listAccounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: AccountRow,
-    execute: () =>
-      sql`
-        select account_id, name, tier, balance_microdollars, contact_email,
-          to_char(last_charged_at, 'YYYY-MM-DD HH24:MI:SS') as last_charged,
-          (select count(*) from api_keys where api_keys.account_id = accounts.account_id) as keys
-        from accounts order by account_id
-      `,
-  })
-  return yield* find(undefined)
+  return yield* decodeRows(AccountRow)(sql`
+    select account_id, name, tier, balance_microdollars, contact_email,
+      to_char(last_charged_at, 'YYYY-MM-DD HH24:MI:SS') as last_charged,
+      (select count(*) from api_keys where api_keys.account_id = accounts.account_id) as keys
+    from accounts order by account_id
+  `)
 })

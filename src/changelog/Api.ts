@@ -4,14 +4,14 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
-import { makeBooleanFilters, makeEnumFilter } from "../rules/Filters.ts"
+import * as Filter from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
 /** The filters of the changelog. An entry must match all of them. */
 export const ChangelogQuery = Schema.Struct({
-  type: makeEnumFilter(changelogEntryTypes),
-  ...makeBooleanFilters("breaking"),
+  type: Filter.makeEnum(changelogEntryTypes),
+  ...Filter.makeBooleans("breaking"),
   since: Schema.optionalKey(
     Schema.String.annotate({ description: "Entries from this day on.", format: "date" }).pipe(
       Schema.decodeTo(CalendarDate),

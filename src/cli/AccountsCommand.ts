@@ -6,13 +6,17 @@ import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
+import {
+  makeArgument,
+  makeBooleanFlag,
+  makeCommandExample,
+  makeFlag,
+  makeSilentCommandExample,
+  TrimmedName,
+} from "./CommandParts.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
-const name = Argument.String("name").pipe(
-  Argument.withSchema(TrimmedName),
-  Argument.withDescription("Name of the account"),
-)
+const name = makeArgument("name", TrimmedName, "Name of the account")
 
 const createCommand = Command.make(
   "create",
@@ -21,11 +25,7 @@ const createCommand = Command.make(
     tier: Flag.Literals("tier", tiers).pipe(
       Flag.withDescription("Tier, which sets the accessible endpoints and the rate limit"),
     ),
-    email: Flag.String("email").pipe(
-      Flag.withSchema(EmailAddress),
-      Flag.withDescription("Contact address"),
-      Flag.optional,
-    ),
+    email: Flag.optional(makeFlag("email", EmailAddress, "Contact address")),
     prepaid: makeBooleanFlag(
       "prepaid",
       "Prepaid: requests are refused once the balance is used up (default: postpaid)",
@@ -82,14 +82,9 @@ const creditCommand = Command.make(
   "credit",
   {
     name,
-    usd: Flag.String("usd").pipe(
-      Flag.withSchema(UsdAmount),
-      Flag.withDescription("Amount to add to the balance, in USD; --usd=-5 subtracts five"),
-    ),
-    reference: Flag.String("reference").pipe(
-      Flag.withSchema(TrimmedName),
-      Flag.withDescription("Reference of the payment; a reference is credited only once per account"),
-      Flag.optional,
+    usd: makeFlag("usd", UsdAmount, "Amount to add to the balance, in USD; --usd=-5 subtracts five"),
+    reference: Flag.optional(
+      makeFlag("reference", TrimmedName, "Reference of the payment; a reference is credited only once per account"),
     ),
     prepaid: makeBooleanFlag(
       "prepaid",
@@ -142,11 +137,7 @@ const setEmailCommand = Command.make(
   "set-email",
   {
     name,
-    email: Argument.String("email").pipe(
-      Argument.withSchema(EmailAddress),
-      Argument.withDescription("New contact address; omit it to remove the address"),
-      Argument.optional,
-    ),
+    email: Argument.optional(makeArgument("email", EmailAddress, "New contact address; omit it to remove the address")),
   },
   Effect.fnUntraced(function* ({ email, name }) {
     yield* Accounts.setAccountContactEmail(name, Option.getOrNull(email))

@@ -1,12 +1,12 @@
 /** The commands `announce` and `announcements`: queue emails about changelog entries, and show their progress. */
-import { Console, Effect, Option } from "effect"
+import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
-import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeFlag, makeSilentCommandExample } from "./CommandParts.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatSelection = (
@@ -36,10 +36,11 @@ const formatDryRun = ({ email, selection }: Announcements.PreparedAnnouncement) 
 export const announceCommand = Command.make(
   "announce",
   {
-    entryIds: Flag.String("entry").pipe(
-      Flag.withDescription("ID of a changelog entry; repeatable (default: all entries that customers get by email)"),
-      Flag.atLeast(0),
-    ),
+    entryIds: makeFlag(
+      "entry",
+      Schema.String,
+      "ID of a changelog entry; repeatable (default: all entries that customers get by email)",
+    ).pipe(Flag.atLeast(0)),
     isDryRun: makeBooleanFlag("dry-run", "Print recipients and text without queueing anything"),
     includeNewAccounts: makeBooleanFlag(
       "include-new-accounts",
@@ -74,10 +75,7 @@ export const announceCommand = Command.make(
   Command.provide(migratedDatabaseClientLayer),
 )
 
-const entry = Flag.String("entry").pipe(
-  Flag.withDescription("ID of a changelog entry (default: all entries)"),
-  Flag.optional,
-)
+const entry = Flag.optional(makeFlag("entry", Schema.String, "ID of a changelog entry (default: all entries)"))
 
 const printTabSeparated = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
   Console.log([header, ...rows].map((cells) => cells.join("\t")).join("\n"))

@@ -1,6 +1,6 @@
 /** Parts shared by several commands: names, flags, usage errors, and help examples. */
 import { Effect, Schema } from "effect"
-import { CliError, Flag } from "effect/cli"
+import { Argument, CliError, Flag } from "effect/cli"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 
@@ -11,16 +11,21 @@ export const TrimmedName = Schema.String.check(
   }),
 )
 
+/** Makes a required flag whose value the schema decodes. */
+export const makeFlag = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
+  Flag.String(name).pipe(Flag.withSchema(schema), Flag.withDescription(description))
+
+/** Makes a required argument that the schema decodes. */
+export const makeArgument = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
+  Argument.String(name).pipe(Argument.withSchema(schema), Argument.withDescription(description))
+
 /** Makes a flag that takes no value and is false by default. */
 export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
 /** The flags of a command that calls a service. */
 export const serviceConnectionFlags = {
-  url: Flag.String("url").pipe(
-    Flag.withDescription("Address of a different service than the configured one"),
-    Flag.optional,
-  ),
+  url: Flag.optional(makeFlag("url", Schema.String, "Address of a different service than the configured one")),
   // `Path` accepts a pipe, such as `<(pass show key)`, unlike `File`.
   keyFile: Flag.Path("key-file").pipe(
     Flag.withDescription("File that contains the API key (default: TICKERLINE_KEY, then the demo key)"),

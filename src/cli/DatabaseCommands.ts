@@ -1,10 +1,10 @@
 /** The commands `migrate` and `grant`: apply migrations, and grant a role the privileges that the service needs. */
-import { Console, Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Console, Effect, Schema } from "effect"
+import { Command } from "effect/cli"
 import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
 import { grantServiceRolePermissions } from "../db/migrations/ServiceRole.ts"
-import { makeCommandExample } from "./CommandParts.ts"
+import { makeArgument, makeCommandExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const migrateCommand = Command.make(
@@ -24,7 +24,7 @@ export const migrateCommand = Command.make(
 
 export const grantPrivilegesCommand = Command.make(
   "grant",
-  { role: Argument.String("role").pipe(Argument.withDescription("An existing PostgreSQL role")) },
+  { role: makeArgument("role", Schema.String, "An existing PostgreSQL role") },
   Effect.fnUntraced(function* ({ role }) {
     yield* grantServiceRolePermissions(role)
     yield* Console.log(`Granted ${role} the privileges to serve, and no others. Later migrations extend them.`)

@@ -1,8 +1,8 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
-import { Console, Data, Duration, Effect, Layer, Option } from "effect"
+import { Console, Data, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { EdgarBaseUrlsConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarBaseUrlConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { runIngest } from "../ingest/edgar/EdgarIngest.ts"
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import {
@@ -20,6 +20,7 @@ import {
   makeBooleanFlag,
   makeCommandExample,
   makeDatasetListParser,
+  makeFlag,
   makeSilentCommandExample,
   makeUsageError,
 } from "./CommandParts.ts"
@@ -92,7 +93,7 @@ const runScheduledIngest = Effect.gen(function* () {
   const report = makeEmptyIngestReport()
   const incompleteness = yield* untilServiceEnds(runIngest(options, report)).pipe(
     Effect.provide(Layer.provideMerge(
-      EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
+      EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlConfig),
       migratedDatabaseClientLayer,
     )),
   )
@@ -107,25 +108,20 @@ const runScheduledIngest = Effect.gen(function* () {
 })
 
 const flags = {
-  userAgent: Flag.String("user-agent").pipe(
-    Flag.withSchema(EdgarUserAgent),
-    Flag.withDescription("Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)"),
-    Flag.optional,
+  userAgent: Flag.optional(
+    makeFlag(
+      "user-agent",
+      EdgarUserAgent,
+      "Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)",
+    ),
   ),
-  tickers: Flag.String("tickers").pipe(
-    Flag.withSchema(Companies),
-    Flag.withDescription("Symbols of companies, separated by commas"),
+  tickers: makeFlag("tickers", Companies, "Symbols of companies, separated by commas").pipe(
     Flag.map(parseTickers),
     Flag.optional,
   ),
   all: makeBooleanFlag("all", "All companies of the SEC's ticker list"),
-  since: Flag.String("since").pipe(
-    Flag.withSchema(PastDate),
-    Flag.withDescription("First filing date, YYYY-MM-DD (default: a year ago)"),
-    Flag.optional,
-  ),
-  only: Flag.String("only").pipe(
-    Flag.withDescription("Datasets to fill, separated by commas (default: all that the SEC fills)"),
+  since: Flag.optional(makeFlag("since", PastDate, "First filing date, YYYY-MM-DD (default: a year ago)")),
+  only: makeFlag("only", Schema.String, "Datasets to fill, separated by commas (default: all that the SEC fills)").pipe(
     Flag.mapEffect(makeDatasetListParser("The SEC's documents", ingestedDatasets)),
     Flag.optional,
   ),
@@ -150,6 +146,40 @@ const flags = {
   isDryRun: makeBooleanFlag("dry-run", "Read only the lists of filings, print what would be loaded, and load nothing"),
 }
 
+type Flags = Command.Command.Config.Infer<typeof flags>
+
+/** Explains why the flags cannot be combined; undefined if they can. */
+const findConflict = (
+  { all, archives, isDryRun, only, out, resume, retryRejected, since, tickers }: Omit<
+    Flags,
+    "scheduled" | "userAgent" | "yes"
+  >,
+) => {
+  const [hasOut, hasTickers] = [Option.isSome(out), Option.isSome(tickers)]
+  const conflicts: ReadonlyArray<readonly [boolean, string]> = [
+    [
+      Option.exists(tickers, (symbols) => all || symbols.length === 0),
+      "ingest edgar takes either --tickers with at least one symbol, or --all.",
+    ],
+    [!hasTickers && !all && !resume, "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all."],
+    [resume && (isDryRun || hasOut), "--resume continues a run that loads, so it excludes --out and --dry-run."],
+    [
+      resume && (Option.isSome(since) || Option.isSome(only) || retryRejected),
+      "--resume takes the options of the run that it continues, so it excludes --since, --only and --retry-rejected.",
+    ],
+    [
+      retryRejected && (isDryRun || hasOut),
+      "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
+    ],
+    [
+      Option.isSome(archives) && hasTickers,
+      "--archives is for --all. A few companies are requested from the SEC.",
+    ],
+    [isDryRun && hasOut, "--dry-run writes no files, so it excludes --out."],
+  ]
+  return conflicts.find(([isConflict]) => isConflict)?.[1]
+}
+
 const edgarCommand = Command.make(
   "edgar",
   flags,
@@ -158,48 +188,10 @@ const edgarCommand = Command.make(
       { all, archives, isDryRun, only, out, resume, retryRejected, scheduled, since, tickers, userAgent, yes },
     ) {
       if (scheduled) return yield* runScheduledIngest
-      if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "ingest edgar takes either --tickers with at least one symbol, or --all.",
-        )
-      }
+      const conflict = findConflict({ all, archives, isDryRun, only, out, resume, retryRejected, since, tickers })
+      if (conflict !== undefined) return yield* makeUsageError("ingest edgar", conflict)
       if (Option.isSome(tickers) && tickers.value.join() === "ALL") {
         yield* Console.error("ALL is the symbol of Allstate. For all companies, use --all.")
-      }
-      if (Option.isNone(tickers) && !all && !resume) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.",
-        )
-      }
-      if (resume && (isDryRun || Option.isSome(out))) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--resume continues a run that loads, so it excludes --out and --dry-run.",
-        )
-      }
-      if (resume && (Option.isSome(since) || Option.isSome(only) || retryRejected)) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--resume takes the options of the run that it continues, so it excludes --since, --only and " +
-            "--retry-rejected.",
-        )
-      }
-      if (retryRejected && (isDryRun || Option.isSome(out))) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--retry-rejected is for a run that loads, so it excludes --out and --dry-run.",
-        )
-      }
-      if (Option.isSome(archives) && Option.isSome(tickers)) {
-        return yield* makeUsageError(
-          "ingest edgar",
-          "--archives is for --all. A few companies are requested from the SEC.",
-        )
-      }
-      if (isDryRun && Option.isSome(out)) {
-        return yield* makeUsageError("ingest edgar", "--dry-run writes no files, so it excludes --out.")
       }
       const agent = Option.isSome(userAgent) ? userAgent : yield* EdgarUserAgentConfig
       if (Option.isNone(agent)) {
@@ -231,7 +223,7 @@ const edgarCommand = Command.make(
       const [duration, incompleteness] = yield* Effect.andThen(confirmation, run).pipe(
         Effect.onInterrupt(() => Console.error(formatInterruption(report, options))),
         Effect.provide(Layer.provideMerge(
-          EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
+          EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlConfig),
           migratedDatabaseClientLayer,
         )),
       )

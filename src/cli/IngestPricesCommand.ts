@@ -5,7 +5,7 @@ import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ingestPriceFile, type PriceFileResult, type PriceIngestOptions } from "../ingest/prices/PriceIngest.ts"
 import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
-import { makeBooleanFlag, makeCommandExample, makeDatasetListParser } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeDatasetListParser, makeFlag } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
@@ -87,11 +87,8 @@ export const pricesCommand = Command.make(
       Argument.withDescription("Files with minute or day bars: .csv, .csv.gz, .csv.zst or .parquet"),
       Argument.variadic({ min: 1 }),
     ),
-    datasets: Flag.String("only").pipe(
-      Flag.withDescription("Datasets to fill, separated by commas (default: all that prices fill)"),
-      Flag.mapEffect(makeDatasetListParser("Prices", priceDatasets)),
-      Flag.withDefault(priceDatasets),
-    ),
+    datasets: makeFlag("only", Schema.String, "Datasets to fill, separated by commas (default: all that prices fill)")
+      .pipe(Flag.mapEffect(makeDatasetListParser("Prices", priceDatasets)), Flag.withDefault(priceDatasets)),
     check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
     allowEmpty: makeBooleanFlag("allow-empty", "Accept files without bars to ingest"),
     yes: mixingFlag,

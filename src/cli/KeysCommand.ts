@@ -1,13 +1,13 @@
 /** The `keys` command: creates, lists, rotates, disables and revokes API keys. */
 import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeCommandExample, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
+import { makeArgument, makeCommandExample, makeFlag, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
@@ -55,38 +55,22 @@ const KeyId = Schema.String.check(
   }),
 ).pipe(Schema.decodeTo(Schema.NumberFromString))
 
-const id = Argument.String("id").pipe(
-  Argument.withSchema(KeyId),
-  Argument.withDescription("ID of the key, as listed by keys list"),
-)
+const id = makeArgument("id", KeyId, "ID of the key, as listed by keys list")
 
 /** Makes `keys create`. `paths` are the endpoints to which a key can be limited. */
 const makeCreateCommand = (paths: ReadonlyArray<string>) =>
   Command.make(
     "create",
     {
-      account: Flag.String("account").pipe(
-        Flag.withSchema(TrimmedName),
-        Flag.withDescription("Name of the account; with --tier, it is created if it does not exist"),
-      ),
+      account: makeFlag("account", TrimmedName, "Name of the account; with --tier, it is created if it does not exist"),
       tier: Flag.Literals("tier", tiers).pipe(
         Flag.withDescription("Tier of a new account"),
         Flag.optional,
       ),
-      email: Flag.String("email").pipe(
-        Flag.withSchema(EmailAddress),
-        Flag.withDescription("Contact address of a new account"),
-        Flag.optional,
-      ),
-      name: Flag.String("name").pipe(
-        Flag.withSchema(TrimmedName),
-        Flag.withDescription("Name of the key, such as its purpose"),
-        Flag.withDefault("default"),
-      ),
-      expires: Flag.String("expires").pipe(
-        Flag.withDescription("Last day on which the key works, in New York, YYYY-MM-DD"),
-        Flag.withSchema(ExpiryDate),
-        Flag.optional,
+      email: Flag.optional(makeFlag("email", EmailAddress, "Contact address of a new account")),
+      name: makeFlag("name", TrimmedName, "Name of the key, such as its purpose").pipe(Flag.withDefault("default")),
+      expires: Flag.optional(
+        makeFlag("expires", ExpiryDate, "Last day on which the key works, in New York, YYYY-MM-DD"),
       ),
       endpoint: Flag.Literals("endpoint", paths).pipe(
         Flag.withDescription("Limit the key to this endpoint; repeatable (default: all endpoints)"),
@@ -123,9 +107,7 @@ const rotateCommand = Command.make(
   "rotate",
   {
     id,
-    grace: Flag.String("grace").pipe(
-      Flag.withDescription("How long the old key continues to work: 30m, 24h, 7d"),
-      Flag.withSchema(GracePeriod),
+    grace: makeFlag("grace", GracePeriod, "How long the old key continues to work: 30m, 24h, 7d").pipe(
       Flag.withDefault(Duration.zero),
     ),
   },

@@ -1,13 +1,19 @@
 /** The `lineage` command: lists estimated ticker changes with their evidence, and confirms or rejects them. */
 import { Console, Effect, Layer, Option, Result, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { Reader } from "../db/Reader.ts"
 import type { LineageConflict, TickerChangeEvent } from "../lineage/LineageRules.ts"
 import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
-import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
+import {
+  makeArgument,
+  makeBooleanFlag,
+  makeCommandExample,
+  makeFlag,
+  makeSilentCommandExample,
+} from "./CommandParts.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
@@ -75,22 +81,11 @@ const reviewCommand = Command.make(
 )
 
 const key = {
-  old_ticker: Argument.String("old").pipe(
-    Argument.withSchema(LongTickerParameter),
-    Argument.withDescription("The old symbol"),
-  ),
-  new_ticker: Argument.String("new").pipe(
-    Argument.withSchema(LongTickerParameter),
-    Argument.withDescription("The new symbol"),
-  ),
-  effective_date: Argument.String("date").pipe(
-    Argument.withSchema(CalendarDate),
-    Argument.withDescription("First day of the new symbol, YYYY-MM-DD"),
-  ),
-  cik: Flag.String("cik").pipe(
-    Flag.withSchema(CikParameter),
-    Flag.withDescription("CIK of the issuer, if several estimated changes have these symbols and this date"),
-    Flag.optional,
+  old_ticker: makeArgument("old", LongTickerParameter, "The old symbol"),
+  new_ticker: makeArgument("new", LongTickerParameter, "The new symbol"),
+  effective_date: makeArgument("date", CalendarDate, "First day of the new symbol, YYYY-MM-DD"),
+  cik: Flag.optional(
+    makeFlag("cik", CikParameter, "CIK of the issuer, if several estimated changes have these symbols and this date"),
   ),
 }
 

@@ -33,7 +33,7 @@ import { ReplicaUrlsConfig } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
-import { EdgarBaseUrlsConfig, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { EdgarTickersConfig } from "../ingest/edgar/IngestOptions.ts"
 import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
 import { MaxConcurrentExportsConfig } from "../lists/ExportCursors.ts"
@@ -213,7 +213,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     unset: "to ingest all companies",
   },
   EDGAR_BASE_URL: {
-    read: EdgarBaseUrlsConfig,
+    read: EdgarBaseUrlConfig,
     expected: "the URL of a test server",
     example: "http://127.0.0.1:8081",
     unset: "to use the SEC",

@@ -9,7 +9,7 @@ import { type CompiledStatement, makeArrayParameter, OID } from "../db/CompiledS
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { Reader } from "../db/Reader.ts"
-import { initializeCounters } from "../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter } from "../observability/CallbackMetrics.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import {
@@ -89,10 +89,10 @@ class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
  */
 const maxTransactions = 5_000
 
-const changesWithoutRow = Metric.counter("tickerline_changes_without_row_total", {
-  description: "Changes that were sent or counted without one of their rows, because the history has lost it.",
-  incremental: true,
-})
+const changesWithoutRow = makeCounter(
+  "tickerline_changes_without_row_total",
+  "Changes that were sent or counted without one of their rows, because the history has lost it.",
+)
 
 /**
  * Maximum number of changes that a page examines in addition to its own size, because endpoints do not show their rows.

@@ -15,6 +15,7 @@ import {
   Layer,
   Metric,
   Option,
+  Record,
   Schedule,
   Schema,
   type Scope,
@@ -27,7 +28,7 @@ import { KeyWatcher } from "../accounts/keys/KeyWatcher.ts"
 import { makeBulkhead, makePermits } from "../db/pool/Bulkhead.ts"
 import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
 import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
-import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import type { StreamedAmount, StreamUsageRecorder } from "../rules/Answer.ts"
 import type { ApiRequest } from "../rules/ApiRequest.ts"
@@ -96,22 +97,14 @@ const endMessages = {
 type EndReason = keyof typeof endMessages
 
 const makeEndedCounter = (reason: EndReason | "disconnected") =>
-  Metric.counter("tickerline_change_streams_ended_total", {
-    description: "Streams of changes that ended, by reason. The reason disconnected means that the client closed the " +
+  makeCounter(
+    "tickerline_change_streams_ended_total",
+    "Streams of changes that ended, by reason. The reason disconnected means that the client closed the " +
       "connection, or that it broke.",
-    attributes: { reason },
-    incremental: true,
-  })
+    { reason },
+  )
 
-const endedCounters = {
-  server_stopping: makeEndedCounter("server_stopping"),
-  slow_client: makeEndedCounter("slow_client"),
-  key_revoked: makeEndedCounter("key_revoked"),
-  access_changed: makeEndedCounter("access_changed"),
-  out_of_credit: makeEndedCounter("out_of_credit"),
-  gap: makeEndedCounter("gap"),
-  disconnected: makeEndedCounter("disconnected"),
-}
+const endedCounters = Record.map({ ...endMessages, disconnected: "" }, (_, reason) => makeEndedCounter(reason))
 
 export interface ChangeStreamOptions {
   readonly account: Account

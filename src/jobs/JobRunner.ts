@@ -7,7 +7,7 @@ import { SecureRandom } from "effect/crypto"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
-import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
 import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
 
@@ -48,11 +48,7 @@ export const computeJobRetryDelay = (every: Duration.Duration, failures: number)
   Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
 
 const makeFailureCounter = (job: string) =>
-  Metric.counter("tickerline_job_failures_total", {
-    description: "Failed runs of a job; each is retried.",
-    attributes: { job },
-    incremental: true,
-  })
+  makeCounter("tickerline_job_failures_total", "Failed runs of a job; each is retried.", { job })
 
 /** Makes the loop that runs a job while this process holds its lease. `release` frees the lease for other processes. */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {

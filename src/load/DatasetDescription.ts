@@ -21,7 +21,8 @@ const findExample = (ast: SchemaAST.AST) => {
   return SchemaAST.resolveTitle(ast)?.split(" | ")[0] ?? ""
 }
 
-const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescription> => {
+/** Describes the columns of a dataset. */
+export const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescription> => {
   const required = findRequiredColumns(row)
   return Object.entries(row.fields).map(([name, field]) => {
     const ast = unwrap(field.ast)
@@ -34,10 +35,6 @@ const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescript
     }
   })
 }
-
-/** Maps each column to the name of its type. */
-export const describeDatasetColumnTypes = (dataset: LoadableDataset): Readonly<Record<string, string>> =>
-  Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
 
 /** Returns the cells of a valid row. Cells that are invalid in combination with other cells are empty. */
 const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnDescription>) => {

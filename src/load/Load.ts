@@ -8,35 +8,7 @@ import { formatCountWithNoun } from "../rules/CountText.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
-import {
-  acquireTableLoadLock,
-  addUniqueKey,
-  analyzeTable,
-  countRemovedRows,
-  countReplacement,
-  countRows,
-  createNullableStagingTable,
-  createStagingTable,
-  deleteRemovedRows,
-  deleteStagedRows,
-  dropStagingTable,
-  explainMergeViolations,
-  findLinesWithNewKeys,
-  lineNumberColumn,
-  type LoadableColumn,
-  lockTableAgainstWriters,
-  makeRowInserter,
-  type MergedRowCounts,
-  mergeStagedRows,
-  readIndexedColumns,
-  readLoadableColumns,
-  readUnloadableColumns,
-  type ReplacedRowCounts,
-  type StagedRowRemovalOptions,
-  validateConstraints,
-  type ViolatedRule,
-  type ViolatedRules,
-} from "./LoadingTable.ts"
+import * as Staging from "./LoadingTable.ts"
 import {
   type LoadCellError,
   makeInvalidRowsError,
@@ -97,7 +69,7 @@ interface RowCounts {
 export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
   /** Counts of the rows that the load changed, or would change. */
-  readonly merged: MergedRowCounts | ReplacedRowCounts
+  readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
   /** Columns of the file that were not loaded, because the service itself sets them. */
   readonly ignored: ReadonlyArray<string>
   /** For a load that only checks the file: rows that the load would remove only with a confirmation. */
@@ -169,7 +141,7 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
 })
 
 /** Describes a violated rule of the table, such as `high, low violate the rule high >= low: high "1", low "2"`. */
-const toCellError = ({ columns, expression, line, values }: ViolatedRule): LoadCellError => {
+const toCellError = ({ columns, expression, line, values }: Staging.ViolatedRule): LoadCellError => {
   const [column = "", ...others] = columns
   if (others.length === 0) {
     return { line, column, reason: `violates the rule ${expression}: ${JSON.stringify(values[0])}` }
@@ -179,24 +151,26 @@ const toCellError = ({ columns, expression, line, values }: ViolatedRule): LoadC
 }
 
 /** Returns the errors of each row that violates rules. */
-const groupViolations = (violations: ReadonlyArray<ViolatedRule>): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
+const groupViolations = (
+  violations: ReadonlyArray<Staging.ViolatedRule>,
+): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
   Array.fromIterable(Map.groupBy(violations.map(toCellError), ({ line }) => line).values())
 
 /** Streams the file into the target table. Fails with `InvalidRows` if a row is invalid. */
 const fillTable = Effect.fnUntraced(
   function* (
     target: string,
-    columns: ReadonlyArray<LoadableColumn>,
+    columns: ReadonlyArray<Staging.LoadableColumn>,
     dataset: LoadableDataset,
     task: LoadTask,
     insertedRows: Ref.Ref<number>,
   ) {
     const progress = yield* OperationProgress
-    const insert = yield* makeRowInserter(target, columns, dataset, maxReportedBadRows + 1)
+    const insert = yield* Staging.makeRowInserter(target, columns, dataset, maxReportedBadRows + 1)
     const { checkHeader, getIgnored, getOmitted, getUnseenHiddenColumns, validateRow } = makeRowValidator(dataset, {
       mayOmitColumns: task.append && task.keepOmitted === true,
-      ignoredColumns: yield* readUnloadableColumns(`public.${dataset.table}`),
-      indexedColumns: yield* readIndexedColumns(`public.${dataset.table}`),
+      ignoredColumns: yield* Staging.readUnloadableColumns(`public.${dataset.table}`),
+      indexedColumns: yield* Staging.readIndexedColumns(`public.${dataset.table}`),
     })
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
@@ -258,10 +232,10 @@ const fillTable = Effect.fnUntraced(
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
 /** Fails the transaction of a merge that changed no row, so that the dataset keeps its version (D17, caching). */
-class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergedRowCounts }> {}
+class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: Staging.MergedRowCounts }> {}
 
 /** Reports violated rules of the table like invalid cells. */
-const reportViolations = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: ViolatedRules) =>
+const reportViolations = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: Staging.ViolatedRules) =>
   makeInvalidRowsError(file, dataset.table, groupViolations(violations))
 
 const startNextStep = (name: string) =>
@@ -271,24 +245,13 @@ const startNextStep = (name: string) =>
 
 /** Fails if the file omits a required column but has new rows, which need a value in it. */
 const refuseIncompleteRows = Effect.fnUntraced(
-  function* (
-    columns: ReadonlyArray<LoadableColumn>,
-    omitted: ReadonlyArray<string>,
-    dataset: LoadableDataset,
-    { file }: LoadTask,
-  ) {
-    const { table } = dataset
+  function* (staged: Staging.StagedRows, omitted: ReadonlyArray<string>, { file }: LoadTask) {
+    const { columns, dataset: { table } } = staged
     const required = columns.filter(({ default_value, is_nullable, name }) =>
       omitted.includes(name) && !is_nullable && default_value === null
     )
     if (required.length === 0) return
-    const lines = yield* findLinesWithNewKeys(
-      `loading.${table}`,
-      `public.${table}`,
-      columns,
-      dataset,
-      maxReportedBadRows + 1,
-    )
+    const lines = yield* Staging.findLinesWithNewKeys(staged, maxReportedBadRows + 1)
     if (lines.length === 0) return
     const badRows = lines.map((line) =>
       required.map(({ name }) => ({ line, column: name, reason: missingInNewRowReason }))
@@ -301,7 +264,7 @@ const refuseIncompleteRows = Effect.fnUntraced(
  * Removes the column's default, so that a missing value stays null in the staging table until the merge. A replacement
  * does this only for the default `now()`, and applies all other defaults when it fills the staging table.
  */
-const toStagedColumn = (column: LoadableColumn, { append }: LoadTask): LoadableColumn =>
+const toStagedColumn = (column: Staging.LoadableColumn, { append }: LoadTask): Staging.LoadableColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column
 
 const loadRows = Effect.fnUntraced(
@@ -309,32 +272,33 @@ const loadRows = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const { table } = dataset
     const [source, target] = [`loading.${table}`, `public.${table}`]
-    const columns = yield* readLoadableColumns(target)
+    const columns = yield* Staging.readLoadableColumns(target)
+    const staged: Staging.StagedRows = { source, target, columns, dataset }
     const keepOmitted = task.append && task.keepOmitted === true
-    yield* keepOmitted ? createNullableStagingTable(table) : createStagingTable(table)
-    yield* addUniqueKey(dataset)
+    yield* keepOmitted ? Staging.createNullableStagingTable(table) : Staging.createStagingTable(table)
+    yield* Staging.addUniqueKey(dataset)
     const stagedColumns = [
       ...columns.map((column) => toStagedColumn(column, task)),
-      ...(keepOmitted ? [lineNumberColumn] : []),
+      ...(keepOmitted ? [Staging.lineNumberColumn] : []),
     ]
     const { counts, hidden, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
-    yield* refuseIncompleteRows(columns, omitted, dataset, task)
+    yield* refuseIncompleteRows(staged, omitted, task)
     yield* startNextStep("merging")
-    yield* analyzeTable(source)
+    yield* Staging.analyzeTable(source)
     const asksToRemove = !task.append && counts.rows > 0 && task.confirmRemoval !== undefined
     if (!task.append && task.check === true) {
-      const merged = yield* countReplacement(source, target, columns, dataset, hidden)
-      const removal = { table, removed: merged.removed, existing: yield* countRows(target) }
+      const merged = yield* Staging.countReplacement(staged, hidden)
+      const removal = { table, removed: merged.removed, existing: yield* Staging.countRows(target) }
       return { ...counts, merged, ...(asksToRemove && isLargeRemoval(removal) && { unconfirmed: removal }) }
     }
     if (asksToRemove) {
-      const removed = yield* countRemovedRows(source, target, columns, dataset)
-      yield* confirmRemoval({ table, removed, existing: yield* countRows(target) }, task)
+      const removed = yield* Staging.countRemovedRows(staged)
+      yield* confirmRemoval({ table, removed, existing: yield* Staging.countRows(target) }, task)
     }
     const merge = Effect.gen(function* () {
-      if (!task.append) yield* lockTableAgainstWriters(table)
-      const removed = task.append ? 0 : yield* deleteRemovedRows(source, target, columns, dataset)
-      const merged = yield* mergeStagedRows(source, target, columns, dataset, {
+      if (!task.append) yield* Staging.lockTableAgainstWriters(table)
+      const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
+      const merged = yield* Staging.mergeStagedRows(staged, {
         hidden,
         omitted,
         isAppend: task.append,
@@ -345,13 +309,13 @@ const loadRows = Effect.fnUntraced(
     })
     const { changes, merged } =
       yield* (keepOmitted
-        ? explainMergeViolations(merge, columns, dataset, omitted, maxReportedBadRows + 1)
+        ? Staging.explainMergeViolations(merge, staged, omitted, maxReportedBadRows + 1)
         : sql.withTransaction(merge)).pipe(
           Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
         )
-    if (!task.append) yield* validateConstraints(target)
-    if (changes > counts.rows / 10) yield* analyzeTable(target)
-    yield* dropStagingTable(table)
+    if (!task.append) yield* Staging.validateConstraints(target)
+    if (changes > counts.rows / 10) yield* Staging.analyzeTable(target)
+    yield* Staging.dropStagingTable(table)
     return { ...counts, merged }
   },
   (effect, dataset, task) => Effect.catchTag(effect, "ViolatedRules", reportViolations(dataset, task)),
@@ -364,7 +328,7 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
   const { table } = dataset
   Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
-    yield* acquireTableLoadLock(table)
+    yield* Staging.acquireTableLoadLock(table)
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
     const counts = yield* loadRows(dataset, task, insertedRows)
     const result: LoadResult = { table, ...counts }
@@ -380,7 +344,7 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
 /** Removes the rows of a file from its dataset. Rows that were changed since they were loaded stay by default. */
 export const removeFileRows = Effect.fnUntraced(function* (
   file: Pick<LoadTask, "dataset" | "file">,
-  options: StagedRowRemovalOptions = {},
+  options: Staging.StagedRowRemovalOptions = {},
 ) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(file.dataset)
@@ -389,16 +353,17 @@ export const removeFileRows = Effect.fnUntraced(function* (
   const [source, target] = [`loading.${table}`, `public.${table}`]
   Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
-    yield* acquireTableLoadLock(table)
-    const columns = yield* readLoadableColumns(target)
-    yield* createStagingTable(table)
-    yield* addUniqueKey(dataset)
+    yield* Staging.acquireTableLoadLock(table)
+    const columns = yield* Staging.readLoadableColumns(target)
+    const staged: Staging.StagedRows = { source, target, columns, dataset }
+    yield* Staging.createStagingTable(table)
+    yield* Staging.addUniqueKey(dataset)
     const stagedColumns = columns.map((column) => toStagedColumn(column, task))
     const { hidden } = yield* fillTable(source, stagedColumns, dataset, task, yield* Ref.make(0))
-    yield* analyzeTable(source)
-    const counts = yield* deleteStagedRows(source, target, columns, dataset, hidden, options)
-    const kept = yield* countRows(target)
-    yield* dropStagingTable(table)
+    yield* Staging.analyzeTable(source)
+    const counts = yield* Staging.deleteStagedRows(staged, hidden, options)
+    const kept = yield* Staging.countRows(target)
+    yield* Staging.dropStagingTable(table)
     yield* yield* BeforeLoadCommit
     return { table, ...counts, kept }
   }).pipe(sql.withTransaction)
@@ -423,27 +388,28 @@ export const loadComputedRows = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const dataset = yield* requireDataset(table)
     const [source, target] = [`loading.${table}`, `public.${table}`]
-    yield* acquireTableLoadLock(table)
-    const columns = yield* readLoadableColumns(target)
+    yield* Staging.acquireTableLoadLock(table)
+    const columns = yield* Staging.readLoadableColumns(target)
+    const staged: Staging.StagedRows = { source, target, columns, dataset }
     const names = Object.keys(values)
     const omitted = columns.map(({ name }) => name).filter((name) => !names.includes(name))
-    yield* createNullableStagingTable(table)
-    yield* addUniqueKey(dataset)
+    yield* Staging.createNullableStagingTable(table)
+    yield* Staging.addUniqueKey(dataset)
     yield* sql.unsafe(
       `insert into ${source} (${names.map((name) => `"${name}"`).join(", ")})
       select ${Object.values(values).join(", ")} ${from}`,
     )
-    yield* analyzeTable(source)
+    yield* Staging.analyzeTable(source)
     const merge = Effect.gen(function* () {
-      const removed = replaced === undefined ? 0 : yield* deleteRemovedRows(source, target, columns, dataset, replaced)
-      const merged = yield* mergeStagedRows(source, target, columns, dataset, { hidden: [], omitted, isAppend: true })
-      const counted: ReplacedRowCounts = { ...merged, removed }
+      const removed = replaced === undefined ? 0 : yield* Staging.deleteRemovedRows(staged, replaced)
+      const merged = yield* Staging.mergeStagedRows(staged, { hidden: [], omitted, isAppend: true })
+      const counted: Staging.ReplacedRowCounts = { ...merged, removed }
       return merged.added + merged.updated + removed > 0 ? counted : yield* new MergeUnneeded({ merged: counted })
     })
     const merged = yield* sql.withTransaction(merge).pipe(
       Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ removed: 0, ...merged })),
     )
-    yield* dropStagingTable(table)
+    yield* Staging.dropStagingTable(table)
     return merged
   },
 )

@@ -232,6 +232,16 @@ const explainViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   return yield* Effect.catch(sql.withTransaction(statements), explain)
 })
 
+/** A staging table, and the dataset's table into which its rows are merged. */
+export interface StagedRows {
+  /** Name of the staging table in SQL, such as `loading.news`. */
+  readonly source: string
+  /** Name of the dataset's table in SQL, such as `public.news`. */
+  readonly target: string
+  readonly columns: ReadonlyArray<LoadableColumn>
+  readonly dataset: LoadableDataset
+}
+
 const isComparedAsNull = ({ is_nullable, type }: LoadableColumn) => is_nullable && type === "text"
 
 /**
@@ -245,7 +255,7 @@ const toComparedKey = (row: string, column: LoadableColumn) =>
  * SQL condition for equal keys. Compares columns without nulls by `=`, because PostgreSQL uses no index for
  * `is not distinct from`.
  */
-const matchKey = (columns: ReadonlyArray<LoadableColumn>, { key }: LoadableDataset) =>
+const matchKey = ({ columns, dataset: { key } }: Pick<StagedRows, "columns" | "dataset">) =>
   columns.filter(({ name }) => key.includes(name)).map((column) =>
     `${toComparedKey("existing", column)} ${column.is_nullable ? "is not distinct from" : "="} given."${column.name}"`
   ).join(" and ")
@@ -290,7 +300,7 @@ export const makeRowInserter = Effect.fnUntraced(
       from (${read}) as read
     ) as given
     where not ${isProvisional("given", dataset)} or (coalesce(line < "first line to keep", true) and not exists (
-      select from ${target} as existing where ${matchKey(columns, dataset)} and not ${
+      select from ${target} as existing where ${matchKey({ columns, dataset })} and not ${
       isProvisional("existing", dataset)
     }
     ))`
@@ -359,17 +369,11 @@ export interface ReplacedRowCounts extends MergedRowCounts {
 
 /** Returns the line numbers of the first `limit` rows in `source` whose keys are not in `target`. */
 export const findLinesWithNewKeys = Effect.fnUntraced(
-  function* (
-    source: string,
-    target: string,
-    columns: ReadonlyArray<LoadableColumn>,
-    dataset: LoadableDataset,
-    limit: number,
-  ) {
+  function* (staged: StagedRows, limit: number) {
     const sql = yield* SqlClient.SqlClient
     const lines = yield* sql.unsafe<{ readonly line: bigint }>(`
-      select "${lineNumberColumn.name}" as line from ${source} as given
-      where not exists (select from ${target} as existing where ${matchKey(columns, dataset)})
+      select "${lineNumberColumn.name}" as line from ${staged.source} as given
+      where not exists (select from ${staged.target} as existing where ${matchKey(staged)})
       order by line limit ${limit}
     `)
     return lines.map(({ line }) => Number(line))
@@ -397,11 +401,8 @@ const makeComparedValue = (hidden: ReadonlyArray<string>) => ({ default_value, n
  * Returns the SQL conditions of a merge: which row `existing` of the table a row `given` of the file belongs to, and
  * whether it changes that row. A check counts with the same conditions.
  */
-const makeMergeConditions = (
-  columns: ReadonlyArray<LoadableColumn>,
-  dataset: LoadableDataset,
-  { hidden, isAppend, omitted }: StagedRowMergeOptions,
-) => {
+const makeMergeConditions = (staged: StagedRows, { hidden, isAppend, omitted }: StagedRowMergeOptions) => {
+  const { columns, dataset } = staged
   const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
   const isKept = isAppend
     ? `(${isProvisional("given", dataset)} and not ${isProvisional("existing", dataset)})`
@@ -411,7 +412,7 @@ const makeMergeConditions = (
     : `(not ${isKept} and (${qualifyColumns("existing", otherColumns.map(({ name }) => name))}) is distinct from (${
       otherColumns.map(makeComparedValue(hidden)).join(", ")
     }))`
-  return { match: matchKey(columns, dataset), isChanged, isKept, otherColumns }
+  return { match: matchKey(staged), isChanged, isKept, otherColumns }
 }
 
 /**
@@ -419,7 +420,8 @@ const makeMergeConditions = (
  * and all but one of the rows with the same key.
  */
 const makeRemovalConditions = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
+  function* (staged: StagedRows) {
+    const { columns, dataset, source, target } = staged
     const keyColumns = columns.filter(({ name }) => dataset.key.includes(name))
     const comparedKeys = keyColumns.map((column) => toComparedKey("existing", column))
     // With a unique index, only rows whose key is null or empty text can have the same key.
@@ -432,7 +434,7 @@ const makeRemovalConditions = Effect.fnUntraced(
         from ${target} as existing where ${ambiguous.join(" or ")}
       ) as rows where copy > 1
     )`
-    const isMissing = `not exists (select from ${source} as given where ${matchKey(columns, dataset)})`
+    const isMissing = `not exists (select from ${source} as given where ${matchKey(staged)})`
     return { isRepeated, isRemoved: `(${isMissing} or ${isRepeated})` }
   },
 )
@@ -450,16 +452,11 @@ const maxMergePasses = 10
  * new rows, and rows that differ in another column, get the default. Rows that do not differ stay unchanged.
  */
 export const mergeStagedRows = Effect.fnUntraced(
-  function* (
-    source: string,
-    target: string,
-    columns: ReadonlyArray<LoadableColumn>,
-    dataset: LoadableDataset,
-    options: StagedRowMergeOptions,
-  ) {
+  function* (staged: StagedRows, options: StagedRowMergeOptions) {
     const sql = yield* SqlClient.SqlClient
+    const { columns, dataset, source, target } = staged
     const names = columns.map(({ name }) => name)
-    const { isChanged, isKept, match, otherColumns } = makeMergeConditions(columns, dataset, options)
+    const { isChanged, isKept, match, otherColumns } = makeMergeConditions(staged, options)
     const toValue = ({ default_value, name }: LoadableColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
     const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : Effect.map(
@@ -512,12 +509,11 @@ export const mergeStagedRows = Effect.fnUntraced(
 /** Finds rows that violate a CHECK constraint only after the merge, because the file omits columns. */
 export const explainMergeViolations = <A, E, R>(
   merge: Effect.Effect<A, E, R>,
-  columns: ReadonlyArray<LoadableColumn>,
-  dataset: LoadableDataset,
+  staged: StagedRows,
   omitted: ReadonlyArray<string>,
   limit: number,
 ) => {
-  const { table } = dataset
+  const { columns, dataset: { table }, source, target } = staged
   const toMerged = ({ default_value, name }: LoadableColumn) => {
     const value = default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
     return `${
@@ -525,29 +521,23 @@ export const explainMergeViolations = <A, E, R>(
     } as "${name}"`
   }
   const rows = `select ${columns.map(toMerged).join(", ")}, given."${lineNumberColumn.name}" as line
-    from loading."${table}" as given left join public."${table}" as existing on ${matchKey(columns, dataset)}`
+    from ${source} as given left join ${target} as existing on ${matchKey(staged)}`
   return explainViolations(merge, findViolations(table, rows, [], limit))
 }
 
 /** Counts what a replacement would do, without locks. */
 export const countReplacement = Effect.fnUntraced(
-  function* (
-    source: string,
-    target: string,
-    columns: ReadonlyArray<LoadableColumn>,
-    dataset: LoadableDataset,
-    hidden: ReadonlyArray<string>,
-  ) {
+  function* (staged: StagedRows, hidden: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
-    const options = { hidden, omitted: [], isAppend: false }
-    const { isChanged, match } = makeMergeConditions(columns, dataset, options)
-    const { isRepeated } = yield* makeRemovalConditions(source, target, columns, dataset)
+    const { source, target } = staged
+    const { isChanged, match } = makeMergeConditions(staged, { hidden, omitted: [], isAppend: false })
+    const { isRepeated } = yield* makeRemovalConditions(staged)
     const [counts] = yield* sql.unsafe<{ readonly given: number; readonly known: number; readonly updated: number }>(`
       select (select count(*)::int from ${source}) as given, count(*)::int as known,
         count(*) filter (where ${isChanged})::int as updated
       from ${source} as given join ${target} as existing on ${match} and not ${isRepeated}
     `)
-    const removed = yield* countRemovedRows(source, target, columns, dataset)
+    const removed = yield* countRemovedRows(staged)
     const { given, known, updated } = counts ?? { given: 0, known: 0, updated: 0 }
     return { added: given - known, updated, unchanged: known - updated, kept: 0, removed }
   },
@@ -555,20 +545,16 @@ export const countReplacement = Effect.fnUntraced(
 
 /** Counts the rows that `deleteRemovedRows` would delete. */
 export const countRemovedRows = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadableColumn>, dataset: LoadableDataset) {
-    const sql = yield* SqlClient.SqlClient
-    const { isRemoved } = yield* makeRemovalConditions(source, target, columns, dataset)
-    const [row] = yield* sql.unsafe<{ readonly count: number }>(`
-      select count(*)::int as count from ${target} as existing where ${isRemoved}
-    `)
-    return row?.count ?? 0
+  function* (staged: StagedRows) {
+    const { isRemoved } = yield* makeRemovalConditions(staged)
+    return yield* countRows(`${staged.target} as existing where ${isRemoved}`)
   },
 )
 
-/** Counts the rows of a dataset. */
-export const countRows = Effect.fnUntraced(function* (table: string) {
+/** Counts the rows of a table. `from` is its name, and may continue with a condition. */
+export const countRows = Effect.fnUntraced(function* (from: string) {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${table}`)
+  const [row] = yield* sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${from}`)
   return row?.count ?? 0
 })
 
@@ -586,17 +572,11 @@ export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: strin
  * `condition` is an SQL condition that restricts the rows of `existing`.
  */
 export const deleteRemovedRows = Effect.fnUntraced(
-  function* (
-    source: string,
-    target: string,
-    columns: ReadonlyArray<LoadableColumn>,
-    dataset: LoadableDataset,
-    condition = "true",
-  ) {
+  function* (staged: StagedRows, condition = "true") {
     const sql = yield* SqlClient.SqlClient
-    const { isRemoved } = yield* makeRemovalConditions(source, target, columns, dataset)
+    const { isRemoved } = yield* makeRemovalConditions(staged)
     const [row] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
-        delete from ${target} as existing where ${condition} and ${isRemoved} returning 1
+        delete from ${staged.target} as existing where ${condition} and ${isRemoved} returning 1
       ) select count(*)::int as count from deleted`)
     return row?.count ?? 0
   },
@@ -619,15 +599,13 @@ export interface StagedRowRemovalOptions {
 /** Deletes the rows of `target` that a merge of `source` would leave unchanged. */
 export const deleteStagedRows = Effect.fnUntraced(
   function* (
-    source: string,
-    target: string,
-    columns: ReadonlyArray<LoadableColumn>,
-    dataset: LoadableDataset,
+    staged: StagedRows,
     hidden: ReadonlyArray<string>,
     { includesChanged = false, isGiven = "true" }: StagedRowRemovalOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
-    const conditions = makeMergeConditions(columns, dataset, { hidden, omitted: [], isAppend: false })
+    const { source, target } = staged
+    const conditions = makeMergeConditions(staged, { hidden, omitted: [], isAppend: false })
     const { match } = conditions
     const isChanged = includesChanged ? "false" : conditions.isChanged
     const isMatch = `${isGiven} and ${match}`

@@ -1,9 +1,10 @@
 /** Queues customer emails about changelog entries: §9.6 (notification). Needs the role that owns the tables. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
 import { changelogEntries, isEntryAnnouncedByEmail, isReleasedIn } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
+import { decodeRows } from "../db/DecodeRows.ts"
 import { printedOffset, todayInNewYork } from "../rules/Dates.ts"
 import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
@@ -77,41 +78,33 @@ export interface PreparedAnnouncement {
 /** Returns the stored content if the entry was announced before, otherwise renders it. */
 const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailLinks) {
   const sql = yield* SqlClient.SqlClient
-  const stored = yield* SqlSchema.findOneOption({
-    Request: Schema.Void,
-    Result: EmailContent,
-    execute: () => sql`select subject, text, html, operational from announcements where entry_id = ${entry.id}`,
-  })(undefined)
-  return Option.getOrElse(stored, () => renderChangelogEmail(entry, addresses))
+  const [stored] = yield* decodeRows(EmailContent)(sql`
+    select subject, text, html, operational from announcements where entry_id = ${entry.id}
+  `)
+  return stored ?? renderChangelogEmail(entry, addresses)
 })
 
 /** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
   const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00${printedOffset.text}`), { days: 1 })
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: Contact,
-    // Accounts with the same address get one email. If one has unsubscribed, the address gets no news emails.
-    execute: () =>
-      sql`
-        with contacts as (
-          select (array_agg(btrim(contact_email) order by account_id))[1] as recipient, bool_and(news) as news,
-            min(account_id) as first
-          from accounts
-          where contact_email is not null and (
-            ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz
-          )
-          group by lower(btrim(contact_email))
-        )
-        select recipient, news, exists (
-          select from announcement_mails as mail
-          where mail.entry_id = ${entry.id} and lower(mail.recipient) = lower(contacts.recipient)
-        ) as queued
-        from contacts order by first
-      `,
-  })
-  const contacts = yield* find(undefined)
+  // Accounts with the same address get one email. If one has unsubscribed, the address gets no news emails.
+  const contacts = yield* decodeRows(Contact)(sql`
+    with contacts as (
+      select (array_agg(btrim(contact_email) order by account_id))[1] as recipient, bool_and(news) as news,
+        min(account_id) as first
+      from accounts
+      where contact_email is not null and (
+        ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz
+      )
+      group by lower(btrim(contact_email))
+    )
+    select recipient, news, exists (
+      select from announcement_mails as mail
+      where mail.entry_id = ${entry.id} and lower(mail.recipient) = lower(contacts.recipient)
+    ) as queued
+    from contacts order by first
+  `)
   const email = yield* loadOrRenderEmail(entry, options)
   const unqueued = contacts.filter(({ queued }) => !queued)
   const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
@@ -171,19 +164,14 @@ const AnnouncementProgress = Schema.Struct({
 /** Counts the emails of each announced entry by status, oldest announcement first. */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: AnnouncementProgress,
-    execute: () =>
-      sql`
-        select entry_id, (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,
-          (count(*) filter (where status = 'sent'))::int as sent,
-          (count(*) filter (where status = 'failed'))::int as failed,
-          (count(*) filter (where status = 'unknown'))::int as unknown
-        from announcements join announcement_mails using (entry_id)
-        group by entry_id, announced_at order by announced_at, entry_id
-      `,
-  })(undefined)
+  return yield* decodeRows(AnnouncementProgress)(sql`
+    select entry_id, (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,
+      (count(*) filter (where status = 'sent'))::int as sent,
+      (count(*) filter (where status = 'failed'))::int as failed,
+      (count(*) filter (where status = 'unknown'))::int as unknown
+    from announcements join announcement_mails using (entry_id)
+    group by entry_id, announced_at order by announced_at, entry_id
+  `)
 })
 
 const UndeliveredEmail = Schema.Struct({
@@ -197,15 +185,10 @@ const UndeliveredEmail = Schema.Struct({
 /** Reads the emails whose last attempt failed, with the reason. */
 export const readUndeliveredEmails = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: UndeliveredEmail,
-    execute: () =>
-      sql`
-        select entry_id, recipient, status, attempts, last_error from announcement_mails
-        where last_error is not null and status <> 'sent' order by entry_id, lower(recipient)
-      `,
-  })(undefined)
+  return yield* decodeRows(UndeliveredEmail)(sql`
+    select entry_id, recipient, status, attempts, last_error from announcement_mails
+    where last_error is not null and status <> 'sent' order by entry_id, lower(recipient)
+  `)
 })
 
 export const requeueableEmailStatuses = ["failed", "unknown"] as const

@@ -3,22 +3,17 @@
  * a reply from the server stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
-import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { loadMailSettings } from "./MailSettings.ts"
 import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
-
-/**
- * Duration of the outbox lease. The holder of the job lease takes it in addition, because processes of release 0.2.0
- * know only the outbox lease.
- */
-const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({
   mail_id: Schema.String,
@@ -34,40 +29,22 @@ type ClaimedEmail = typeof ClaimedEmail.Type
 
 const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 
+type OutboxLease = Pick<JobLease, "holder" | "holderCondition">
+
 /**
- * Makes the SQL statements of one sender. An email is claimed and handed over only while `holder` has the lease, so
- * that a suspended process cannot send an email that another process has taken over.
+ * Makes the SQL statements of one sender. An email is claimed and handed over only while `holder` has the job's lease,
+ * so that a suspended process cannot send an email that another process has taken over.
  */
-export const makeEmailOutboxStatements = Effect.fnUntraced(function* (holder: string) {
+export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, holderCondition }: OutboxLease) {
   const sql = yield* SqlClient.SqlClient
-  const until = sql.literal(`now() + interval '${outboxLeaseSeconds} seconds'`)
-  const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
   /** Reads how many emails wait, and whether any must be sent or recovered. Cheap: reads only two small indexes. */
-  const readState = SqlSchema.findOne({
-    Request: Schema.Void,
-    Result: OutboxState,
-    execute: () =>
-      sql`
-        select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
-          exists (select from announcement_mails where status = 'queued' and next_attempt_at <= now())
-          or exists (select from announcement_mails where status in ('sending', 'handed')) as due
-      `,
-  })(undefined)
-
-  /** Takes or extends the lease. Returns false if another process has it. */
-  const acquireLease = Effect.map(
-    sql`
-      update announcement_sender set holder = ${holder}::text::uuid, until = ${until}
-      where holder = ${holder}::text::uuid or holder is null or until <= now() returning holder
-    `,
-    (rows) => rows.length === 1,
-  )
-
-  const releaseLease = sql`
-    update announcement_sender set holder = null, until = now() where holder = ${holder}::text::uuid
-  `
+  const readState = decodeRows(OutboxState)(sql`
+    select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
+      exists (select from announcement_mails where status = 'queued' and next_attempt_at <= now())
+      or exists (select from announcement_mails where status in ('sending', 'handed')) as due
+  `)
 
   /**
    * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. `handed` emails,
@@ -79,33 +56,29 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* (holder: st
       set status = case status when 'sending' then 'queued' else 'unknown' end, claimed_by = null,
         last_error = case status when 'sending' then last_error
           else 'The sender stopped before the server replied, so the email may have been delivered.' end
-      where status in ('sending', 'handed') and not coalesce(${isOwn}, false) and ${hasLease} returning status
+      where status in ('sending', 'handed') and not coalesce(${isOwn}, false) and ${holderCondition} returning status
     `,
     (rows) => rows.filter(({ status }) => status === "unknown").length,
   )
 
-  const claimNext = SqlSchema.findOneOption({
-    Request: Schema.Void,
-    Result: ClaimedEmail,
-    execute: () =>
-      sql`
-        update announcement_mails as mail
-        set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
-        from announcements
-        where announcements.entry_id = mail.entry_id and ${hasLease} and mail_id = (
-          select mail_id from announcement_mails where status = 'queued' and next_attempt_at <= now()
-          order by next_attempt_at, mail_id limit 1 for update skip locked
-        )
-        returning mail_id::text, mail.entry_id, recipient, attempts, subject, text, html, operational
-      `,
-  })(undefined)
+  const claimNext = decodeRows(ClaimedEmail)(sql`
+    update announcement_mails as mail
+    set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
+    from announcements
+    where announcements.entry_id = mail.entry_id and ${holderCondition} and mail_id = (
+      select mail_id from announcement_mails where status = 'queued' and next_attempt_at <= now()
+      order by next_attempt_at, mail_id limit 1 for update skip locked
+    )
+    returning mail_id::text, mail.entry_id, recipient, attempts, subject, text, html, operational
+  `)
 
   /** Called before the end of the message is sent. Returns false if another process has taken over the email. */
   const markHanded = (mail_id: string) =>
     Effect.map(
       sql`
         update announcement_mails set status = 'handed'
-        where mail_id = ${mail_id}::text::uuid and status = 'sending' and ${isOwn} and ${hasLease} returning mail_id
+        where mail_id = ${mail_id}::text::uuid and status = 'sending' and ${isOwn} and ${holderCondition}
+        returning mail_id
       `,
       (rows) => rows.length === 1,
     )
@@ -135,8 +108,6 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* (holder: st
 
   return {
     readState,
-    acquireLease,
-    releaseLease,
     recoverAbandoned,
     claimNext,
     markHanded,
@@ -160,16 +131,9 @@ const maxConnectionRetryDelay = Duration.minutes(15)
 /** How long a stopping process waits for the server's reply. */
 const shutdownTimeout = Duration.seconds(8)
 
-const emailsSentTotal = Metric.counter("tickerline_mails_sent_total", {
-  description: "Customer emails that the mail server accepted.",
-  incremental: true,
-})
+const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer emails that the mail server accepted.")
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
-  Metric.counter("tickerline_mails_not_sent_total", {
-    description: "Failed attempts to send a customer email, by outcome.",
-    attributes: { why },
-    incremental: true,
-  })
+  makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
 
 const computeBackoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
   Duration.min(Duration.times(first, 2 ** Math.min(attempt - 1, 40)), maximum)
@@ -180,9 +144,9 @@ type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
  * Returns a function that sends one claimed email and records the result.
  * That function returns how long to wait before contacting the server again, which is usually zero.
  */
-const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
+const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, lease: OutboxLease) {
   const { from, retryAfter, unsubscribe, url } = settings
-  const { giveUp, markHanded, markSent, postpone } = yield* makeEmailOutboxStatements(holder)
+  const { giveUp, markHanded, markSent, postpone } = yield* makeEmailOutboxStatements(lease)
   const deliver = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
   let failedConnections = 0
@@ -235,11 +199,9 @@ const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, hol
   })
 })
 
-const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, isHeld }: JobLease) {
-  const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeEmailOutboxStatements(
-    holder,
-  )
-  const send = yield* makeEmailSender(settings, holder)
+const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
+  const { claimNext, readState, recoverAbandoned } = yield* makeEmailOutboxStatements(lease)
+  const send = yield* makeEmailSender(settings, lease)
   yield* initializeCounters(
     emailsSentTotal,
     ...(["away", "later", "refused", "unknown"] as const).map(makeFailedAttemptCounter),
@@ -249,7 +211,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { hol
     name: "tickerline_mails_waiting",
     description: "Customer emails that wait to be sent, as last seen by the process that sends them.",
     // A former holder of the job reports 0, because its number is outdated.
-    read: () => isHeld() ? waiting : 0,
+    read: () => lease.isHeld() ? waiting : 0,
   })
 
   /** The email in progress. Its fiber is detached, so that the end of the job does not interrupt it. */
@@ -257,10 +219,9 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { hol
     | { readonly fiber: Fiber.Fiber<unknown, unknown>; readonly progress: { isHandedOver: boolean } }
     | undefined
 
-  /** Sends one email. Returns the delay before the next one; undefined if none is due or the lease is not available. */
+  /** Sends one email. Returns the delay before the next one; undefined if none is due or the lease is lost. */
   const sendNext = Effect.gen(function* () {
-    if (!(yield* acquireLease)) return undefined
-    const email = Option.getOrUndefined(yield* claimNext)
+    const [email] = yield* claimNext
     if (email === undefined) return undefined
     const progress = { isHandedOver: false }
     const fiber = yield* Effect.forkDetach(send(email, () => {
@@ -289,28 +250,18 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { hol
     return Duration.zero
   })
 
-  const keepLease = acquireLease.pipe(
-    Effect.ignore,
-    Effect.repeat(Schedule.spaced(Duration.seconds(outboxLeaseSeconds / 4))),
-  )
-
   const run = Effect.gen(function* () {
-    const state = yield* readState
-    waiting = state.waiting
-    if (!state.due || !(yield* acquireLease)) return Duration.zero
-    const delay = yield* Effect.raceFirst(sendAll, Effect.andThen(keepLease, Effect.never))
-    yield* releaseLease
-    return delay
+    const [state] = yield* readState
+    waiting = state?.waiting ?? 0
+    return state?.due === true ? yield* sendAll : Duration.zero
   })
 
   const shutDown = Effect.gen(function* () {
-    if (current !== undefined) {
-      // Waits for the server's reply if the email was handed over. Otherwise the server cannot have accepted the email,
-      // so another process can send it.
-      if (current.progress.isHandedOver) yield* Effect.timeoutOption(Fiber.await(current.fiber), shutdownTimeout)
-      yield* Fiber.interrupt(current.fiber)
-    }
-    yield* Effect.timeoutOption(Effect.ignore(releaseLease), "2 seconds")
+    if (current === undefined) return
+    // Waits for the server's reply if the email was handed over. Otherwise the server cannot have accepted the email,
+    // so another process can send it.
+    if (current.progress.isHandedOver) yield* Effect.timeoutOption(Fiber.await(current.fiber), shutdownTimeout)
+    yield* Fiber.interrupt(current.fiber)
   })
   yield* addForkedFinalizer(shutDown)
   return run

@@ -6,6 +6,7 @@ import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
+import { getTextAt } from "../site/browser/json-values.js"
 import { type InternalApiResponse, makeInternalApiClient } from "./InternalApiClient.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { findQueryableEndpoint, maxRowsPerCall, type McpEndpointDescription } from "./EndpointDetails.ts"
@@ -238,11 +239,6 @@ interface Rows {
   readonly after: string | undefined
 }
 
-const getText = (value: unknown, name: string) => {
-  const text = Predicate.hasProperty(value, name) ? value[name] : undefined
-  return typeof text === "string" ? text : undefined
-}
-
 const readJsonRows = (text: string): Rows => {
   const body: unknown = JSON.parse(text)
   const results = Predicate.hasProperty(body, "results") ? body.results : undefined
@@ -250,8 +246,8 @@ const readJsonRows = (text: string): Rows => {
   return {
     header: undefined,
     rows: Array.isArray(results) ? results : [body],
-    message: getText(body, "message"),
-    after: hasMore ? getText(body, "cursor") : undefined,
+    message: getTextAt(body, "message"),
+    after: hasMore ? getTextAt(body, "cursor") : undefined,
   }
 }
 
@@ -312,7 +308,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
       const hasMore = isCut || /rel="next"/.test(response.headers["link"] ?? "")
       return hasMore ? { ...request, position: request.position + count, limit } : undefined
     }
-    const place = isCut ? getText(rows[count - 1], "cursor") : after
+    const place = isCut ? getTextAt(rows[count - 1], "cursor") : after
     if (paging === "none" || place === undefined) return undefined
     return { ...request, parameters: { ...request.parameters, after: place }, limit }
   }

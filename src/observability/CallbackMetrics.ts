@@ -1,4 +1,4 @@
-/** Metrics whose values are read by callbacks, each time Prometheus collects them. */
+/** Counters, and metrics whose values are read by callbacks, each time Prometheus collects them. */
 import { Effect, Function, Metric } from "effect"
 
 interface CallbackMetric {
@@ -22,6 +22,10 @@ const register = <State>(
       })),
     ({ remove }) => Effect.sync(remove),
   )
+
+/** Makes a counter that only increases. */
+export const makeCounter = (name: string, description: string, attributes?: Readonly<Record<string, string>>) =>
+  Metric.counter(name, { description, incremental: true, ...(attributes && { attributes }) })
 
 /** Starts counters at 0, so that `rate()` sees the first increment. */
 export const initializeCounters = (...counters: ReadonlyArray<Metric.Metric<number, unknown>>) =>

@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactApiKeys } from "../rules/Errors.ts"
+import { makeCounter } from "./CallbackMetrics.ts"
 
 export interface CompletedRequest {
   readonly request_id: string
@@ -32,11 +33,11 @@ const makeDurationHistogram = (endpoint: string) =>
   })
 
 const makeRequestCounter = (endpoint: string, status: number, cached: boolean) =>
-  Metric.counter("tickerline_http_requests_total", {
-    description: "Requests by endpoint and status. The label cached is true if no database query was needed.",
-    attributes: { endpoint, status: String(status), cached: String(cached) },
-    incremental: true,
-  })
+  makeCounter(
+    "tickerline_http_requests_total",
+    "Requests by endpoint and status. The label cached is true if no database query was needed.",
+    { endpoint, status: String(status), cached: String(cached) },
+  )
 
 type RequestCounter = ReturnType<typeof makeRequestCounter>
 

@@ -31,7 +31,7 @@ const LoadedText = Schema.String.check(
 )
 
 /** A text column. */
-export const textColumn = (description: string) =>
+export const text = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
     insert: LoadedText.annotate({ title: "text", description, examples: ["text"] }),
@@ -42,7 +42,7 @@ const TickerText = Schema.String.check(Schema.isPattern(tickerPattern, {
   message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
 }))
 
-export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
+export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
     insert: TickerText.annotate({ title: "symbol", description, examples: [example] }),
@@ -50,7 +50,7 @@ export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
   })
 
 /** A text column that allows only the given words. */
-export const literalColumn = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
+export const literal = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words).annotate({ fieldEncoder: makeLiteralFieldEncoder(words) }),
     insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
@@ -58,7 +58,7 @@ export const literalColumn = <const Words extends ReadonlyArray<string>>(words: 
   })
 
 /** A column for a date without a time. Format: `YYYY-MM-DD`. */
-export const dateColumn = (description: string) =>
+export const date = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: dateFieldEncoder }),
     insert: CalendarDate.annotate({ title: "date", description, examples: ["2026-06-01"] }),
@@ -66,7 +66,7 @@ export const dateColumn = (description: string) =>
   })
 
 /** A `bigint` column with values up to 2^53-1. They become numbers, because JSON does not support a `bigint`. */
-export const integerColumn = (description: string) =>
+export const integer = (description: string) =>
   Model.Field({
     select: Schema.BigInt.pipe(Schema.decodeTo(
       Schema.Int,
@@ -86,7 +86,7 @@ export const integerColumn = (description: string) =>
 /** A boolean in a data file. PostgreSQL's CSV has `t` and `f`. */
 const BooleanText = Schema.String.check(Schema.isPattern(/^(?:true|false|t|f)$/, { message: "must be true or false" }))
 
-export const booleanColumn = (description: string) =>
+export const boolean = (description: string) =>
   Model.Field({
     select: Schema.Boolean.annotate({ fieldEncoder: booleanFieldEncoder }),
     insert: BooleanText.annotate({ title: "true | false", description }),
@@ -94,7 +94,7 @@ export const booleanColumn = (description: string) =>
   })
 
 /** A text array column. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
-export const textArrayColumn = (description: string) =>
+export const textArray = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder }),
     insert: Schema.Array(LoadedText).annotate({ title: "list of strings", description, examples: [["8-K", "S-3"]] })
@@ -128,7 +128,7 @@ const sourceColumn = Model.Field({
 })
 
 /** The column `source` for data files. Responses do not have it by default: `provenance=true` adds it to the rows. */
-export const sourceColumnForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
+export const sourceForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
 
 /** Makes the schema of a decimal in a data file, with a maximum number of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
@@ -148,19 +148,19 @@ const makeDecimalColumn = (integers: number, decimals: number) => (description: 
   })
 
 /** A price in USD with four decimals: `numeric(18,4)`. */
-export const priceColumn = makeDecimalColumn(14, 4)
+export const price = makeDecimalColumn(14, 4)
 
 /** A price in USD with three decimals (§2.5): `numeric(18,3)`. */
-export const threeDecimalPriceColumn = makeDecimalColumn(15, 3)
+export const threeDecimalPrice = makeDecimalColumn(15, 3)
 
 /** An amount in USD with two decimals: `numeric(20,2)`. */
-export const moneyColumn = makeDecimalColumn(18, 2)
+export const money = makeDecimalColumn(18, 2)
 
 /** The product of a price and a number of shares, rounded to two decimals: `numeric(38,2)` holds every product. */
-export const priceTimesSharesColumn = makeDecimalColumn(36, 2)
+export const priceTimesShares = makeDecimalColumn(36, 2)
 
 /** A percentage (15 means 15%), a fraction (0.15 means 15%) or a ratio, with four decimals: `numeric(18,4)`. */
-export const ratioColumn = makeDecimalColumn(14, 4)
+export const ratio = makeDecimalColumn(14, 4)
 
 declare module "effect/Schema" {
   namespace Annotations {
@@ -183,7 +183,7 @@ export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.T
     json: column.schemas.json,
   })
 
-const lineageTickerColumn = tickerColumn(
+const lineageTickerColumn = ticker(
   "With `follow_lineage=true`: the current symbol of the company. Missing otherwise.",
   "ZYXB",
 )
@@ -217,7 +217,7 @@ export const getRowJsonSchemaWithSourceAndLineage = <Fields extends Schema.Struc
 ) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })
 
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
-export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
+export const nullable = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>
   Model.Field({

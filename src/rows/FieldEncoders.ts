@@ -340,11 +340,8 @@ export const dateFieldEncoder: FieldEncoder = {
 
 const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
 
-/**
- * Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero, unless the
- * microseconds after them are given.
- */
-const writeTime = (time: number, position: number, micros?: number) => {
+/** Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero. */
+const writeTime = (time: number, position: number) => {
   const day = Math.floor(time / millisPerDay)
   // As an integer, because V8 calls a function for the remainder of a float.
   const millis = (time - day * millisPerDay) | 0
@@ -359,29 +356,16 @@ const writeTime = (time: number, position: number, micros?: number) => {
   rowOutputBuffer.bytes[position] = colon
   position = writeTwoDigits(seconds % 60, position + 1)
   const fraction = millis % 1000
-  if (fraction > 0 || micros !== undefined) {
+  if (fraction > 0) {
     writeFourDigits(fraction, position)
     rowOutputBuffer.bytes[position] = point
     position += 4
-  }
-  if (micros !== undefined) {
-    // The first of the four digits replaces the last one of the milliseconds, and is the same.
-    writeFourDigits((fraction % 10) * 1000 + micros, position - 1)
-    position += 3
   }
   return rowOutputBuffer.writeWords(offsetSuffix, position)
 }
 
 /** Times that encoders support: New York had local mean time until 1883, and in 2285 microseconds exceed 2^53. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
-
-const writeMoment: FieldWriter = (view, offset, _, position) => {
-  const micros = readInt64(view, offset)
-  const millis = Math.floor(micros / 1000)
-  const time = millis + epochMillis
-  if (time < fastSince || time >= fastUntil) return unsupportedFieldResult
-  return writeTime(time + printedOffset.millis, position, micros - millis * 1000)
-}
 
 /** Makes the encoder of a time. `getShift` returns the milliseconds from the stored time to the printed clock time. */
 export const makeTimeFieldEncoder = (
@@ -406,10 +390,4 @@ export const makeTimeFieldEncoder = (
       return time === undefined ? undefined : time - printedOffset.millis
     }),
   }
-}
-
-/** Encodes a `timestamptz` with six decimals, as moments of the history are printed (D15). */
-export const momentFieldEncoder: FieldEncoder = {
-  ...makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => printedOffset.millis),
-  write: writeMoment,
 }

@@ -5,7 +5,7 @@
 import { DateTime, Option, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
 import { printedOffset } from "../rules/Dates.ts"
-import { makeTimeFieldEncoder, momentFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
+import { makeTimeFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
 
 const eastern = DateTime.zoneMakeOffset(printedOffset.millis)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -175,13 +175,6 @@ export const InstantColumn = Model.Field({
   }),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
-})
-
-/** Like `InstantColumn`, for a moment of the history, which is printed with six decimals (D15). */
-export const MomentColumn = Model.Field({
-  select: Schema.DateTimeUtcFromDate.annotate({ fieldEncoder: momentFieldEncoder }),
-  insert: InstantColumn.schemas.insert,
-  json: InstantColumn.schemas.json,
 })
 
 /** A `timestamp` column with New York's wall-clock time, printed at -05:00: 09:30 in June as 08:30 (`dtN`, §2.1). */

@@ -2,7 +2,7 @@
  * The errors of the API (§7, D11, D13); `accounts/AccountErrors.ts` has the account errors.
  * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
  */
-import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
+import { Effect, Schema, SchemaGetter } from "effect"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /** `http/ErrorResponses.ts` sets the id when it encodes an error, so that handlers need not pass it. */
@@ -25,6 +25,9 @@ const redactedText = (annotations: { readonly description?: string }) =>
 
 const Message = redactedText({ description: "For people; programs read `code`." })
 
+/** The annotations of an error class. */
+export const describeError = (httpApiStatus: number, description: string) => ({ httpApiStatus, description })
+
 /** The fields of an error class without details. */
 export const makeErrorFields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
@@ -41,31 +44,27 @@ export const makeErrorFieldsWithDetails = <const Code extends string, Details ex
 })
 
 /** 400: the URL itself cannot be decoded (D13). */
-export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(makeErrorFields("bad_request"), {
-  httpApiStatus: 400,
-  description: "The URL cannot be decoded.",
-}) {
+export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(
+  makeErrorFields("bad_request"),
+  describeError(400, "The URL cannot be decoded."),
+) {
   readonly _tag = "BadRequest"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 404: the path does not exist, or there is no record for the ticker. */
-export class NotFound extends Schema.Error<NotFound>("NotFound")(makeErrorFields("not_found"), {
-  httpApiStatus: 404,
-  description: "There is no such endpoint, or no record for the ticker.",
-}) {
+export class NotFound extends Schema.Error<NotFound>("NotFound")(
+  makeErrorFields("not_found"),
+  describeError(404, "There is no such endpoint, or no record for the ticker."),
+) {
   readonly _tag = "NotFound"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 405: endpoints support GET and HEAD only (D10). */
-export class MethodNotAllowed
-  extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(makeErrorFields("method_not_allowed"), {
-    httpApiStatus: 405,
-    description: "Endpoints support GET and HEAD only.",
-  }) {
+export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(
+  makeErrorFields("method_not_allowed"),
+  describeError(405, "Endpoints support GET and HEAD only."),
+) {
   readonly _tag = "MethodNotAllowed"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** Why a ticker's history is ambiguous (§4.1, D21: lineage). */
@@ -147,10 +146,9 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
       ),
     }),
   ),
-  { httpApiStatus: 409, description: "A symbol's history cannot be resolved to one unambiguous chain." },
+  describeError(409, "A symbol's history cannot be resolved to one unambiguous chain."),
 ) {
   readonly _tag = "AmbiguousTickerLineage"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 410: the endpoint's sunset date has passed (§3, D24: lifecycle). */
@@ -159,10 +157,9 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
     "endpoint_removed",
     Schema.Struct({ successor: Schema.String, documentation: Schema.String, sunset: Schema.String }),
   ),
-  { httpApiStatus: 410, description: "The endpoint was removed; the message says what changed." },
+  describeError(410, "The endpoint was removed; the message says what changed."),
 ) {
   readonly _tag = "EndpointRemoved"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 410: the changes after the cursor were dropped, or lost in a restore or failover of the database (change feed). */
@@ -176,10 +173,9 @@ export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
       restart: Schema.String.annotate({ description: "The request that returns a cursor from which to start again." }),
     }),
   ),
-  { httpApiStatus: 410, description: "The cursor of a change feed has expired; download the datasets again." },
+  describeError(410, "The cursor of a change feed has expired; download the datasets again."),
 ) {
   readonly _tag = "CursorExpired"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 const FieldError = Schema.Struct({
@@ -193,10 +189,9 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
     "validation_error",
     Schema.Struct({ fields: Schema.Array(FieldError) }),
   ),
-  { httpApiStatus: 422, description: "A parameter is missing, unknown, repeated or wrong." },
+  describeError(422, "A parameter is missing, unknown, repeated or wrong."),
 ) {
   readonly _tag = "ValidationError"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 422: `as_of` is before the earliest time whose data is known. */
@@ -207,35 +202,34 @@ export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
       earliest: Schema.String.annotate({ description: "The earliest moment for `as_of`, with six decimals." }),
     }),
   ),
-  { httpApiStatus: 422, description: "`as_of` is before the earliest moment whose state is known." },
+  describeError(422, "`as_of` is before the earliest moment whose state is known."),
 ) {
   readonly _tag = "AsOfTooEarly"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 500: the log has the cause and the request id; the response does not reveal the cause. */
-export class InternalError extends Schema.Error<InternalError>("InternalError")(makeErrorFields("internal_error"), {
-  httpApiStatus: 500,
-  description: "Unexpected failure.",
-}) {
+export class InternalError extends Schema.Error<InternalError>("InternalError")(
+  makeErrorFields("internal_error"),
+  describeError(500, "Unexpected failure."),
+) {
   readonly _tag = "InternalError"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 503, `Retry-After: 5`: a table is locked, or a query ran for 30 seconds (§7.2, errors). */
-export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(makeErrorFields("data_refreshing"), {
-  httpApiStatus: 503,
-  description: "Data is being refreshed; safe to retry after `Retry-After` seconds.",
-}) {
+export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(
+  makeErrorFields("data_refreshing"),
+  describeError(503, "Data is being refreshed; safe to retry after `Retry-After` seconds."),
+) {
   readonly _tag = "DataRefreshing"
-  override readonly [ErrorReporter.ignore] = true
 }
 
 /** 503, `Retry-After: 5`: no database connection became available in time (§7.2, errors). */
 export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("DatabasePoolTimeout")(
   makeErrorFields("database_pool_timeout"),
-  { httpApiStatus: 503, description: "No database connection in time; safe to retry after `Retry-After` seconds." },
+  describeError(503, "No database connection in time; safe to retry after `Retry-After` seconds."),
 ) {
   readonly _tag = "DatabasePoolTimeout"
-  override readonly [ErrorReporter.ignore] = true
 }
+
+/** The errors that every list of rows with a symbol declares. */
+export const listErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const

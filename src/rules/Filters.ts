@@ -26,7 +26,7 @@ const nonFutureDateFilter = (operator: FilterOperator, column: string, descripti
   formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
 /** Makes filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
-export const makeDateFilters = (column: string) => ({
+export const makeDates = (column: string) => ({
   date: formattedParameter(
     NonFutureDate,
     "date",
@@ -38,7 +38,7 @@ export const makeDateFilters = (column: string) => ({
 })
 
 /** `date`, `date_from` and `date_to` for the column `date`. */
-export const defaultDateFilters = makeDateFilters("date")
+export const defaultDates = makeDates("date")
 
 type FieldByName<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
   readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
@@ -71,13 +71,13 @@ const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison:
   formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
 
 /** Makes the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
-export const makeNumberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makeNumberRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "min_", "", (column) => boundFilter("atLeast", column, "at least")),
   ...makeFields(names, "max_", "", (column) => boundFilter("atMost", column, "at most")),
 })
 
 /** Makes the filters `x_from` and `x_to` for each column `x` with past dates. A future date is refused (D7, §4.4). */
-export const makePastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makePastDateRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
     "",
@@ -91,7 +91,7 @@ export const makePastDateRangeFilters = <const Names extends ReadonlyArray<strin
  * Makes the filters `x_from` and `x_to` for each column `x` with past instants. Days run from midnight to midnight at
  * -05:00.
  */
-export const makePastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makePastInstantRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
     "",
@@ -110,13 +110,13 @@ const anyDateFilter = (operator: "fromDay" | "toDay", column: string, comparison
   formattedParameter(CalendarDate, "date", { operator, column }, `${column} on this day or ${comparison}.`)
 
 /** Makes the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
-export const makeDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
+export const makeDateRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "", "_from", (column) => anyDateFilter("fromDay", column, "later")),
   ...makeFields(names, "", "_to", (column) => anyDateFilter("toDay", column, "earlier")),
 })
 
 /** Makes the filter `x=true` or `x=false` for each column `x`. */
-export const makeBooleanFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const makeBooleans = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(
     names,
     "",
@@ -180,11 +180,11 @@ const makeTextListFilter = (operator: FilterOperator) => (column: string) =>
   listFilter(NonEmptyText, describeTextList(column), { operator, column })
 
 /** Makes a filter for each column. A row matches if its value is one of the filter's values, ignoring case (D33). */
-export const makeTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+export const makeTexts = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase"))
 
-/** Like `makeTextFilters`, for codes whose letters are all small or all capital. They need no index on `lower`. */
-export const makeCodeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
+/** Like `makeTexts`, for codes whose letters are all small or all capital. They need no index on `lower`. */
+export const makeCodes = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOfCodes"))
 
 /** Filters by country codes in any case. The column `country` contains two capital letters (D33). */
@@ -214,7 +214,7 @@ export const statusCodeFilter = listFilter(
 /**
  * Makes a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
  */
-export const makeEnumFilter = <const Words extends ReadonlyArray<string>>(words: Words) => {
+export const makeEnum = <const Words extends ReadonlyArray<string>>(words: Words) => {
   const message = `must be one of: ${words.join(", ")}`
   return listFilter(
     Schema.String.pipe(Schema.decodeTo(
@@ -242,17 +242,17 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
   )
 
 /** Makes a filter that finds text containing the value, ignoring case. `%`, `_` and quotes have no special meaning. */
-export const makeSubstringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
+export const makeSubstring = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
 /**
  * Makes a filter that finds arrays in which an element contains the value, ignoring case. OpenAPI describes it as "Part
  * of `name`".
  */
-export const makeArrayElementSubstringFilter = (column: string, name: string) =>
+export const makeArrayElementSubstring = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
 /** Makes a filter that finds arrays with at least one of the values, such as tags, ignoring case (D33). */
-export const makeArrayElementFilter = (column: string, rows: string) =>
+export const makeArrayElement = (column: string, rows: string) =>
   listFilter(
     NonEmptyText,
     `${rows} with one of these comma-separated values in ${column}, ignoring case. ${quotingRule}`,

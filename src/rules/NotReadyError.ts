@@ -1,6 +1,6 @@
 /** The error of `GET /health/ready` (§7.2, errors). */
-import { ErrorReporter, Schema } from "effect"
-import { makeErrorFieldsWithDetails } from "./Errors.ts"
+import { Schema } from "effect"
+import { describeError, makeErrorFieldsWithDetails } from "./Errors.ts"
 
 export const ReadinessParts = Schema.Struct({
   service: Schema.Literals(["ok", "ending"]).annotate({
@@ -35,8 +35,7 @@ export const ReadinessParts = Schema.Struct({
 /** Status 503 with `Retry-After: 5`. Requests for data get the same error code while the database is down. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: ReadinessParts })),
-  { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },
+  describeError(503, "A part that is required to serve data is not ready; `details` names it."),
 ) {
   readonly _tag = "NotReady"
-  override readonly [ErrorReporter.ignore] = true
 }

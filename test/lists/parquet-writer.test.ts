@@ -4,19 +4,7 @@ import { Arbitrary, Effect, Layer, Record, Schema } from "effect"
 import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import {
-  booleanColumn,
-  dateColumn,
-  integerColumn,
-  literalColumn,
-  moneyColumn,
-  nullableColumn,
-  priceColumn,
-  priceTimesSharesColumn,
-  textArrayColumn,
-  textColumn,
-  threeDecimalPriceColumn,
-} from "../../src/rows/Columns.ts"
+import * as Column from "../../src/rows/Columns.ts"
 import { rowOutputBuffer } from "../../src/rows/OutputBuffer.ts"
 import { makeParquetWriter } from "../../src/lists/ParquetWriter.ts"
 import {
@@ -108,18 +96,18 @@ const toJsonRows = (models: RowModels, records: ReadonlyArray<BinaryRecord>) => 
 }
 
 class EveryType extends Model.Class<EveryType>("EveryType")({
-  text: nullableColumn(textColumn("")),
-  word: nullableColumn(literalColumn(["a", "bé"], "")),
-  texts: nullableColumn(textArrayColumn("")),
-  integer: nullableColumn(integerColumn("")),
-  price: nullableColumn(priceColumn("")),
-  money: nullableColumn(moneyColumn("")),
-  product: nullableColumn(priceTimesSharesColumn("")),
-  flag: nullableColumn(booleanColumn("")),
-  date: nullableColumn(dateColumn("")),
-  eastern: nullableColumn(FixedOffsetTimeColumn),
-  new_york: nullableColumn(NewYorkTimeColumn),
-  utc: nullableColumn(InstantColumn),
+  text: Column.nullable(Column.text("")),
+  word: Column.nullable(Column.literal(["a", "bé"], "")),
+  texts: Column.nullable(Column.textArray("")),
+  integer: Column.nullable(Column.integer("")),
+  price: Column.nullable(Column.price("")),
+  money: Column.nullable(Column.money("")),
+  product: Column.nullable(Column.priceTimesShares("")),
+  flag: Column.nullable(Column.boolean("")),
+  date: Column.nullable(Column.date("")),
+  eastern: Column.nullable(FixedOffsetTimeColumn),
+  new_york: Column.nullable(NewYorkTimeColumn),
+  utc: Column.nullable(InstantColumn),
 }) {}
 
 const nulls: Readonly<Record<string, string>> = {
@@ -227,7 +215,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
           assert.throws(() => writeFile(EveryType, records), new RegExp(`EveryType.${column}`), expression)
         }
       }
-      class Required extends Model.Class<Required>("Required")({ text: textColumn("") }) {}
+      class Required extends Model.Class<Required>("Required")({ text: Column.text("") }) {}
       const missing = yield* selectRecords("null::text")
       assert.throws(() => writeFile(Required, missing), /Required.text/)
       const other = yield* selectRecords("1::bigint")
@@ -304,10 +292,10 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
   )
 
   class Decimals extends Model.Class<Decimals>("Decimals")({
-    thousandths: threeDecimalPriceColumn(""),
-    price: priceColumn(""),
-    money: moneyColumn(""),
-    product: priceTimesSharesColumn(""),
+    thousandths: Column.threeDecimalPrice(""),
+    price: Column.price(""),
+    money: Column.money(""),
+    product: Column.priceTimesShares(""),
   }) {}
   const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
   /** Unscaled integers with any number of digits that a precision allows, half of them next to the limits. */
@@ -365,9 +353,10 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
     }))
 
-  class Round extends Model.Class<Round>("Round")({ kind: literalColumn(["round"], ""), radius: integerColumn("") }) {}
+  class Round
+    extends Model.Class<Round>("Round")({ kind: Column.literal(["round"], ""), radius: Column.integer("") }) {}
   class Square
-    extends Model.Class<Square>("Square")({ kind: literalColumn(["square"], ""), side: integerColumn("") }) {}
+    extends Model.Class<Square>("Square")({ kind: Column.literal(["square"], ""), side: Column.integer("") }) {}
   it.effect("has the columns of all models of its rows, with null if a row's model lacks a column (D8)", () =>
     Effect.gen(function* () {
       const kinds = `case when g % 3 = 0 then 'round' else 'square' end`
@@ -379,7 +368,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       assert.throws(() => writeFile([Round, Square], triangle), /Round.kind/)
     }))
 
-  class Line extends Model.Class<Line>("Line")({ number: integerColumn(""), text: textColumn("") }) {}
+  class Line extends Model.Class<Line>("Line")({ number: Column.integer(""), text: Column.text("") }) {}
   it.effect("has row groups of limited size, no matter how many rows are fetched at once (D8)", () =>
     Effect.gen(function* () {
       const many = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")

@@ -251,39 +251,6 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
         assert.strictEqual(smtp.received.length, many.length)
       }).pipe(Effect.scoped))
 
-    it.effect("a process of release 0.2.0 and one of this release never send at the same time (§9.6)", () =>
-      Effect.gen(function* () {
-        yield* skipUnlessThorough
-        const sql = yield* SqlClient.SqlClient
-        const smtp = yield* MailServer.startMailServer()
-        const older = crypto.randomUUID()
-        /** Takes the lease with the statement of release 0.2.0. */
-        const lease = sql`
-        update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
-        where holder = ${older}::text::uuid or holder is null or until <= now() returning holder
-      `
-        yield* createCustomers("a@x.example")
-        yield* announce(["ticker-changes"])
-        yield* waitUntil(
-          "that the process of release 0.2.0 has the lease",
-          Effect.map(lease, (rows) => rows.length === 1),
-        )
-        const had = performance.now()
-        const { promise, resolve } = Promise.withResolvers<undefined>()
-        let seen = 0
-        smtp.behaviour.data = () => {
-          seen += 1
-          return promise
-        }
-        yield* startSender(smtp.port)
-        yield* waitUntil("that the process of this release sends", Effect.sync(() => seen === 1))
-        assert.isAbove(performance.now() - had, 3_900)
-        assert.deepStrictEqual(yield* lease, [])
-        resolve(undefined)
-        yield* waitForStatuses("sent")
-        assert.strictEqual(seen, 1)
-      }).pipe(Effect.scoped))
-
     it.effect("the service sends at most MAIL_PER_MINUTE emails per minute (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()

@@ -1,19 +1,19 @@
 /** Numbers in responses and in data files, digit by digit (D16, D31). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import { integerColumn, moneyColumn, nullableColumn, priceColumn, ratioColumn } from "../../src/rows/Columns.ts"
+import * as Column from "../../src/rows/Columns.ts"
 
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
 const kinds = [
-  { name: "price", column: priceColumn("A price."), integers: 14, decimals: 4 },
-  { name: "money", column: moneyColumn("An amount."), integers: 18, decimals: 2 },
-  { name: "ratio", column: ratioColumn("A ratio."), integers: 14, decimals: 4 },
+  { name: "price", column: Column.price("A price."), integers: 14, decimals: 4 },
+  { name: "money", column: Column.money("An amount."), integers: 18, decimals: 2 },
+  { name: "ratio", column: Column.ratio("A ratio."), integers: 14, decimals: 4 },
 ]
 
 /** Returns a function that decodes the driver's value and encodes it as JSON, as for a response. */
-const makePrinter = (column: ReturnType<typeof priceColumn>) => {
+const makePrinter = (column: ReturnType<typeof Column.price>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
@@ -109,7 +109,7 @@ describe("A stored decimal", () => {
 
   it("is printed as null if it is missing, and as 0 if it is zero (D16)", () => {
     for (const { column } of kinds) {
-      const optional = nullableColumn(column)
+      const optional = Column.nullable(column)
       const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
       const through = (stored: string | null) => JSON.stringify(encode(decode(stored)))
       assert.strictEqual(through(null), "null")
@@ -170,7 +170,7 @@ describe("The schema of a decimal in a data file", () => {
 })
 
 describe("An integer", () => {
-  const column = integerColumn("A count.")
+  const column = Column.integer("A count.")
   const [decode, encode] = [Schema.decodeSync(column.schemas.select), Schema.encodeSync(column.schemas.json)]
   const read = Schema.decodeUnknownResult(column.schemas.select)
   const greatest = 9_007_199_254_740_991n
@@ -212,7 +212,7 @@ describe("An integer", () => {
   })
 
   it("is printed as null if it is missing, and as 0 if it is zero (D16)", () => {
-    const optional = nullableColumn(column)
+    const optional = Column.nullable(column)
     const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
     const through = (stored: bigint | null) => JSON.stringify(encode(decode(stored)))
     assert.strictEqual(through(null), "null")

@@ -4,16 +4,7 @@ import { Arbitrary, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import {
-  booleanColumn,
-  dateColumn,
-  integerColumn,
-  literalColumn,
-  nullableColumn,
-  priceColumn,
-  textArrayColumn,
-  textColumn,
-} from "../../src/rows/Columns.ts"
+import * as Column from "../../src/rows/Columns.ts"
 import { postgresTypeIds } from "../../src/rows/FieldEncoders.ts"
 import { rowOutputBuffer } from "../../src/rows/OutputBuffer.ts"
 import {
@@ -271,16 +262,16 @@ layer(database)("The row encoder", (it) => {
   })
 
   class EveryType extends Model.Class<EveryType>("EveryType")({
-    text: nullableColumn(textColumn("")),
-    word: nullableColumn(literalColumn(["a", 'b"'], "")),
-    texts: nullableColumn(textArrayColumn("")),
-    integer: nullableColumn(integerColumn("")),
-    decimal: nullableColumn(priceColumn("")),
-    flag: nullableColumn(booleanColumn("")),
-    date: nullableColumn(dateColumn("")),
-    eastern: nullableColumn(FixedOffsetTimeColumn),
-    new_york: nullableColumn(NewYorkTimeColumn),
-    utc: nullableColumn(InstantColumn),
+    text: Column.nullable(Column.text("")),
+    word: Column.nullable(Column.literal(["a", 'b"'], "")),
+    texts: Column.nullable(Column.textArray("")),
+    integer: Column.nullable(Column.integer("")),
+    decimal: Column.nullable(Column.price("")),
+    flag: Column.nullable(Column.boolean("")),
+    date: Column.nullable(Column.date("")),
+    eastern: Column.nullable(FixedOffsetTimeColumn),
+    new_york: Column.nullable(NewYorkTimeColumn),
+    utc: Column.nullable(InstantColumn),
   }) {}
 
   const nulls: { readonly [column: string]: string } = {
@@ -411,7 +402,7 @@ layer(database)("The row encoder", (it) => {
 
   it.effect("refuses a null in a column that is not nullable (§7.1)", () =>
     Effect.gen(function* () {
-      class Required extends Model.Class<Required>("Required")({ text: textColumn("") }) {}
+      class Required extends Model.Class<Required>("Required")({ text: Column.text("") }) {}
       for (const record of yield* selectRecords("null::text")) {
         assert.throws(() => write(makeJsonRowWriter(Required), record), /schema: Required\.text$/)
       }
@@ -449,7 +440,7 @@ layer(database)("The row encoder", (it) => {
 })
 
 layer(database)("The result writer", (it) => {
-  class Holding extends Model.Class<Holding>("Holding")({ filing: textColumn(""), shares: integerColumn("") }) {}
+  class Holding extends Model.Class<Holding>("Holding")({ filing: Column.text(""), shares: Column.integer("") }) {}
   const writeShares = makeJsonRowWriter(Holding)
   const grouped = makeGroupResultEncoder(
     Holding,

@@ -11,7 +11,7 @@ import {
   todayInNewYork,
 } from "../../src/rules/Dates.ts"
 import { checkParameterCombinations } from "../../src/rules/ParameterCombinations.ts"
-import { defaultDateFilters } from "../../src/rules/Filters.ts"
+import * as Filter from "../../src/rules/Filters.ts"
 
 const isDay = Schema.is(CalendarDate)
 
@@ -357,7 +357,7 @@ describe("The check of parameter combinations", () => {
   it.effect("applies to the date filters of an endpoint, in addition to the check of each filter (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
-      const query = Schema.Struct(defaultDateFilters).check(checkParameterCombinations)
+      const query = Schema.Struct(Filter.defaultDates).check(checkParameterCombinations)
       const fields = (input: object) => Effect.map(reasons(query, input), (all) => all.map(({ field }) => field))
       assert.deepStrictEqual(yield* fields({ date: "2026-06-01" }), [])
       assert.deepStrictEqual(yield* fields({ date_from: "2026-05-31", date_to: "2026-06-01" }), [])

@@ -7,7 +7,7 @@ import { BillingMiddleware } from "../../src/accounts/Authorization.ts"
 import { Api } from "../../src/Api.ts"
 import * as Datasets from "../../src/load/Datasets.ts"
 import { getTablesReadByEndpoint, TablesReadByEndpoint } from "../../src/rules/EndpointAnnotations.ts"
-import { makeBooleanFilters } from "../../src/rules/Filters.ts"
+import * as Filter from "../../src/rules/Filters.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
 import { compileFilters } from "../../src/lists/Conditions.ts"
 import {
@@ -155,7 +155,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
       assert.throws(() => compileFilters(sql, silent), "The parameter silent declares no filter")
       const literal = Schema.Struct({
-        ...makeBooleanFilters("is_adr"),
+        ...Filter.makeBooleans("is_adr"),
         flag: Schema.optionalKey(Schema.Boolean.annotate({
           filter: {
             operator: "literal",

@@ -3,7 +3,7 @@ import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../src/load/Datasets.ts"
 import { readLoadableColumns } from "../../src/load/LoadingTable.ts"
-import { describeDatasetColumnTypes } from "../../src/load/DatasetDescription.ts"
+import { describeColumns } from "../../src/load/DatasetDescription.ts"
 
 /** Number of tickers in tables with several rows per ticker. */
 const tickers = 2_000
@@ -85,7 +85,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
   const columns = yield* readLoadableColumns(table)
-  const known = describeDatasetColumnTypes(dataset)
+  const known = Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
   const values = columns.map(({ is_list, name, type }, at) => {
     const words = known[name]?.split(" | ") ?? []
     const key = words.length > 1 ? undefined : keyValue(dataset, name, type)

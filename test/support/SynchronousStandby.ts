@@ -2,9 +2,9 @@
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { closeSync, openSync, writeFileSync } from "node:fs"
-import { launchDetachedProcess } from "../../src/db/embedded/ChildProcess.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { DedicatedPostgres, makeServerControls, type PostgresServer } from "./DedicatedPostgres.ts"
+import { launchDetachedProcess } from "./DetachedProcess.ts"
 import { queryServer } from "./TwoStandbys.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 

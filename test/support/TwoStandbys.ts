@@ -4,13 +4,10 @@ import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
 import { closeSync, openSync } from "node:fs"
 import { chooseFreePort, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
-import {
-  type DetachedProcess,
-  launchDetachedProcess,
-  runProcessToCompletion,
-} from "../../src/db/embedded/ChildProcess.ts"
+import { runProcessToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { DedicatedPostgres } from "./DedicatedPostgres.ts"
+import { type DetachedProcess, launchDetachedProcess } from "./DetachedProcess.ts"
 
 export interface Standby {
   readonly name: string

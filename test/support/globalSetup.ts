@@ -43,7 +43,10 @@ const start = Effect.gen(function* () {
   const home = yield* makeFolder("tickerline-test-")
   const cluster = yield* makePostgresCluster(home)
   yield* fs.writeFileString(`${cluster.dataDirectory}/postgresql.conf`, unsafeSettings, { flag: "a" })
-  const port = yield* Effect.acquireRelease(ensurePostgresIsRunning(cluster, undefined), () => stopPostgres(cluster))
+  const port = yield* Effect.acquireRelease(
+    ensurePostgresIsRunning(cluster, undefined),
+    () => Effect.orDie(stopPostgres(cluster)),
+  )
   const at = (database: string) =>
     `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })

@@ -1,12 +1,7 @@
 /** D27 (prices): the cost of responses, rounded up to a microdollar each. A gigabyte is 1,000,000,000 bytes. */
 import { Context } from "effect"
-import type { HttpServerResponse } from "effect/http"
 
 const gigabyte = 1_000_000_000n
-
-/** Returns the size of a response's body before compression, in bytes. */
-export const getUncompressedBodySize = ({ body }: HttpServerResponse.HttpServerResponse) =>
-  body._tag === "Empty" ? 0 : body.contentLength ?? 0
 
 /** Returns the cost of a body in microdollars. Calculates with BigInt, because the product may exceed 2^53. */
 export const computeDataCost = (bytes: number, pricePerGigabyte: number) =>

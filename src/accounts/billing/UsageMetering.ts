@@ -4,7 +4,7 @@
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
-import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
@@ -37,22 +37,19 @@ const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spa
 /** Time limit for writing the waiting rows when the process ends. */
 const shutdownTimeout = Duration.seconds(20)
 
-const rowsWrittenTotal = Metric.counter("tickerline_usage_rows_written_total", {
-  description: "Requests recorded.",
-  incremental: true,
-})
-const writesFailedTotal = Metric.counter("tickerline_usage_writes_failed_total", {
-  description: "Failed attempts to record requests. They are repeated.",
-  incremental: true,
-})
-export const usageBufferRefusalsTotal = Metric.counter("tickerline_usage_requests_refused_total", {
-  description: "Requests refused because too many requests wait to be recorded.",
-  incremental: true,
-})
-export const usageRecordsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
-  description: "Requests that a process could not record before it ended.",
-  incremental: true,
-})
+const rowsWrittenTotal = makeCounter("tickerline_usage_rows_written_total", "Requests recorded.")
+const writesFailedTotal = makeCounter(
+  "tickerline_usage_writes_failed_total",
+  "Failed attempts to record requests. They are repeated.",
+)
+export const usageBufferRefusalsTotal = makeCounter(
+  "tickerline_usage_requests_refused_total",
+  "Requests refused because too many requests wait to be recorded.",
+)
+export const usageRecordsLostTotal = makeCounter(
+  "tickerline_usage_rows_lost_total",
+  "Requests that a process could not record before it ended.",
+)
 
 class UsageWriteFailed extends Data.TaggedError("UsageWriteFailed")<{ readonly message: string }> {}
 

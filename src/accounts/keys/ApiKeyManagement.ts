@@ -1,6 +1,7 @@
 /** D2 (API keys): creates, lists, rotates, disables, enables and revokes keys, and defines the SQL for their status. */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
 class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
@@ -92,21 +93,15 @@ const ListedApiKey = Schema.Struct({
 /** Returns all keys, oldest first. */
 export const listApiKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const find = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: ListedApiKey,
-    execute: () =>
-      sql`
-        select key_id, accounts.name as account, tier, api_keys.name, key_hint,
-          case when revoked_at is not null then 'revoked' else ${sql.literal(apiKeyStatusSql)} end as status,
-          to_char(api_keys.created_at, 'YYYY-MM-DD') as created,
-          to_char(expires_at, 'YYYY-MM-DD HH24:MI:SS') as expires,
-          to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used,
-          endpoints
-        from api_keys join accounts using (account_id) order by key_id
-      `,
-  })
-  return yield* find(undefined)
+  return yield* decodeRows(ListedApiKey)(sql`
+    select key_id, accounts.name as account, tier, api_keys.name, key_hint,
+      case when revoked_at is not null then 'revoked' else ${sql.literal(apiKeyStatusSql)} end as status,
+      to_char(api_keys.created_at, 'YYYY-MM-DD') as created,
+      to_char(expires_at, 'YYYY-MM-DD HH24:MI:SS') as expires,
+      to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used,
+      endpoints
+    from api_keys join accounts using (account_id) order by key_id
+  `)
 })
 
 /** Revokes a key permanently. Within a second, every process refuses it. */

@@ -4,7 +4,7 @@
  */
 import { Cache, Clock, Config, Duration, Effect, Metric, Result, Schema } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
-import { initializeCounters } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter } from "../../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import type { ApiRequest } from "../../rules/ApiRequest.ts"
 import { RateLimitExceeded, Refusal } from "../AccountErrors.ts"
@@ -34,12 +34,11 @@ const toNetwork = (text: string) =>
 /** How often a process warns that a trusted proxy names no client. */
 const warningInterval = Duration.hours(1)
 
-const unnamedClientsTotal = Metric.counter("tickerline_proxy_clients_unnamed_total", {
-  description:
-    "Requests with a key from a trusted proxy that named no client in X-Forwarded-For. Their wrong keys are " +
+const unnamedClientsTotal = makeCounter(
+  "tickerline_proxy_clients_unnamed_total",
+  "Requests with a key from a trusted proxy that named no client in X-Forwarded-For. Their wrong keys are " +
     "not counted.",
-  incremental: true,
-})
+)
 
 export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 100_000) {
   const limit = yield* WrongKeysLimitConfig

@@ -2,7 +2,7 @@
 import { Config, Context, Duration, Effect, Exit, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
-import { initializeCounters } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter } from "../../observability/CallbackMetrics.ts"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"
 import type { CurrentAccount } from "../keys/Authentication.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
@@ -24,10 +24,10 @@ export const RateLimitsByTierConfig = Config.all({
   ultimate: UltimateTierRateLimitConfig,
 })
 
-const countedLocallyTotal = Metric.counter("tickerline_rate_limit_alone_total", {
-  description: "Requests that this process counted on its own because PostgreSQL did not answer.",
-  incremental: true,
-})
+const countedLocallyTotal = makeCounter(
+  "tickerline_rate_limit_alone_total",
+  "Requests that this process counted on its own because PostgreSQL did not answer.",
+)
 
 /** Returns the seconds until this number of tokens is refilled, rounded up; at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
@@ -57,8 +57,6 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   readonly getRequestsPerMinute: (tier: Tier) => number
   /** Takes a token, unless the request is refused. Call it once per request: it counts even before the effect runs. */
   readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
-  /** Like `countRequest`, but never waits. Returns undefined and takes no token if the result depends on PostgreSQL. */
-  readonly countRequestNow: (account: typeof CurrentAccount.Service) => RateLimitResult | undefined
   /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean
 }>()("tickerline/accounts/AccountRateLimiter") {
@@ -81,17 +79,10 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
         return { isAllowed, tokens }
       })
 
-      const countRequestNow = ({ account_id, tier }: typeof CurrentAccount.Service) => {
+      const countRequest = ({ account_id, tier }: typeof CurrentAccount.Service) => {
         const limit = limits[tier]
-        const result = buckets.consumeHeld(account_id, limit)
-        return result === undefined ? undefined : makeResult(result, limit)
-      }
-
-      const countRequest = (account: typeof CurrentAccount.Service) => {
-        const counted = countRequestNow(account)
-        if (counted !== undefined) return Exit.succeed(counted)
-        const { account_id, tier } = account
-        const limit = limits[tier]
+        const held = buckets.consumeHeld(account_id, limit)
+        if (held !== undefined) return Exit.succeed(makeResult(held, limit))
         return Effect.map(
           Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
           (result) => makeResult(result, limit),
@@ -100,7 +91,6 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
       return AccountRateLimiter.of({
         getRequestsPerMinute: (tier) => limits[tier],
         countRequest,
-        countRequestNow,
         isCountingLocally: buckets.isUnavailable,
       })
     }),

@@ -23,14 +23,7 @@ import { readWorkSize } from "../../ingest/edgar/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
-import {
-  type DoctorFinding,
-  makeFailedFinding,
-  makePassedFinding,
-  makeSkippedFinding,
-  makeWarningFinding,
-  runDoctorCheck,
-} from "./DoctorFinding.ts"
+import * as Finding from "./DoctorFinding.ts"
 
 /** Connects to the database with short timeouts, and read-only, so that a faulty check cannot change data. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
@@ -55,15 +48,15 @@ export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(directUrl)) {
       const { hasPooler } = yield* checkDirectConnection("DATABASE_URL", url)
-      return makePassedFinding(
+      return Finding.passed(
         "pooler",
         hasPooler ? "in session mode" : "none; the service connects to PostgreSQL directly",
       )
     }
     const { hasPooler } = yield* checkPooledAndDirectConnections(url, directUrl.value)
     return hasPooler
-      ? makePassedFinding("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
-      : makeWarningFinding(
+      ? Finding.passed("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
+      : Finding.warning(
         "pooler",
         "DATABASE_URL points directly to PostgreSQL, but statements are planned on every use, as for a pooler",
         "Unset DATABASE_DIRECT_URL, or set DATABASE_URL to the pooler.",
@@ -85,20 +78,20 @@ const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, ver
   const isRemote = !isLocal(new URL(Redacted.value(url)))
   if (version === null) {
     return isRemote
-      ? [makeWarningFinding("encryption", "the connection to another machine is not encrypted", encryptionAdvice)]
+      ? [Finding.warning("encryption", "the connection to another machine is not encrypted", encryptionAdvice)]
       : []
   }
   const isVerified = mode.startsWith("verify") || (mode === "require" && rootCertificate !== undefined)
   if (isVerified) {
     const name = mode === "verify-full" ? "certificate and host name" : "certificate, but not the host name,"
     const authority = rootCertificate ?? "the authorities that Node trusts"
-    return [makePassedFinding("encryption", `${version}; sslmode=${mode} verifies the ${name} with ${authority}`)]
+    return [Finding.passed("encryption", `${version}; sslmode=${mode} verifies the ${name} with ${authority}`)]
   }
   const found = `${version}, but sslmode=${mode} does not verify the server's certificate`
   return [
     isRemote
-      ? makeWarningFinding("encryption", `${found}, so another machine could take its place`, encryptionAdvice)
-      : makePassedFinding("encryption", found),
+      ? Finding.warning("encryption", `${found}, so another machine could take its place`, encryptionAdvice)
+      : Finding.passed("encryption", found),
   ]
 })
 
@@ -121,26 +114,24 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
   `
   if (server === undefined) return []
   const { autovacuum, encoding, is_replica, number, tls_version, version } = server
-  const findings: Array<DoctorFinding> = [
-    Math.floor(number / 10_000) >= oldestVersion
-      ? makePassedFinding("version", `PostgreSQL ${version}`)
-      : makeFailedFinding(
-        "version",
-        `PostgreSQL ${version} is too old`,
-        `Use PostgreSQL ${oldestVersion} or newer.`,
-      ),
+  const findings: Array<Finding.DoctorFinding> = [
+    Math.floor(number / 10_000) >= oldestVersion ? Finding.passed("version", `PostgreSQL ${version}`) : Finding.failed(
+      "version",
+      `PostgreSQL ${version} is too old`,
+      `Use PostgreSQL ${oldestVersion} or newer.`,
+    ),
   ]
   if (encoding !== "UTF8") {
     const advice = "Create a database in UTF-8: create database … encoding 'UTF8'"
-    findings.push(makeFailedFinding("encoding", `the database's encoding is ${encoding}`, advice))
+    findings.push(Finding.failed("encoding", `the database's encoding is ${encoding}`, advice))
   }
   if (is_replica) {
     const advice = "Set DATABASE_URL to the primary."
-    findings.push(makeFailedFinding("primary", "the server is a replica, which cannot record usage", advice))
+    findings.push(Finding.failed("primary", "the server is a replica, which cannot record usage", advice))
   }
   if (autovacuum !== "on") {
     findings.push(
-      makeWarningFinding("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."),
+      Finding.warning("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."),
     )
   }
   return [...findings, ...yield* checkEncryption(url, tls_version)]
@@ -150,13 +141,13 @@ export const checkDatabaseClock = Effect.gen(function* () {
   const difference = yield* measureClockDifference
   if (!exceeds(difference, maxUnreportedDifference)) {
     const seconds = Math.abs(difference.millis) / 1000
-    return makePassedFinding("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
+    return Finding.passed("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
   }
   const found = describeClockDifference(difference)
   const advice = "Set both clocks with NTP. Dates in responses, key expiry and recorded usage depend on them."
   return exceeds(difference, maxClockDifference)
-    ? makeFailedFinding("clocks", `${found}, so the service does not start and is not ready`, advice)
-    : makeWarningFinding("clocks", found, advice)
+    ? Finding.failed("clocks", `${found}, so the service does not start and is not ready`, advice)
+    : Finding.warning("clocks", found, advice)
 })
 
 export const checkConnectionLimit = Effect.gen(function* () {
@@ -174,10 +165,10 @@ export const checkConnectionLimit = Effect.gen(function* () {
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
-  if (needed > max) return makeFailedFinding("connections", found, `There are too few connections: ${advice}`)
+  if (needed > max) return Finding.failed("connections", found, `There are too few connections: ${advice}`)
   return needed * 2 > max
-    ? makeWarningFinding("connections", found, `There are too few for a second instance: ${advice}`)
-    : makePassedFinding("connections", found)
+    ? Finding.warning("connections", found, `There are too few for a second instance: ${advice}`)
+    : Finding.passed("connections", found)
 })
 
 const tables = loadableDatasets.map(({ table }) => table)
@@ -202,9 +193,9 @@ export const checkMigrations = Effect.gen(function* () {
       coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
   `
   const advice = "Run `tickerline migrate` as the role that owns the tables, or start the service as that role."
-  if (table?.exists !== true) return makeWarningFinding("migrations", "the database is empty", advice)
+  if (table?.exists !== true) return Finding.warning("migrations", "the database is empty", advice)
   if (!table.is_readable) {
-    return makeSkippedFinding("migrations", "this role may not read which migrations were applied")
+    return Finding.skipped("migrations", "this role may not read which migrations were applied")
   }
   const applied = yield* sql<{ readonly id: number; readonly name: string }>`
     select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
@@ -214,15 +205,15 @@ export const checkMigrations = Effect.gen(function* () {
   const newer = applied.filter(({ id }) => !known.some(([knownId]) => knownId === id))
     .map(({ id, name }) => `${id}_${name}`)
   if (newer.length > 0) {
-    return makeWarningFinding(
+    return Finding.warning(
       "migrations",
       `the database is newer than this program: ${formatNames(newer)}`,
       "This release works with the tables of the next one. Update this program soon.",
     )
   }
   return pending.length === 0
-    ? makePassedFinding("migrations", `all ${known.length} are applied`)
-    : makeFailedFinding("migrations", `${pending.length} are missing: ${formatNames(pending)}`, advice)
+    ? Finding.passed("migrations", `all ${known.length} are applied`)
+    : Finding.failed("migrations", `${pending.length} are missing: ${formatNames(pending)}`, advice)
 })
 
 interface RolePrivileges {
@@ -276,24 +267,24 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
     `
     const advice = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
     if (role?.missing != null) {
-      return makeFailedFinding("role", `${role.name} lacks: ${formatNames(role.missing)}`, advice)
+      return Finding.failed("role", `${role.name} lacks: ${formatNames(role.missing)}`, advice)
     }
     if (isEmbedded || role === undefined) {
-      return makePassedFinding("role", "the embedded server has a single role")
+      return Finding.passed("role", "the embedded server has a single role")
     }
     if (role.is_superuser) {
-      return makeWarningFinding(
+      return Finding.warning(
         "role",
         `${role.name} is a superuser`,
         "Let the service connect as a role with fewer privileges: `tickerline grant ROLE`.",
       )
     }
     if (role.owns_tables) {
-      return makePassedFinding("role", `${role.name} owns the tables: it can load, migrate and serve`)
+      return Finding.passed("role", `${role.name} owns the tables: it can load, migrate and serve`)
     }
     return role.excessive === null
-      ? makePassedFinding("role", `${role.name} has only the privileges to serve`)
-      : makeWarningFinding("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
+      ? Finding.passed("role", `${role.name} has only the privileges to serve`)
+      : Finding.warning("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
 interface ExpectedTrigger {
@@ -333,14 +324,14 @@ export const checkChangeTriggers = Effect.gen(function* () {
   const problems = yield* findTriggerProblems(
     tables.map((table) => ({ table: `public.${table}`, trigger: "note_change", calls: "public.note_change" })),
   )
-  if (problems.length === 0) return makePassedFinding("triggers", "all datasets record their changes")
+  if (problems.length === 0) return Finding.passed("triggers", "all datasets record their changes")
   const repairs = problems.map((problem) => {
     if (problem.is_disabled) return enableTrigger(problem)
     const table = problem.table.replace("public.", "")
     return `create or replace trigger note_change after insert or update or delete or truncate on ${table} ` +
       `for each statement execute function note_change(); ${enableTrigger(problem)}`
   })
-  return makeFailedFinding(
+  return Finding.failed(
     "triggers",
     `note_change is missing or not always enabled: ${
       formatNames(problems.map(({ table }) => table.replace("public.", "")))
@@ -374,7 +365,7 @@ const createRecordTrigger = "drop trigger if exists record_transaction on histor
 export const checkHistory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [schema] = yield* sql`select where to_regprocedure('history.end_statement()') is not null`
-  if (schema === undefined) return makeSkippedFinding("history", "migrations are missing")
+  if (schema === undefined) return Finding.skipped("history", "migrations are missing")
   const triggers = yield* findTriggerProblems([
     recordTrigger,
     ...tables.flatMap((table) =>
@@ -398,7 +389,7 @@ export const checkHistory = Effect.gen(function* () {
     order by 1, attnum
   `
   if (triggers.length === 0 && columns.length === 0) {
-    return makePassedFinding("history", "all datasets keep their earlier rows")
+    return Finding.passed("history", "all datasets keep their earlier rows")
   }
   const problems = [
     ...triggers.map(({ problem, table, trigger }) => `${trigger} of ${table.replace("public.", "")} (${problem})`),
@@ -414,7 +405,7 @@ export const checkHistory = Effect.gen(function* () {
     ),
     ...columns.map(({ table }) => `select history.track('${table}')`),
   ]
-  return makeFailedFinding(
+  return Finding.failed(
     "history",
     `${problems.join(", ")}; as_of and /v1/changes miss what is written meanwhile`,
     `As the role that owns the tables, run: ${
@@ -431,7 +422,7 @@ export const checkIndexes = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and not indisvalid order by 1
   `
   const names = invalid.map(({ name }) => name)
-  return names.length === 0 ? makePassedFinding("indexes", "all are valid") : makeFailedFinding(
+  return names.length === 0 ? Finding.passed("indexes", "all are valid") : Finding.failed(
     "indexes",
     `invalid, so no query uses them: ${formatNames(names)}`,
     names.map((name) => `reindex index concurrently ${name}`).join("; "),
@@ -448,9 +439,9 @@ export const checkConstraints = Effect.gen(function* () {
       and relname = any (string_to_array(${tableList}, ','))
     order by 1, 2
   `
-  if (notValidated.length === 0) return [makePassedFinding("rules", "all rows of the datasets satisfy the constraints")]
+  if (notValidated.length === 0) return [Finding.passed("rules", "all rows of the datasets satisfy the constraints")]
   return notValidated.map(({ dataset, expression, name }) =>
-    makeWarningFinding(
+    Finding.warning(
       "rules",
       `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
       `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
@@ -480,16 +471,16 @@ export const checkDatasetRows = Effect.gen(function* () {
   const found = `${tables.length - empty.length} of ${tables.length} have rows${lastChange}`
   return [
     empty.length > 0
-      ? makeWarningFinding(
+      ? Finding.warning(
         "datasets",
         `${found}; empty: ${formatNames(empty)}`,
         "Load data: `tickerline load DATASET FILE`.",
       )
       : days !== null && days > 7
-      ? makeWarningFinding("datasets", found, "Find out whether the loads still run.")
-      : makePassedFinding("datasets", found),
+      ? Finding.warning("datasets", found, "Find out whether the loads still run.")
+      : Finding.passed("datasets", found),
     ...(notAnalyzed.length === 0 ? [] : [
-      makeWarningFinding(
+      Finding.warning(
         "statistics",
         `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`,
         "Run `analyze`.",
@@ -559,8 +550,8 @@ export const checkIngest = Effect.gen(function* () {
   const runs = yield* readIngestRuns(isScheduled)
   if (runs === undefined) {
     return isScheduled
-      ? makeWarningFinding("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
-      : makePassedFinding("ingest", "the SEC's documents were never ingested")
+      ? Finding.warning("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
+      : Finding.passed("ingest", "the SEC's documents were never ingested")
   }
   const { error, is_alive, last_failure, scheduled, seen_minutes, status, success_hours } = runs
   const work = yield* readWorkSize
@@ -582,7 +573,7 @@ export const checkIngest = Effect.gen(function* () {
     ...describeIngestWork(work),
   ].join("; ")
   if (isDead || status === "failed" || status === "interrupted") {
-    return makeWarningFinding(
+    return Finding.warning(
       "ingest",
       found,
       scheduled
@@ -591,15 +582,15 @@ export const checkIngest = Effect.gen(function* () {
     )
   }
   if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {
-    return makeWarningFinding("ingest", found, "Find the documents and the reasons: `tickerline ingest rejections`.")
+    return Finding.warning("ingest", found, "Find the documents and the reasons: `tickerline ingest rejections`.")
   }
   return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
-    ? makeWarningFinding(
+    ? Finding.warning(
       "ingest",
       found,
       "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.",
     )
-    : makePassedFinding("ingest", found)
+    : Finding.passed("ingest", found)
 })
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
@@ -626,14 +617,14 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
   Effect.gen(function* () {
     const replica = yield* readServer
     if (replica.system !== primary.system) {
-      return makeFailedFinding(
+      return Finding.failed(
         name,
         "it belongs to another cluster than DATABASE_URL",
         "List only replicas of the primary in DATABASE_READ_URLS.",
       )
     }
     if (!replica.state.is_replica) {
-      return makeWarningFinding(
+      return Finding.warning(
         name,
         "it is not a replica, so it is not used",
         "List the primary only in DATABASE_URL.",
@@ -641,7 +632,7 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
     }
     const datasets = Array.from(primary.state.datasets.keys())
     if (replica.state.datasets.size === 0 || !datasets.some((dataset) => replica.state.datasets.has(dataset))) {
-      return makeFailedFinding(
+      return Finding.failed(
         name,
         "it has none of the datasets",
         "Check that the URL names the right database and that replay is running.",
@@ -656,8 +647,8 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
       }),
     )
     return missing <= 0
-      ? makePassedFinding(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
-      : makeWarningFinding(
+      ? Finding.passed(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
+      : Finding.warning(
         name,
         `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
           "until it catches up, it serves no changed datasets",
@@ -670,12 +661,12 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
   if (named.length === 0) return []
   const primary = yield* Effect.provide(readServer, doctorConnectionLayer(url))
   if (primary.state.is_replica) {
-    return [makeSkippedFinding("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
+    return [Finding.skipped("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
   }
   const findings = yield* Effect.forEach(
     named,
     (replica) =>
-      runDoctorCheck({
+      Finding.runDoctorCheck({
         name: `replica ${replica.name}`,
         advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
         effect: checkReplica(`replica ${replica.name}`, primary).pipe(

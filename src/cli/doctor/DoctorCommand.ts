@@ -11,27 +11,23 @@ import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
-import {
-  type DoctorFinding,
-  type DoctorFindingState,
-  makeFailedFinding,
-  makePassedFinding,
-  runDoctorCheck,
-} from "./DoctorFinding.ts"
+import * as Finding from "./DoctorFinding.ts"
 import { checkMemory, checkOpenFileLimit, checkRuntime, checkSystemClock, checkTimeZones } from "./MachineChecks.ts"
 import { checkAddressSettings, checkPort, checkSettings, checkTrustedProxies } from "./ServiceChecks.ts"
 
 interface Section {
   readonly section: string
-  readonly findings: ReadonlyArray<DoctorFinding>
+  readonly findings: ReadonlyArray<Finding.DoctorFinding>
 }
 
-const check = <E, R>(name: string, effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, R>) =>
-  runDoctorCheck({ name, effect })
+const check = <E, R>(
+  name: string,
+  effect: Effect.Effect<Finding.DoctorFinding | ReadonlyArray<Finding.DoctorFinding>, E, R>,
+) => Finding.runDoctorCheck({ name, effect })
 
 const makeSection = <R>(
   section: string,
-  checks: ReadonlyArray<Effect.Effect<ReadonlyArray<DoctorFinding>, never, R>>,
+  checks: ReadonlyArray<Effect.Effect<ReadonlyArray<Finding.DoctorFinding>, never, R>>,
 ) =>
   Effect.map(
     Effect.all(checks, { concurrency: "unbounded" }),
@@ -84,7 +80,7 @@ const database = Effect.gen(function* () {
     return [...findings, ...(Option.isSome(running) ? yield* checkDatabaseAt(running.value, true) : [])]
   }
   const directUrl = yield* DirectDatabaseUrlConfig
-  const source = makePassedFinding(
+  const source = Finding.passed(
     "database",
     `from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`,
   )
@@ -93,7 +89,7 @@ const database = Effect.gen(function* () {
     // Any other error means that the server cannot be reached, which the `connection` check reports.
     if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
     const advice = "The service would not start. See docs/operations/poolers.md."
-    return [source, makeFailedFinding("pooler", pooler.failure.message, advice)]
+    return [source, Finding.failed("pooler", pooler.failure.message, advice)]
   }
   const primary = Option.getOrElse(directUrl, () => url.value)
   const findings = yield* checkDatabaseAt(primary, false)
@@ -108,7 +104,7 @@ const sections = Effect.all([
   machine,
   service,
   makeSection("database", [
-    runDoctorCheck({
+    Finding.runDoctorCheck({
       name: "connection",
       // Limits the total time. Each database check has its own, shorter timeout.
       timeout: Duration.seconds(60),
@@ -126,7 +122,7 @@ const marks = {
 } as const
 
 const formatFinding = (
-  { advice, check, found, state }: DoctorFinding,
+  { advice, check, found, state }: Finding.DoctorFinding,
   { paint, hasUnicode: unicode }: OutputCapabilities,
 ) => {
   const mark = unicode ? marks[state].unicode : marks[state].ascii.padEnd(2)
@@ -136,7 +132,7 @@ const formatFinding = (
   ]
 }
 
-const countState = (findings: ReadonlyArray<DoctorFinding>, state: DoctorFindingState) =>
+const countState = (findings: ReadonlyArray<Finding.DoctorFinding>, state: Finding.DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
 /** At least one check failed. Ends the command with exit code 1. */

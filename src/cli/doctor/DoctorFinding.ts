@@ -14,15 +14,15 @@ export interface DoctorFinding {
   readonly advice?: string
 }
 
-export const makePassedFinding = (check: string, found: string): DoctorFinding => ({ check, state: "ok", found })
-export const makeSkippedFinding = (check: string, found: string): DoctorFinding => ({ check, state: "skipped", found })
-export const makeWarningFinding = (check: string, found: string, advice: string): DoctorFinding => ({
+export const passed = (check: string, found: string): DoctorFinding => ({ check, state: "ok", found })
+export const skipped = (check: string, found: string): DoctorFinding => ({ check, state: "skipped", found })
+export const warning = (check: string, found: string, advice: string): DoctorFinding => ({
   check,
   state: "warning",
   found,
   advice,
 })
-export const makeFailedFinding = (check: string, found: string, advice: string): DoctorFinding => ({
+export const failed = (check: string, found: string, advice: string): DoctorFinding => ({
   check,
   state: "failed",
   found,
@@ -50,7 +50,7 @@ export const runDoctorCheck = <E, R>(
       duration: timeout,
       orElse: () =>
         Effect.succeed([
-          makeFailedFinding(
+          failed(
             name,
             `no answer within ${Duration.toSeconds(timeout)} seconds`,
             "Find out whether the server is overloaded or unreachable.",
@@ -63,10 +63,10 @@ export const runDoctorCheck = <E, R>(
       if (error instanceof Config.ConfigError) {
         return Effect.map(
           toSettingProblems(error),
-          (problems) => problems.map(({ fix, problem }) => makeFailedFinding(name, problem, fix)),
+          (problems) => problems.map(({ fix, problem }) => failed(name, problem, fix)),
         )
       }
       const found = summarizeError(error) ?? "the check ended with an unexpected error"
-      return Effect.succeed([makeFailedFinding(name, found, advice)])
+      return Effect.succeed([failed(name, found, advice)])
     }),
   )

@@ -6,29 +6,23 @@ import { makeEmbeddedUrl, readServerCredentials } from "../../db/embedded/Embedd
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import { findPostgresPackage } from "../../db/embedded/PostgresPrograms.ts"
 import { findRunningPostgres } from "../../db/embedded/PostgresServer.ts"
-import {
-  type DoctorFinding,
-  makeFailedFinding,
-  makePassedFinding,
-  makeSkippedFinding,
-  makeWarningFinding,
-} from "./DoctorFinding.ts"
+import * as Finding from "./DoctorFinding.ts"
 
 const gibibyte = 2 ** 30
 
 const checkFreeSpace = (folder: string) =>
   Effect.tryPromise(() => statfs(folder)).pipe(
-    Effect.map(({ bavail, bsize }): DoctorFinding => {
+    Effect.map(({ bavail, bsize }): Finding.DoctorFinding => {
       const free = Number(bavail) * Number(bsize)
       const found = `${(free / gibibyte).toFixed(1)} GiB free`
       if (free < gibibyte / 4) {
-        return makeFailedFinding("disk", found, "Free some disk space. PostgreSQL stops when the disk is full.")
+        return Finding.failed("disk", found, "Free some disk space. PostgreSQL stops when the disk is full.")
       }
       return free < 2 * gibibyte
-        ? makeWarningFinding("disk", found, "Free some disk space. A load needs twice the size of its table.")
-        : makePassedFinding("disk", found)
+        ? Finding.warning("disk", found, "Free some disk space. A load needs twice the size of its table.")
+        : Finding.passed("disk", found)
     }),
-    Effect.orElseSucceed(() => makeSkippedFinding("disk", "this system does not report its free space")),
+    Effect.orElseSucceed(() => Finding.skipped("disk", "this system does not report its free space")),
   )
 
 /** Returns the files that other users can read. */
@@ -45,28 +39,28 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))
   if (Option.isNone(info)) {
-    return [makePassedFinding("home", `${home} does not exist yet; the first start creates it`)]
+    return [Finding.passed("home", `${home} does not exist yet; the first start creates it`)]
   }
   if (info.value.type !== "Directory") {
-    return [makeFailedFinding("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
+    return [Finding.failed("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
   }
   const owner = Option.getOrUndefined(info.value.uid)
   const user = process.getuid?.()
   if (owner !== undefined && user !== undefined && user !== 0 && owner !== user) {
     const advice = "Run as that user, or set TICKERLINE_HOME to a folder of your own."
     return [
-      makeFailedFinding("home", `${home} belongs to user ${owner}, but this process runs as user ${user}`, advice),
+      Finding.failed("home", `${home} belongs to user ${owner}, but this process runs as user ${user}`, advice),
     ]
   }
   const writable = yield* Effect.option(fs.access(home, { writable: true }))
   if (Option.isNone(writable)) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
-    return [makeFailedFinding("home", `${home} is not writable`, advice)]
+    return [Finding.failed("home", `${home} is not writable`, advice)]
   }
   // The first file contains the demo key, the second the database credentials.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
-    readable.length === 0 ? makePassedFinding("home", home) : makeWarningFinding(
+    readable.length === 0 ? Finding.passed("home", home) : Finding.warning(
       "home",
       `other users can read ${readable.join(" and ")}`,
       `Restrict access: chmod 600 ${readable.join(" ")}`,
@@ -76,19 +70,19 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
 })
 
 interface EmbeddedCheckResult {
-  readonly findings: ReadonlyArray<DoctorFinding>
+  readonly findings: ReadonlyArray<Finding.DoctorFinding>
   /** URL of the server; `None` if the server is not running. */
   readonly url: Option.Option<Redacted.Redacted>
 }
 
 const checkPrograms = findPostgresPackage().pipe(
-  Effect.map(({ version }) => ({ version, finding: makePassedFinding("programs", `PostgreSQL ${version}`) })),
+  Effect.map(({ version }) => ({ version, finding: Finding.passed("programs", `PostgreSQL ${version}`) })),
   Effect.catchTag(
     "EmbeddedPostgresError",
     ({ message }) =>
       Effect.succeed({
         version: undefined,
-        finding: makeFailedFinding("programs", message, "Run `npm ci`, or set DATABASE_URL."),
+        finding: Finding.failed("programs", message, "Run `npm ci`, or set DATABASE_URL."),
       }),
   ),
 )
@@ -97,9 +91,9 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)
   const programs = yield* checkPrograms
-  const findings: Array<DoctorFinding> = [programs.finding, ...yield* checkHomeFolder(home)]
+  const findings: Array<Finding.DoctorFinding> = [programs.finding, ...yield* checkHomeFolder(home)]
   const report = (
-    finding: DoctorFinding,
+    finding: Finding.DoctorFinding,
     url: Option.Option<Redacted.Redacted> = Option.none(),
   ): EmbeddedCheckResult => ({
     findings: [...findings, finding],
@@ -109,14 +103,14 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const data = Option.map(base, (path) => `${path}/cluster/data`)
   if (
     Option.isNone(base) || Option.isNone(data) || !(yield* Effect.orElseSucceed(fs.exists(data.value), () => false))
-  ) return report(makePassedFinding("server", "there is no database yet; the first start creates it"))
+  ) return report(Finding.passed("server", "there is no database yet; the first start creates it"))
   const dataVersion = Option.map(
     yield* Effect.option(fs.readFileString(`${data.value}/PG_VERSION`)),
     (text) => text.trim(),
   )
   const major = programs.version?.split(".")[0]
   if (Option.isSome(dataVersion) && major !== undefined && dataVersion.value !== major) {
-    findings.push(makeFailedFinding(
+    findings.push(Finding.failed(
       "data",
       `the data directory belongs to PostgreSQL ${dataVersion.value}`,
       `Dump it with PostgreSQL ${dataVersion.value}, then restore the dump in PostgreSQL ${major}.`,
@@ -125,13 +119,13 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const running = yield* findRunningPostgres({ dataDirectory: data.value })
   if (running === undefined) {
     return report(
-      makePassedFinding("server", "it is not running; `npm start` and every command that needs it start it"),
+      Finding.passed("server", "it is not running; `npm start` and every command that needs it start it"),
     )
   }
-  findings.push(makePassedFinding("server", `it is running (pid ${running.pid}, port ${running.port})`))
+  findings.push(Finding.passed("server", `it is running (pid ${running.pid}, port ${running.port})`))
   const credentials = yield* Effect.result(readServerCredentials(base.value))
   if (credentials._tag === "Failure") {
-    return report(makeFailedFinding("access", credentials.failure.message, "Restore the file or its permissions."))
+    return report(Finding.failed("access", credentials.failure.message, "Restore the file or its permissions."))
   }
   const url = makeEmbeddedUrl(credentials.success.password, running.port)
   return { findings, url: Option.some(url) } satisfies EmbeddedCheckResult

@@ -3,13 +3,13 @@ import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
 import { MaxCacheBytesConfig } from "../../db/versions/DatasetVersions.ts"
-import { makeFailedFinding, makePassedFinding, makeSkippedFinding, makeWarningFinding } from "./DoctorFinding.ts"
+import * as Finding from "./DoctorFinding.ts"
 
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
-  if (deno !== undefined) return makePassedFinding("runtime", `Deno ${deno}`)
+  if (deno !== undefined) return Finding.passed("runtime", `Deno ${deno}`)
   const [major = 0, minor = 0] = node.split(".").map(Number)
-  return major > 22 || (major === 22 && minor >= 18) ? makePassedFinding("runtime", `Node ${node}`) : makeFailedFinding(
+  return major > 22 || (major === 22 && minor >= 18) ? Finding.passed("runtime", `Node ${node}`) : Finding.failed(
     "runtime",
     `Node ${node} is too old`,
     "Use Node 22.19 or newer. `npm ci` installs one, and `npm run` uses it.",
@@ -21,7 +21,7 @@ const latestPlausible = Date.UTC(2100, 0, 1)
 
 export const checkSystemClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const time = new Date(now).toISOString()
-  return now >= earliestPlausible && now < latestPlausible ? makePassedFinding("clock", time) : makeFailedFinding(
+  return now >= earliestPlausible && now < latestPlausible ? Finding.passed("clock", time) : Finding.failed(
     "clock",
     `the clock shows ${time}`,
     "Set the clock, preferably with NTP. Rate limits, key expiry and calendar days depend on it.",
@@ -47,7 +47,7 @@ export const checkTimeZones = Effect.try(() =>
   .pipe(
     Effect.orElseSucceed(() => false),
     Effect.map((isCorrect) =>
-      isCorrect ? makePassedFinding("time zones", "New York and Chicago have the expected offsets") : makeFailedFinding(
+      isCorrect ? Finding.passed("time zones", "New York and Chicago have the expected offsets") : Finding.failed(
         "time zones",
         "the runtime lacks the time zones of New York or Chicago",
         "Use an official build of Node, which includes full ICU data, or unset NODE_ICU_DATA.",
@@ -66,8 +66,8 @@ export const checkMemory = Effect.gen(function* () {
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
   const cache = Math.ceil((yield* MaxCacheBytesConfig) * 2 / mebibyte)
   return available >= cache + baseMemory
-    ? makePassedFinding("memory", `${available} MiB, of which the cache may use ${cache} MiB`)
-    : makeWarningFinding(
+    ? Finding.passed("memory", `${available} MiB, of which the cache may use ${cache} MiB`)
+    : Finding.warning(
       "memory",
       `${available} MiB, but the service needs about ${baseMemory} MiB in addition to a cache of ${cache} MiB`,
       "Give the process more memory, or lower CACHE_MEGABYTES.",
@@ -80,10 +80,10 @@ export const checkOpenFileLimit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const [, softLimit] = /^Max open files\s+(\S+)/m.exec(limits) ?? []
-  if (softLimit === undefined) return makeSkippedFinding("open files", "this system does not report its limit")
+  if (softLimit === undefined) return Finding.skipped("open files", "this system does not report its limit")
   return softLimit === "unlimited" || Number(softLimit) >= minOpenFiles
-    ? makePassedFinding("open files", `limit ${softLimit}`)
-    : makeWarningFinding(
+    ? Finding.passed("open files", `limit ${softLimit}`)
+    : Finding.warning(
       "open files",
       `the limit is ${softLimit}, and each connection needs one file`,
       "Raise the limit: `ulimit -n 65536`, or `LimitNOFILE=` in systemd.",

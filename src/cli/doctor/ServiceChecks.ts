@@ -14,12 +14,12 @@ import {
   formatMisspelledSettingAdvice,
   settingNames,
 } from "../Settings.ts"
-import { makeFailedFinding, makePassedFinding, makeSkippedFinding, makeWarningFinding } from "./DoctorFinding.ts"
+import * as Finding from "./DoctorFinding.ts"
 
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
-  const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => makeFailedFinding("settings", problem, fix))
+  const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => Finding.failed("settings", problem, fix))
   const misspelt = findMisspelledSettings(environment).map((variable) =>
-    makeWarningFinding(
+    Finding.warning(
       variable.name,
       "no setting has this name, so it has no effect",
       formatMisspelledSettingAdvice(variable),
@@ -27,7 +27,7 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
   )
   const set = settingNames.filter((name) => environment[name] !== undefined)
   const summary = set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`
-  return [...(invalid.length === 0 ? [makePassedFinding("settings", summary)] : invalid), ...misspelt]
+  return [...(invalid.length === 0 ? [Finding.passed("settings", summary)] : invalid), ...misspelt]
 })
 
 /** Whether a program accepts connections at the address. Sends no data. */
@@ -75,7 +75,7 @@ const isAddressOfThisMachine = (host: string) =>
 export const checkPort = Effect.gen(function* () {
   const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
   if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
-    return makeFailedFinding(
+    return Finding.failed(
       "port",
       `${host} is not an address of this machine`,
       "Set HOST to one of its addresses, or to 0.0.0.0 for all of them.",
@@ -83,19 +83,19 @@ export const checkPort = Effect.gen(function* () {
   }
   if (!(yield* acceptsConnections(toLocalHost(host), port))) {
     return port < 1024 && process.getuid?.() !== 0
-      ? makeWarningFinding(
+      ? Finding.warning(
         "port",
         `${port} is free, but may need special permission`,
         "Set PORT to 1024 or higher, and let a load balancer listen on the lower port.",
       )
-      : makePassedFinding("port", `${port} is free; the service is not running`)
+      : Finding.passed("port", `${port} is free; the service is not running`)
   }
   const service = yield* identifyService(formatLocalOrigin(host, port))
   if (Option.isSome(service) && service.value.info.title.startsWith("Tickerline")) {
     const sharing = reusesPort ? ", port shared" : ""
-    return makePassedFinding("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
+    return Finding.passed("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
   }
-  return makeFailedFinding(
+  return Finding.failed(
     "port",
     `${port} is in use by another program`,
     "End that program, or set PORT to a free port.",
@@ -111,17 +111,17 @@ export const checkAddressSettings = Effect.gen(function* () {
   const proxies = yield* TrustedProxiesConfig
   if (Option.isNone(baseUrl)) {
     return allAddresses.has(host)
-      ? makeWarningFinding(
+      ? Finding.warning(
         "clients",
         "other machines can connect, but links in responses point to localhost",
         "Set BASE_URL to the address that clients use.",
       )
-      : makePassedFinding("clients", `connect from this machine, at ${host}`)
+      : Finding.passed("clients", `connect from this machine, at ${host}`)
   }
   if (isLoopback(new URL(baseUrl.value).hostname) || proxies.length > 0) {
-    return makePassedFinding("clients", `connect through ${baseUrl.value}`)
+    return Finding.passed("clients", `connect through ${baseUrl.value}`)
   }
-  return makeWarningFinding(
+  return Finding.warning(
     "clients",
     `connect through ${baseUrl.value}, and no proxy is trusted, so all clients may appear to have one address`,
     "Behind a load balancer, set TRUSTED_PROXIES to its addresses. Without one, ignore this warning.",
@@ -145,19 +145,17 @@ export const checkTrustedProxies = Effect.gen(function* () {
   if (proxies.length === 0) return []
   const port = yield* MetricsPortConfig
   if (Option.isNone(port)) {
-    return makeSkippedFinding("proxies", "without METRICS_PORT, doctor cannot ask whether they name their clients")
+    return Finding.skipped("proxies", "without METRICS_PORT, doctor cannot ask whether they name their clients")
   }
   const origin = formatLocalOrigin(yield* MetricsHostConfig, port.value)
   const unnamed = yield* readUnnamedClients(origin)
   if (Option.isNone(unnamed)) {
-    return makeSkippedFinding("proxies", `${origin}/metrics does not answer whether they name their clients`)
+    return Finding.skipped("proxies", `${origin}/metrics does not answer whether they name their clients`)
   }
-  return unnamed.value === 0
-    ? makePassedFinding("proxies", "name their clients in X-Forwarded-For")
-    : makeWarningFinding(
-      "proxies",
-      `since the process started, ${unnamed.value} requests with a key came from an address in TRUSTED_PROXIES, but ` +
-        "named no client in X-Forwarded-For, so their wrong keys were not counted",
-      "Let the proxy send this header: see docs/operations/load-balancer.md. Then restart the process.",
-    )
+  return unnamed.value === 0 ? Finding.passed("proxies", "name their clients in X-Forwarded-For") : Finding.warning(
+    "proxies",
+    `since the process started, ${unnamed.value} requests with a key came from an address in TRUSTED_PROXIES, but ` +
+      "named no client in X-Forwarded-For, so their wrong keys were not counted",
+    "Let the proxy send this header: see docs/operations/load-balancer.md. Then restart the process.",
+  )
 })

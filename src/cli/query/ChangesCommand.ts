@@ -1,5 +1,5 @@
 /** The `changes` command: prints row changes from a service as NDJSON. With `--follow`, waits for further changes. */
-import { Console, Effect, Option, Predicate, Stream } from "effect"
+import { Console, Effect, Option, Predicate, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { type ChangeReader, followChanges, maxChangesPerPoll } from "../../client/ChangeFollower.ts"
@@ -8,6 +8,7 @@ import type { RawResponse } from "../../client/ResponseDecoder.ts"
 import { shownDatasets } from "../../history/ShownRows.ts"
 import {
   makeBooleanFlag,
+  makeFlag,
   makeSilentCommandExample,
   makeUsageError,
   refuseApiKeysInArguments,
@@ -99,8 +100,7 @@ const requireDatasets = (list: string) => {
   ))
 }
 
-const makeListFlag = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+const makeListFlag = (name: string, description: string) => Flag.optional(makeFlag(name, Schema.String, description))
 
 /** Makes the `changes` command. `apiBaseUrl` is the address of this machine's service, the default of `--url`. */
 export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>

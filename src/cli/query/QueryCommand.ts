@@ -1,13 +1,15 @@
 /** The `query` command: sends a request to the running service and prints the response as a table. */
 import { Console, Effect, FileSystem, Option, type PlatformError, Schema, Stdio, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import {
+  makeArgument,
   makeBooleanFlag,
+  makeFlag,
   makeSilentCommandExample,
   makeUsageError,
   refuseApiKeysInArguments,
@@ -151,18 +153,15 @@ export const makeQueryCommand = <E, R>(
   Command.make(
     "query",
     {
-      path: Argument.String("path").pipe(
-        Argument.withDescription("Endpoint, such as /v1/news?ticker=GAP7 or only news"),
-      ),
+      path: makeArgument("path", Schema.String, "Endpoint, such as /v1/news?ticker=GAP7 or only news"),
       parameters: Flag.KeyValuePair("param").pipe(
         Flag.withAlias("p"),
         Flag.withDescription("Query parameter that needs no quotes, repeatable: -p ticker=GAP7 -p limit=5"),
         Flag.withDefault({}),
       ),
       ...serviceConnectionFlags,
-      columns: Flag.String("columns").pipe(
-        Flag.withDescription("Columns to print, separated by commas, in this order"),
-        Flag.optional,
+      columns: Flag.optional(
+        makeFlag("columns", Schema.String, "Columns to print, separated by commas, in this order"),
       ),
       json: makeBooleanFlag("json", "Print the JSON of the response"),
       csv: makeBooleanFlag("csv", "Print the rows as CSV"),
@@ -170,9 +169,8 @@ export const makeQueryCommand = <E, R>(
         Flag.withDescription("Download the complete list as a file in this format"),
         Flag.optional,
       ),
-      output: Flag.String("output").pipe(
+      output: makeFlag("output", Schema.String, "File for --format (default: standard output)").pipe(
         Flag.withAlias("o"),
-        Flag.withDescription("File for --format (default: standard output)"),
         Flag.optional,
       ),
       all: makeBooleanFlag("all", "Fetch all pages, up to --max rows"),

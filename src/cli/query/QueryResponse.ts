@@ -1,5 +1,6 @@
 /** Turns response bodies into table rows, and error responses into messages. */
 import { Option, Predicate, Schema } from "effect"
+import { getListAt, getTextAt } from "../../site/browser/json-values.js"
 import type { TableCell, TextTableColumn, TextTableData } from "../terminal/TextTable.ts"
 
 function keepDigits(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
@@ -78,26 +79,18 @@ const ErrorBody = Schema.Struct({
 
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
-const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
-  const list = Predicate.hasProperty(value, name) ? value[name] : undefined
-  return Array.isArray(list) ? list : []
-}
-
 /** Returns a property as a number, or NaN. Serializes the value, as `parseJsonWithExactNumbers` returns raw JSON. */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 
-const getText = (value: unknown, name: string) =>
-  Predicate.hasProperty(value, name) && typeof value[name] === "string" ? value[name] : undefined
-
 /** Formats one line for each possible history of an ambiguous symbol. */
 const formatCandidates = (symbol: unknown, arrow: string) => {
-  const candidates = getList(symbol, "candidates")
+  const candidates = getListAt(symbol, "candidates")
   const lines = candidates.map((candidate) => {
     const history = Predicate.hasProperty(candidate, "history") ? candidate.history : undefined
-    const cik = getText(candidate, "cik")
-    const company = [getText(candidate, "company_name"), cik && `CIK ${cik}`].filter((part) => part !== undefined)
-    const symbols = formatSymbolHistory(history, arrow) ?? getText(candidate, "current_ticker") ?? "?"
+    const cik = getTextAt(candidate, "cik")
+    const company = [getTextAt(candidate, "company_name"), cik && `CIK ${cik}`].filter((part) => part !== undefined)
+    const symbols = formatSymbolHistory(history, arrow) ?? getTextAt(candidate, "current_ticker") ?? "?"
     return `  ${symbols}   ${company.join(", ")}`.trimEnd()
   })
   const omitted = getNumber(symbol, "candidate_count") - candidates.length
@@ -106,10 +99,10 @@ const formatCandidates = (symbol: unknown, arrow: string) => {
 
 /** Formats the possible histories of each ambiguous symbol, and how to choose one (§4.1, ambiguous lineage; D35). */
 const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
-  const list = getList(details, "symbols")
+  const list = getListAt(details, "symbols")
   const symbols = list.length === 0 ? [details] : list
   const [choice] = symbols.flatMap((symbol) => {
-    const [ticker, cik] = [getText(symbol, "query_ticker"), getText(getList(symbol, "candidates")[0], "cik")]
+    const [ticker, cik] = [getTextAt(symbol, "query_ticker"), getTextAt(getListAt(symbol, "candidates")[0], "cik")]
     return ticker === undefined || cik === undefined ? [] : [list.length === 0 ? `cik=${cik}` : `cik=${ticker}:${cik}`]
   })
   const advice = choice === undefined ? [] : [`Choose an issuer with its CIK, such as -p ${choice}`]
@@ -118,9 +111,9 @@ const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
 
 /** Formats one line per invalid parameter; none for a single parameter, which the error's message describes. */
 const formatInvalidParameters = (details: unknown) => {
-  const fields = getList(details, "fields")
+  const fields = getListAt(details, "fields")
   if (fields.length < 2) return []
-  return fields.map((field) => `  ${getText(field, "field") ?? "?"}: ${getText(field, "reason") ?? ""}`)
+  return fields.map((field) => `  ${getTextAt(field, "field") ?? "?"}: ${getTextAt(field, "reason") ?? ""}`)
 }
 
 const keyHelp =

@@ -36,7 +36,7 @@ const makeMeasurement = (state: ProgressState) =>
 const makeLine = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.map(makeMeasurement(state), (measure) =>
     Effect.map(measure, ({ figures, label }) => {
-      const style = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.hasUnicode, paint: screen.paint }
+      const style = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.hasUnicode }
       return formatProgressLine(label, figures, style)
     }))
 
@@ -48,7 +48,7 @@ const logProgress = (state: ProgressState) =>
     const measure = yield* makeMeasurement(state)
     yield* repeatEveryInterval(
       Effect.flatMap(measure, ({ figures, label }) =>
-        Effect.logInfo([label, figures.texts.map((text) => text.trim()).join(", ")].join(": "))),
+        Effect.logInfo([label, figures.map((text) => text.trim()).join(", ")].join(": "))),
     )
   })
 

@@ -1,6 +1,6 @@
-/** Formats progress as a line of text: label, bar, percentage, remaining time, count and speed. */
+/** Formats progress as a line of text: label, percentage, remaining time, count and speed. */
 import type { ProgressState } from "../../observability/Progress.ts"
-import { getDisplayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
+import { getDisplayWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
 /** The progress at a point in time, used to compute the speed. */
 export interface ProgressSample {
@@ -47,18 +47,12 @@ const formatClock = (seconds: number) => {
 
 const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
 
-export interface FormattedProgressParts {
-  /** Completed share, from 0 to 1. */
-  readonly share: number | undefined
-  readonly texts: ReadonlyArray<string>
-}
-
 /** Formats the percentage, time, count and speed, most important first. */
 export const formatProgressParts = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,
   elapsed: number,
-): FormattedProgressParts => {
+): ReadonlyArray<string> => {
   const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
   const [speed, rate] = [
     computeSpeed(samples, "done", estimateMillis),
@@ -67,46 +61,29 @@ export const formatProgressParts = (
   const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
     ? undefined
     : (state.total - state.done) / speed
-  return {
-    share,
-    texts: [
-      ...(share === undefined ? [] : [padStartToWidth(`${Math.floor(share * 100)}%`, 4)]),
-      left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
-      ...(state.count === 0 ? [] : [`${formatNumber(state.count)} ${state.unit}`]),
-      ...(rate === undefined || rate <= 0 ? [] : [`${formatNumber(rate)} ${state.unit}/s`]),
-    ],
-  }
+  return [
+    ...(share === undefined ? [] : [padStartToWidth(`${Math.floor(share * 100)}%`, 4)]),
+    left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
+    ...(state.count === 0 ? [] : [`${formatNumber(state.count)} ${state.unit}`]),
+    ...(rate === undefined || rate <= 0 ? [] : [`${formatNumber(rate)} ${state.unit}/s`]),
+  ]
 }
 
-const maxBarWidth = 30
-const minBarWidth = 8
 const maxLabelWidth = 32
 
-export interface ProgressLineStyle {
-  /** One less than the width of the terminal, because text in the last column starts a new line. */
-  readonly columns: number
-  readonly unicode: boolean
-  readonly paint: (style: "cyan" | "dim", text: string) => string
-}
-
-/** Formats a line that is at most `columns` wide. If the parts do not fit, omits the least important ones. */
+/**
+ * Formats a line that is at most `columns` wide. If the parts do not fit, omits the least important ones. `columns`
+ * should be one less than the width of the terminal, because text in the last column starts a new line.
+ */
 export const formatProgressLine = (
   label: string,
-  { share, texts }: FormattedProgressParts,
-  { columns, paint, unicode }: ProgressLineStyle,
+  parts: ReadonlyArray<string>,
+  { columns, unicode }: { readonly columns: number; readonly unicode: boolean },
 ) => {
-  const name = truncateToWidth(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
-  const shown: Array<string> = []
-  let width = getDisplayWidth(name)
-  for (const text of texts) {
-    if (width + 2 + getDisplayWidth(text) > columns) break
-    shown.push(text)
-    width += 2 + getDisplayWidth(text)
+  const shown = [truncateToWidth(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")]
+  for (const part of parts) {
+    if (getDisplayWidth([...shown, part].join("  ")) > columns) break
+    shown.push(part)
   }
-  const barWidth = Math.min(maxBarWidth, columns - width - 2)
-  if (share === undefined || barWidth < minBarWidth) return [name, ...shown].join("  ")
-  const full = Math.floor(barWidth * share)
-  const [done, open] = unicode ? ["━", "─"] : ["#", "-"]
-  const bar = `${paint("cyan", done.repeat(full))}${paint("dim", open.repeat(barWidth - full))}`
-  return [padEndToWidth(name, 0), bar, ...shown].join("  ")
+  return shown.join("  ")
 }

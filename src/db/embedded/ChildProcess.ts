@@ -1,6 +1,6 @@
-/** Runs child processes as a different user or in their own session, which `effect/process` does not support. */
-import { Deferred, Effect, Schema } from "effect"
-import { type ChildProcess, spawn } from "node:child_process"
+/** Runs child processes as a different user and in their own session, which `effect/process` does not support. */
+import { Effect, Schema } from "effect"
+import { spawn } from "node:child_process"
 import process from "node:process"
 
 /** A failure of the embedded server. The message explains to the user how to fix it. */
@@ -26,27 +26,6 @@ export interface SystemUser {
   readonly gid: number
 }
 
-interface Command {
-  readonly command: string
-  readonly args: ReadonlyArray<string>
-  readonly systemUser: SystemUser | undefined
-  /** File descriptor for stdout and stderr. If unset, both are collected in memory. */
-  readonly output?: number
-}
-
-/**
- * Isolates the child from the caller: from its PG* variables, from Ctrl-C in its terminal, and from its working
- * directory, which the child's user may be unable to access.
- */
-const spawnIsolated = (options: Command): ChildProcess =>
-  spawn(options.command, options.args, {
-    cwd: "/",
-    env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
-    stdio: ["ignore", options.output ?? "pipe", options.output ?? "pipe"],
-    detached: true,
-    ...(options.systemUser && { uid: options.systemUser.uid, gid: options.systemUser.gid }),
-  })
-
 /** Names the operating system that the PostgreSQL programs in the npm packages require. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "macOS 13 or newer" : "Linux with glibc"
@@ -61,43 +40,34 @@ const cannotRun = (command: string, cause: Error) =>
       `${databaseUrlHint}.`,
   })
 
-/** Runs a command to completion. An interruption terminates the command. */
+interface Command {
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+  readonly systemUser: SystemUser | undefined
+}
+
+/**
+ * Runs a command to completion. An interruption terminates it. The command is isolated from the caller: from its PG*
+ * variables, from Ctrl-C in its terminal, and from its working directory, which its user may be unable to access.
+ */
 export const runProcessToCompletion = (
-  options: Command,
+  { args, command, systemUser }: Command,
 ): Effect.Effect<{ code: number; output: string }, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
-    const child = spawnIsolated(options)
+    const child = spawn(command, args, {
+      cwd: "/",
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+      ...(systemUser && { uid: systemUser.uid, gid: systemUser.gid }),
+    })
     let output = ""
-    child.stdout?.on("data", (chunk) => output += String(chunk))
-    child.stderr?.on("data", (chunk) => output += String(chunk))
-    child.once("error", (cause) => resume(Effect.fail(cannotRun(options.command, cause))))
+    child.stdout.on("data", (chunk) => output += String(chunk))
+    child.stderr.on("data", (chunk) => output += String(chunk))
+    child.once("error", (cause) => resume(Effect.fail(cannotRun(command, cause))))
     child.once("close", (code) => resume(Effect.succeed({ code: code ?? -1, output })))
     return Effect.callback<void>((ended) => {
       child.once("close", () => ended(Effect.void))
       child.kill("SIGTERM")
-    })
-  })
-
-export interface DetachedProcess {
-  /** Completes when the process exits, and reports whether a signal killed it. */
-  readonly exited: Effect.Effect<{ readonly killed: boolean }>
-  readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
-}
-
-/** Starts a process that keeps running after this process ends and after the terminal closes. */
-export const launchDetachedProcess = (
-  options: Command & { readonly output: number },
-): Effect.Effect<DetachedProcess, EmbeddedPostgresError> =>
-  Effect.callback((resume) => {
-    const child = spawnIsolated(options)
-    const exited = Deferred.makeUnsafe<{ readonly killed: boolean }>()
-    child.once("error", (cause) => resume(Effect.fail(cannotRun(options.command, cause))))
-    child.once("exit", (code) => Deferred.doneUnsafe(exited, Effect.succeed({ killed: code === null })))
-    child.once("spawn", () => {
-      child.unref()
-      resume(Effect.succeed({
-        exited: Deferred.await(exited),
-        kill: (signal) => Effect.sync(() => void child.kill(signal)),
-      }))
     })
   })

@@ -3,10 +3,10 @@
  * it. docs/decisions/0085-embedded-server-is-shared.md explains the locks.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from "effect"
+import { Config, Duration, Effect, FileSystem, Redacted, Schedule } from "effect"
+import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
-import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
-import { isLockTimeout } from "../SqlState.ts"
+import { addForkedFinalizer, repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { type EmbeddedCluster, embeddedDatabaseUser, makeEmbeddedUrl, openEmbeddedCluster } from "./EmbeddedCluster.ts"
 import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
@@ -24,121 +24,76 @@ export const TickerlineHomeConfig: Config.Config<string> = Config.NonEmptyString
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
 )
 
-/**
- * The advisory lock that every process holds in shared mode, so that a process can tell whether it is the last one. It
- * is taken in the database `postgres`, so it never collides with the service's locks.
- */
-const presenceLockId = 7_101_883
-
-const connect = (cluster: EmbeddedCluster, port: number) =>
-  Effect.flatMap(
-    PgConnection.make({
-      host: "127.0.0.1",
-      port,
-      username: embeddedDatabaseUser,
-      password: Redacted.make(cluster.password),
-      database: "postgres",
-      applicationName: "tickerline-presence",
-    }),
-    (connection) => connection.pin,
-  )
-
-const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
+const createDatabase = Effect.fnUntraced(function* ({ password }: EmbeddedCluster, port: number) {
+  const connection = yield* PgConnection.make({
+    host: "127.0.0.1",
+    port,
+    username: embeddedDatabaseUser,
+    password: Redacted.make(password),
+    database: "postgres",
+    ssl: false,
+  })
   const found = yield* connection.query("SELECT FROM pg_database WHERE datname = $1", [embeddedDatabaseUser])
   if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${embeddedDatabaseUser}`)
-})
+}, Effect.scoped)
 
-/**
- * Starts the server unless it is running, and connects. Retries, because the server may die before the connection is
- * open, or refuse it during crash recovery.
- */
-const ensureConnected = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
-  ensurePostgresIsRunning(cluster, fixedPort).pipe(
-    Effect.bindTo("port"),
-    Effect.bind("connection", ({ port }) => connect(cluster, port)),
+/** Starts the server unless it is running, and returns its port. Retries, because the server may die meanwhile. */
+const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
+  Effect.tap(ensurePostgresIsRunning(cluster, fixedPort), (port) => createDatabase(cluster, port)).pipe(
     Effect.retry({
       while: (error) => error._tag === "SqlError" && error.reason._tag !== "AuthenticationError",
       schedule: Schedule.spaced("100 millis"),
       times: 100,
     }),
-  )
-
-/** Registers this process as a user of the server. `lost` completes when its connection ends: the server has died. */
-const join = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
-  const { port, connection } = yield* ensureConnected(cluster, fixedPort)
-  yield* connection.query("SET lock_timeout = '10s'")
-  yield* connection.query(`SELECT pg_advisory_lock_shared(${presenceLockId})`)
-  yield* createDatabase(connection)
-  const messages = yield* connection.listen("tickerline_presence")
-  return { port, lost: Effect.ignore(Effect.forever(Queue.take(messages))) }
-}, (effect, cluster) =>
-  Effect.catchTag(effect, "SqlError", (error) =>
-    Effect.fail(
+    Effect.catchTag("SqlError", (error) =>
       new EmbeddedPostgresError({
         message:
           `The embedded PostgreSQL is running but not usable (${error.message}). See its log, ${cluster.logFile}.`,
-      }),
-    )))
+      })),
+  )
 
-const keepPresence = Effect.fnUntraced(
-  function* (
-    cluster: EmbeddedCluster,
-    fixedPort: number | undefined,
-    onJoin: (port: number) => Effect.Effect<unknown>,
-  ) {
-    const session = yield* withHomeLock(cluster.home, join(cluster, fixedPort))
-    yield* onJoin(session.port)
-    yield* session.lost
-  },
-  Effect.scoped,
-)
-
-/**
- * Reconnects after the server died. All processes that used the server do so; the first one to get the file lock
- * restarts it.
- */
-const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
+/** Starts the server again if it has died. The first process to get the file lock does so. */
+const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
+  if ((yield* findRunningPostgres(cluster)) !== undefined) return
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
-  yield* keepPresence(
-    cluster,
-    port,
-    (currentPort) =>
-      currentPort === port
-        ? Effect.logInfo("The embedded PostgreSQL is running again.")
-        : Effect.logError(`The embedded PostgreSQL now uses port ${currentPort}. Restart this program.`),
-  ).pipe(
+  yield* withHomeLock(cluster.home, ensureUsable(cluster, port)).pipe(
     Effect.tapError((error) => Effect.logError(error.message)),
     Effect.retry(Schedule.min([Schedule.exponential("250 millis"), Schedule.spaced("10 seconds")])),
   )
+  yield* Effect.logInfo("The embedded PostgreSQL is running again.")
 })
 
-/** Whether no other process is using the server. Gives the server 250 ms to notice that processes have exited. */
-const isLastProcess = Effect.fnUntraced(
-  function* (cluster: EmbeddedCluster, port: number) {
-    const connection = yield* connect(cluster, port)
-    yield* connection.query("SET lock_timeout = '250ms'")
-    yield* connection.query(`SELECT pg_advisory_lock(${presenceLockId})`)
-    return true
-  },
-  Effect.scoped,
-  Effect.catchTag(
-    "SqlError",
-    (error) => isLockTimeout(error) ? Effect.succeed(false) : Effect.fail(error),
-  ),
-)
+/**
+ * A file that every process that uses the server locks in shared mode, so that a process can tell whether it is the
+ * last one. The kernel releases the lock of a process that is killed.
+ */
+const openPresenceFile = ({ home }: Pick<EmbeddedCluster, "home">) => new DatabaseSync(`${home}/users`, { timeout: 0 })
 
-const stopIfLastProcess = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
-  const found = yield* findRunningPostgres(cluster)
-  if (found && (yield* isLastProcess(cluster, found.port))) yield* stopPostgres(cluster)
-}, Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 }))
+const lockPresenceFile = (file: DatabaseSync, transaction: string) =>
+  file.exec(`PRAGMA journal_mode = MEMORY; ${transaction}`)
 
-const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
+/** Whether no process has locked the presence file. */
+const isUnused = (cluster: EmbeddedCluster) =>
+  Effect.isSuccess(Effect.try(() => {
+    const file = openPresenceFile(cluster)
+    try {
+      lockPresenceFile(file, "BEGIN EXCLUSIVE")
+    } finally {
+      file.close()
+    }
+  }))
+
+/** Stops using the server, and stops it if no other process uses it. */
+const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: DatabaseSync) {
   const fs = yield* FileSystem.FileSystem
-  // If the home was deleted, no other process can find the server, so no lock is needed.
-  yield* (yield* fs.exists(cluster.home))
-    ? withHomeLock(cluster.home, stopIfLastProcess(cluster))
-    : stopIfLastProcess(cluster)
+  presence.close()
+  const stopIfUnused = Effect.flatMap(isUnused(cluster), (unused) => unused ? stopPostgres(cluster) : Effect.void)
+  // If the home was deleted, no other process can find the server.
+  yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfUnused) : stopPostgres(cluster)
 }, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
+
+/** How often a process checks whether the server is still running. */
+const checkInterval = Duration.seconds(1)
 
 /**
  * Keeps a server running for the home directory `path` until the scope closes.
@@ -147,14 +102,16 @@ const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
 export const startEmbeddedPostgres = Effect.fnUntraced(
   function* (path: string, options?: { readonly package?: string }) {
     const cluster = yield* openEmbeddedCluster(path, options?.package)
-    yield* addForkedFinalizer(leave(cluster))
-    const joined = yield* Deferred.make<number, EmbeddedPostgresError>()
-    yield* keepPresence(cluster, undefined, (port) => Deferred.succeed(joined, port)).pipe(
-      Effect.andThen(Effect.flatMap(Deferred.await(joined), (port) => Effect.forever(restorePresence(cluster, port)))),
-      Effect.onError((cause) => Deferred.failCause(joined, cause)),
-      Effect.forkScoped,
+    const presence = openPresenceFile(cluster)
+    yield* addForkedFinalizer(leave(cluster, presence))
+    const port = yield* withHomeLock(
+      cluster.home,
+      Effect.suspend(() => {
+        lockPresenceFile(presence, "BEGIN; SELECT * FROM sqlite_schema")
+        return ensureUsable(cluster, undefined)
+      }),
     )
-    const port = yield* Deferred.await(joined)
+    yield* repeatInBackground(restartIfDead(cluster, port), checkInterval)
     const server: EmbeddedPostgres = {
       url: makeEmbeddedUrl(cluster.password, port),
       port,

@@ -101,13 +101,10 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
 })
 
 /** Creates a temporary folder. The scope removes it; after a kill, the next `openEmbeddedCluster` does. */
-export const makeTemporaryDirectory = (location: Pick<ServerLocation, "baseDirectory">) =>
-  Effect.acquireRelease(
-    Effect.flatMap(FileSystem.FileSystem, (fs) =>
-      fs.makeTempDirectory({ directory: location.baseDirectory, prefix: "tmp-" })),
-    (folder) =>
-      Effect.flatMap(FileSystem.FileSystem, (fs) =>
-        Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
+export const makeTemporaryDirectory = ({ baseDirectory }: Pick<ServerLocation, "baseDirectory">) =>
+  Effect.flatMap(
+    FileSystem.FileSystem,
+    (fs) => fs.makeTempDirectoryScoped({ directory: baseDirectory, prefix: "tmp-" }),
   )
 
 /** Copies the programs once per version, so that a server keeps running while `npm ci` replaces node_modules. */

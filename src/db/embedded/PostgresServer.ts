@@ -1,15 +1,14 @@
 /** Finds, starts and stops the embedded server. Callers hold the home directory's file lock. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
-import { closeSync, openSync } from "node:fs"
 import process from "node:process"
 import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort } from "./EmbeddedCluster.ts"
 import {
   databaseUrlHint,
   EmbeddedPostgresError,
-  launchDetachedProcess,
   runProcessToCompletion,
   summarizeProcessOutput,
 } from "./ChildProcess.ts"
+import { explainFileErrors } from "./HomeDirectory.ts"
 
 /** A temporary failure: the server is starting or stopping, or a killed server's child processes are still running. */
 class ServerNotReady extends Data.TaggedError("ServerNotReady")<{ readonly reason: string }> {}
@@ -80,73 +79,52 @@ const removeStalePidFile = Effect.fnUntraced(function* ({ dataDirectory: data }:
   yield* Effect.ignore(fs.remove(`${data}/postmaster.pid`))
 })
 
-const rotateLog = Effect.fnUntraced(function* ({ logFile: log }: EmbeddedCluster) {
+/** Creates or rotates the log, which the server's user must be able to write. Returns its size. */
+const prepareLog = Effect.fnUntraced(function* ({ logFile: log, systemUser }: EmbeddedCluster) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(log), (info) => Number(info.size)), () => 0)
-  if (size < 10_000_000) return size
-  yield* Effect.ignore(fs.rename(log, `${log}.old`))
-  return 0
-})
+  if (size > 10_000_000) yield* fs.rename(log, `${log}.old`)
+  yield* fs.writeFileString(log, "", { flag: "a", mode: 0o600 })
+  if (systemUser !== undefined) yield* fs.chown(log, systemUser.uid, systemUser.gid)
+  return size > 10_000_000 ? 0 : size
+}, explainFileErrors)
 
-const openLog = ({ logFile: log }: EmbeddedCluster) =>
-  Effect.acquireRelease(
-    Effect.try({
-      try: () => openSync(log, "a", 0o600),
-      catch: (cause) =>
-        new EmbeddedPostgresError({
-          message: `The embedded PostgreSQL cannot write its log (${cause}). Free disk space or fix the permissions, ` +
-            `${databaseUrlHint}.`,
-        }),
-    }),
-    (output) => Effect.sync(() => closeSync(output)),
-  )
-
-const launchServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
-  const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
-  return yield* launchDetachedProcess({
-    command: `${cluster.programsDirectory}/bin/postgres`,
-    args: ["-D", cluster.dataDirectory, ...options.flatMap((option) => ["-c", option])],
+const runPgCtl = (cluster: EmbeddedCluster, ...args: ReadonlyArray<string>) =>
+  runProcessToCompletion({
+    command: `${cluster.programsDirectory}/bin/pg_ctl`,
+    args: [...args, "--wait", `--pgdata=${cluster.dataDirectory}`],
     systemUser: cluster.systemUser,
-    output: yield* openLog(cluster),
-  })
-}, Effect.scoped)
-
-const makeStartError = ({ logFile: log }: EmbeddedCluster, output: string) =>
-  new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL did not start. Its log is ${log}${summarizeProcessOutput(output)}`,
   })
 
-const explainExit = Effect.fnUntraced(
-  function* (cluster: EmbeddedCluster, offset: number, port: number, killed: boolean) {
-    if (killed) return yield* new ServerNotReady({ reason: "the starting server was killed" })
+class PortTaken extends Data.TaggedError("PortTaken")<{ readonly port: number }> {}
+
+const explainFailedStart = Effect.fnUntraced(
+  function* ({ logFile: log }: EmbeddedCluster, offset: number, port: number) {
     const fs = yield* FileSystem.FileSystem
-    const log = yield* Effect.orElseSucceed(fs.readFile(cluster.logFile), () => new Uint8Array())
-    const output = new TextDecoder().decode(log.subarray(offset))
+    const bytes = yield* Effect.orElseSucceed(fs.readFile(log), () => new Uint8Array())
+    const output = new TextDecoder().decode(bytes.subarray(offset))
     if (/"postmaster.pid" already exists|pre-existing shared memory block/.test(output)) {
       return yield* new ServerNotReady({ reason: "another server still uses its data directory" })
     }
     if (/could not create any TCP\/IP sockets/.test(output)) return yield* new PortTaken({ port })
-    return yield* makeStartError(cluster, output)
+    return yield* new EmbeddedPostgresError({
+      message: `The embedded PostgreSQL did not start. Its log is ${log}${summarizeProcessOutput(output)}`,
+    })
   },
 )
 
-class PortTaken extends Data.TaggedError("PortTaken")<{ readonly port: number }> {}
-
-/** Starts the server. An interruption stops the half-started server, which no process uses yet. */
-const startServer = (cluster: EmbeddedCluster, port: number) =>
-  Effect.uninterruptibleMask(Effect.fnUntraced(function* (restore) {
-    yield* removeStalePidFile(cluster)
-    const offset = yield* rotateLog(cluster)
-    const child = yield* launchServer(cluster, port)
-    const ready = findRunningPostgres(cluster).pipe(
-      Effect.repeat({ until: (found) => found?.ready === true, schedule: Schedule.spaced("20 millis") }),
-    )
-    const failed = Effect.flatMap(child.exited, ({ killed }) => explainExit(cluster, offset, port, killed))
-    yield* restore(Effect.raceFirst(ready, failed)).pipe(
-      Effect.onInterrupt(() => Effect.andThen(child.kill("SIGINT"), child.exited)),
-    )
-    return port
-  }))
+/** Starts the server, and waits until it is ready, which may take long after a crash. */
+const startServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
+  yield* removeStalePidFile(cluster)
+  const offset = yield* prepareLog(cluster)
+  const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
+    .map((option) => `-c ${option}`).join(" ")
+  // Uninterruptible, because after a crash, other processes use the server as soon as it accepts connections.
+  const { code } = yield* Effect.uninterruptible(
+    runPgCtl(cluster, "start", "--timeout=86400", `--log=${cluster.logFile}`, `--options=${options}`),
+  )
+  return code === 0 ? port : yield* explainFailedStart(cluster, offset, port)
+})
 
 const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number, isFixed: boolean) {
   if (isFixed) {
@@ -187,15 +165,7 @@ export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: num
 
 /** Stops the server with a fast shutdown, which closes all connections and writes all data to disk. */
 export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
-  const found = yield* findRunningPostgres(cluster)
-  if (found === undefined) return
-  yield* Effect.ignore(Effect.try(() => process.kill(found.pid, "SIGINT")))
-  const remaining = yield* findRunningPostgres(cluster).pipe(
-    Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("20 millis"), times: 3000 }),
-  )
-  if (remaining) {
-    yield* Effect.logWarning(
-      `The embedded PostgreSQL (pid ${remaining.pid}) is still stopping. See ${cluster.logFile}.`,
-    )
-  }
+  if ((yield* findRunningPostgres(cluster)) === undefined) return
+  const { code } = yield* runPgCtl(cluster, "stop", "--mode=fast", "--timeout=60")
+  if (code !== 0) yield* Effect.logWarning(`The embedded PostgreSQL is still stopping. See ${cluster.logFile}.`)
 })

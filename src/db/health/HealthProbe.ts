@@ -8,7 +8,7 @@ import { Reactivity } from "effect/reactivity"
 import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
 import type { Duplex } from "node:stream"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { compareClocks, databaseMillisSql, makeClockMonitor } from "./ClockComparison.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
@@ -30,11 +30,11 @@ const maxCheckGap = Duration.toMillis(Duration.seconds(2))
 type Cause = "silent" | "replaced" | "standby"
 
 const closedConnections = (why: Cause) =>
-  Metric.counter("tickerline_database_connections_cut_total", {
-    description: "Connections closed because the database was silent, was replaced, or is a standby.",
-    attributes: { why },
-    incremental: true,
-  })
+  makeCounter(
+    "tickerline_database_connections_cut_total",
+    "Connections closed because the database was silent, was replaced, or is a standby.",
+    { why },
+  )
 
 const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolean, now: Schema.Number })
 

@@ -17,7 +17,7 @@ import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { ReadRouter } from "../replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { initializeCounters, makeCounter, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 
 /**
  * Maximum size of each of the two caches of results that are valid for one version: half of `CACHE_MEGABYTES`. 0 turns
@@ -33,10 +33,10 @@ const pollInterval = Duration.millis(250)
 /** After this time without a successful poll, `/health/ready` reports that caching is off. */
 const maxGapMillis = Duration.toMillis(Duration.seconds(3))
 
-const failedPolls = Metric.counter("tickerline_cache_versions_unknown_total", {
-  description: "Failed polls of the dataset versions. Without versions, every response comes from the database.",
-  incremental: true,
-})
+const failedPolls = makeCounter(
+  "tickerline_cache_versions_unknown_total",
+  "Failed polls of the dataset versions. Without versions, every response comes from the database.",
+)
 
 /** The combined version of several tables. */
 export interface CombinedTableVersion {

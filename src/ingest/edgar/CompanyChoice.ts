@@ -5,8 +5,8 @@ import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import { type DailyIndexFiling, decodeDailyIndex } from "./DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "./DocumentDownloader.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
-import { type CacheValidators, EdgarClient } from "./EdgarClient.ts"
-import { buildDailyIndexUrl, buildSubmissionsUrl, buildTickerListUrl } from "./EdgarUrls.ts"
+import type { CacheValidators } from "./EdgarClient.ts"
+import { buildDailyIndexUrl, buildSubmissionsUrl, tickerListUrl } from "./EdgarUrls.ts"
 import { buildFormUrl } from "./FormDocuments.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
@@ -99,13 +99,12 @@ const readIndexes = Effect.fnUntraced(
     { requestDocument }: DocumentDownloader,
     report: IngestReport,
   ) {
-    const { bases } = yield* EdgarClient
     const read = makeEmptyIndexRead()
     for (const day of days) {
       const url = buildDailyIndexUrl(day)
-      const name = `${buildDailyIndexUrl(day, bases)} ${datasets.toSorted().join(",")}`
+      const name = `${url} ${datasets.toSorted().join(",")}`
       const validators = yield* State.readCacheValidators(name)
-      const answer = yield* requestDocument((bases) => buildDailyIndexUrl(day, bases), { validators })
+      const answer = yield* requestDocument(url, { validators })
       // Weekends and holidays have no index. The index of the current day appears in the evening.
       if (Result.isFailure(answer) && !answer.failure.isMissing) {
         read.setAside.push(answer.failure.setAside)
@@ -240,9 +239,9 @@ export const prepareVisits = Effect.fnUntraced(
     const due = yield* Work.readCompaniesWithDueWork
     // The list is read by every run, and the changes of symbols are found again.
     const listWork = [
-      ...(rejections.length === 0 ? [{ url: buildTickerListUrl(), dataset: "" }] : []),
+      ...(rejections.length === 0 ? [{ url: tickerListUrl, dataset: "" }] : []),
       ...(datasets.includes("ticker_changes")
-        ? (yield* Work.readDueWorkWithoutCompany).filter((url) => url.startsWith(`${buildTickerListUrl()}#`))
+        ? (yield* Work.readDueWorkWithoutCompany).filter((url) => url.startsWith(`${tickerListUrl}#`))
           .map((url) => ({ url, dataset: "ticker_changes" }))
         : []),
     ]

@@ -15,8 +15,6 @@ import {
   buildInstanceUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
-  type EdgarBaseUrls,
-  edgarBaseUrls,
   isInstanceUrl,
 } from "./EdgarUrls.ts"
 import { makeCurrentCount, makeFloatRows } from "./FloatRows.ts"
@@ -165,11 +163,10 @@ const isDocumentDue = ({ work }: KnownState, url: string) =>
 const readDocument = Effect.fnUntraced(
   function* <A>(
     { downloader, visit, work }: Pick<VisitContext, "downloader" | "visit" | "work">,
-    makeUrl: (bases: EdgarBaseUrls) => string,
+    url: string,
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
   ) {
-    const url = makeUrl(edgarBaseUrls)
-    const text = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
+    const text = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
     const decoded = Result.isFailure(text)
       ? Result.fail(text.failure.setAside)
       : Result.mapError(decode(text.success, url), (rejection) => setDocumentAside("rejected", rejection))
@@ -230,7 +227,7 @@ const decodeAcceptanceTime = (html: string, url: string) =>
 /** Reads the company's lists of filings, and decides which tables get new rows from them. */
 const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   const { datasets, isDryRun, issuer: { cik }, progress, since, visit, work } = context
-  const submissions = yield* readDocument(context, (bases) => buildSubmissionsUrl(cik, bases), decodeSubmissions)
+  const submissions = yield* readDocument(context, buildSubmissionsUrl(cik), decodeSubmissions)
   if (submissions === undefined) return undefined
   const isFirst = (name: IngestedDataset) => datasets.has(name) && !isIngestedSince(progress.get(name), since)
   const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
@@ -259,7 +256,7 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
     pages,
     (page) =>
       Effect.map(
-        readDocument(context, (bases) => buildSubmissionsPageUrl(page.name, bases), decodeSubmissionsPage),
+        readDocument(context, buildSubmissionsPageUrl(page.name), decodeSubmissionsPage),
         (decoded) => ({ page, decoded }),
       ),
   )
@@ -273,9 +270,7 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
   // If the time zone is known meanwhile, the index page is not needed any more.
   visit.served.push(...work.filter(isIndexPage))
   const requestAcceptanceTime = ({ accession }: EdgarFiling) =>
-    isDryRun
-      ? Effect.undefined
-      : readDocument(context, (bases) => buildFilingIndexUrl(cik, accession, bases), decodeAcceptanceTime)
+    isDryRun ? Effect.undefined : readDocument(context, buildFilingIndexUrl(cik, accession), decodeAcceptanceTime)
   return {
     submissions: {
       ...submissions,
@@ -330,13 +325,13 @@ const readFees = Effect.fnUntraced(
     const work = entry === undefined ? [] : [entry]
     visit.served.push(...work)
     const context = { downloader, visit, work }
-    const name = yield* readDocument(context, (bases) => buildFormUrl(cik, filing, bases), findFeeInstance)
+    const name = yield* readDocument(context, buildFormUrl(cik, filing), findFeeInstance)
     if (name === undefined || name === null || fileNumber === null) return
-    const makeUrl = (bases: EdgarBaseUrls) => `${buildFilingFolderUrl(cik, accession, bases)}${name}`
-    const fees = yield* readDocument(context, makeUrl, (text, url) => decodeFilingFees(text, url, fileNumber))
+    const url = `${buildFilingFolderUrl(cik, accession)}${name}`
+    const fees = yield* readDocument(context, url, (text, url) => decodeFilingFees(text, url, fileNumber))
     if (fees === undefined || fees.elements.length === 0) return
     const { elements, ...amounts } = fees
-    const source = elements.map((element) => `${makeUrl(edgarBaseUrls)}#ffd:${element}`)
+    const source = elements.map((element) => `${url}#ffd:${element}`)
     visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
   },
 )
@@ -344,12 +339,11 @@ const readFees = Effect.fnUntraced(
 /** Downloads an ownership form, and returns its rows. `entry` is that of the queue, if there is one. */
 const readOwnershipForm = ({ downloader, issuer, visit }: FormContext, filing: FormFiling, entry?: CompanyWork) => {
   const { accession, primaryDocument } = filing
-  const makeUrl = (bases: EdgarBaseUrls) => buildFormUrl(issuer.cik, filing, bases)
-  const url = makeUrl(edgarBaseUrls)
+  const url = buildFormUrl(issuer.cik, filing)
   const urls = findFormKind(filing) === "header"
     ? { documentUrl: buildFilingDocumentUrl(issuer.cik, accession, primaryDocument), headerUrl: url }
     : { documentUrl: url }
-  return Effect.map(downloader.download(makeUrl, { isRepeated: entry !== undefined }), (result) => {
+  return Effect.map(downloader.download(url, { isRepeated: entry !== undefined }), (result) => {
     // The document may have had another name when it was added to the queue.
     visit.served.push({ url, dataset: "" }, ...(entry === undefined ? [] : [entry]))
     if (Result.isFailure(result)) {
@@ -403,9 +397,8 @@ export const visitWaitingForm = Effect.fnUntraced(
  */
 const readCover = Effect.fnUntraced(
   function* ({ downloader, issuer: { cik }, visit, work }: VisitContext, filing: EdgarFiling) {
-    const makeUrl = (bases: EdgarBaseUrls) => buildInstanceUrl(cik, filing.accession, filing.primaryDocument, bases)
-    const url = makeUrl(edgarBaseUrls)
-    const text = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
+    const url = buildInstanceUrl(cik, filing.accession, filing.primaryDocument)
+    const text = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
     visit.served.push({ url, dataset: "" })
     if (Result.isFailure(text)) {
       const isOld = filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays)
@@ -465,9 +458,8 @@ const addCovers = Effect.fnUntraced(
  */
 const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) {
   const { downloader, issuer, visit, work } = context
-  const makeUrl = (bases: EdgarBaseUrls) => buildCompanyFactsUrl(issuer.cik, bases)
-  const url = makeUrl(edgarBaseUrls)
-  const result = yield* downloader.download(makeUrl, { isRepeated: work.some((entry) => entry.url === url) })
+  const url = buildCompanyFactsUrl(issuer.cik)
+  const result = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
   if (Result.isFailure(result) && !result.failure.isMissing) {
     visit.setAside.push(result.failure.setAside)
     return undefined

@@ -4,7 +4,6 @@ import { OperationProgress } from "../../observability/Progress.ts"
 import type { DocumentArchives } from "./BulkArchives.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type CacheValidators, EdgarClient, type EdgarResponse } from "./EdgarClient.ts"
-import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
 import type { SetAside } from "./IngestWork.ts"
 
 /** Number of consecutive failed downloads that end the run, because the SEC is probably down. */
@@ -40,24 +39,19 @@ export const setDocumentAside = (kind: SetAside["kind"], rejection: DocumentReje
  * `EdgarBlocked` if the run cannot continue. Other failures are results.
  */
 export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: DocumentArchives) {
-  const { bases, request } = yield* EdgarClient
+  const { request } = yield* EdgarClient
   const progress = yield* OperationProgress
   let consecutiveFailures = 0
   let hasAnswer = false
 
-  /** Requests a document. `makeUrl` is also called with the SEC's own addresses, which name the document in reports. */
-  const requestDocument = (
-    makeUrl: (bases: EdgarBaseUrls) => string,
-    { isRepeated = false, validators }: DownloadOptions = {},
-  ) => {
-    const url = makeUrl(edgarBaseUrls)
+  const requestDocument = (url: string, { isRepeated = false, validators }: DownloadOptions = {}) => {
     const fail = (
       kind: SetAside["kind"],
       reason: string,
       isMissing = false,
     ): Result.Result<DownloadedDocument, FailedDownload> =>
       Result.fail({ isMissing, setAside: setDocumentAside(kind, new DocumentRejected({ url, reason })) })
-    const requestFromSec = Effect.tap(request({ url: makeUrl(bases), validators }), () =>
+    const requestFromSec = Effect.tap(request({ url, validators }), () =>
       Effect.sync(() => {
         consecutiveFailures = 0
         hasAnswer = true
@@ -85,9 +79,9 @@ export const makeDocumentDownloader = Effect.fnUntraced(function* (archives?: Do
   }
 
   /** Downloads the text of a document. */
-  const download = (makeUrl: (bases: EdgarBaseUrls) => string, options: DownloadOptions = {}) =>
+  const download = (url: string, options: DownloadOptions = {}) =>
     Effect.map(
-      requestDocument(makeUrl, options),
+      requestDocument(url, options),
       Result.map((answer) => answer._tag === "Found" ? answer.text : ""),
     )
 

@@ -7,7 +7,6 @@ import { describeCertificateError } from "../../observability/ConnectionErrors.t
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
-import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
 import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 
 /** Whether the text can be a header value and contains an email address, as the SEC requires. */
@@ -30,14 +29,8 @@ const HttpUrl = Schema.String.check(
   }),
 )
 
-/** Base URLs of requests to the SEC. `EDGAR_BASE_URL` replaces both of them, for tests. */
-export const EdgarBaseUrlsConfig: Config.Config<EdgarBaseUrls> = Config.map(
-  Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL")),
-  Option.match({
-    onNone: () => edgarBaseUrls,
-    onSome: (url) => ({ www: url.replace(/\/+$/, ""), data: url.replace(/\/+$/, "") }),
-  }),
-)
+/** Address to which tests send the requests instead of to the SEC. */
+export const EdgarBaseUrlConfig = Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL"))
 
 /** The SEC still refuses requests after a pause of ten minutes. */
 export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
@@ -155,16 +148,21 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
   })
 
 export class EdgarClient extends Context.Service<EdgarClient, {
-  /** Base URLs of the requests. Links in rows always lead to the SEC itself. */
-  readonly bases: EdgarBaseUrls
   readonly request: (document: EdgarDocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
-  static readonly layer = (userAgent: string, bases: EdgarBaseUrls) =>
+  static readonly layer = (userAgent: string, baseUrl: Option.Option<string>) =>
     Layer.effect(
       EdgarClient,
       Effect.gen(function* () {
         const client = yield* HttpClient.HttpClient
         const { acquire, pause } = yield* EdgarRateLimiter
+
+        /** Replaces the SEC's address, if there is a base URL. */
+        const locate = (url: string) =>
+          Option.match(baseUrl, {
+            onNone: () => url,
+            onSome: (base) => url.replace(/^https:\/\/[^/]+/, base.replace(/\/+$/, "")),
+          })
 
         const attempt = Effect.fnUntraced(function* ({ url, validators }: EdgarDocumentRequest) {
           yield* acquire
@@ -173,7 +171,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
             ...(validators?.etag != null && { "if-none-match": validators.etag }),
             ...(validators?.lastModified != null && { "if-modified-since": validators.lastModified }),
           }
-          return yield* client.get(url, { headers }).pipe(
+          return yield* client.get(locate(url), { headers }).pipe(
             Effect.flatMap((response) => interpretResponse(url, response)),
             Effect.timeout(responseTimeout),
             Effect.provideService(HttpClient.TracerPropagationEnabled, false),
@@ -204,7 +202,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
                 }),
               )),
           )
-        return { bases, request }
+        return { request }
       }),
     ).pipe(
       Layer.provide(FetchHttpClient.layer),
@@ -212,6 +210,6 @@ export class EdgarClient extends Context.Service<EdgarClient, {
     )
 
   /** The client, with a rate limit that all processes with the same database share. */
-  static readonly limitedLayer = (userAgent: string, bases: EdgarBaseUrls) =>
-    Layer.provide(EdgarClient.layer(userAgent, bases), EdgarRateLimiter.layer)
+  static readonly limitedLayer = (userAgent: string, baseUrl: Option.Option<string>) =>
+    Layer.provide(EdgarClient.layer(userAgent, baseUrl), EdgarRateLimiter.layer)
 }

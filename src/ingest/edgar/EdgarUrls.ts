@@ -1,86 +1,66 @@
-/** URLs of the SEC's documents. Rows always link to the SEC itself; tests replace the base URLs of the requests. */
+/** URLs of the SEC's documents. `EDGAR_BASE_URL` changes only where `EdgarClient` sends the requests. */
 
-export interface EdgarBaseUrls {
-  /** Base URL of filings, indexes and ticker lists. */
-  readonly www: string
-  /** Base URL of submissions and company facts. */
-  readonly data: string
-}
+/** Address of filings, indexes and ticker lists. */
+const www = "https://www.sec.gov"
 
-export const edgarBaseUrls: EdgarBaseUrls = { www: "https://www.sec.gov", data: "https://data.sec.gov" }
+/** Address of submissions and company facts. */
+const data = "https://data.sec.gov"
 
 /** Returns the URL of a company's list of filings. The CIK has ten digits. */
-export const buildSubmissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
-  `${data}/submissions/CIK${cik}.json`
+export const buildSubmissionsUrl = (cik: string) => `${data}/submissions/CIK${cik}.json`
 
 /**
  * Returns the URL of an older page of filings. The company's list of filings contains the page's name, such as
  * `CIK0000320193-submissions-001.json`.
  */
-export const buildSubmissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
-  `${data}/submissions/${name}`
+export const buildSubmissionsPageUrl = (name: string) => `${data}/submissions/${name}`
 
 /**
  * Returns the URL of a company's XBRL facts, which omit facts with dimensions, such as counts per class. The CIK has
  * ten digits.
  */
-export const buildCompanyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
-  `${data}/api/xbrl/companyfacts/CIK${cik}.json`
+export const buildCompanyFactsUrl = (cik: string) => `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
 /** The nightly archives of all submissions and of all company facts. */
 export const bulkArchiveUrls = {
-  "submissions.zip": `${edgarBaseUrls.www}/Archives/edgar/daily-index/bulkdata/submissions.zip`,
-  "companyfacts.zip": `${edgarBaseUrls.www}/Archives/edgar/daily-index/xbrl/companyfacts.zip`,
+  "submissions.zip": `${www}/Archives/edgar/daily-index/bulkdata/submissions.zip`,
+  "companyfacts.zip": `${www}/Archives/edgar/daily-index/xbrl/companyfacts.zip`,
 } as const
 
-/** Returns the URL of the list of all symbols, with names and exchanges. */
-export const buildTickerListUrl = ({ www }: EdgarBaseUrls = edgarBaseUrls) =>
-  `${www}/files/company_tickers_exchange.json`
+/** The URL of the list of all symbols, with names and exchanges. */
+export const tickerListUrl = `${www}/files/company_tickers_exchange.json`
 
 /** Returns the URL of the list of one day's filings (`master` format). The day is `YYYY-MM-DD`. */
-export const buildDailyIndexUrl = (day: string, { www }: EdgarBaseUrls = edgarBaseUrls) => {
+export const buildDailyIndexUrl = (day: string) => {
   const quarter = Math.ceil(Number(day.slice(5, 7)) / 3)
   const folder = `${www}/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}`
   return `${folder}/master.${day.replaceAll("-", "")}.idx`
 }
 
 /** Returns the URL of a filing's folder, with a slash at the end. Any CIK that the filing names leads to the folder. */
-export const buildFilingFolderUrl = (cik: string, accession: string, { www }: EdgarBaseUrls = edgarBaseUrls) =>
+export const buildFilingFolderUrl = (cik: string, accession: string) =>
   `${www}/Archives/edgar/data/${cik.replace(/^0+(?=\d)/, "")}/${accession.replaceAll("-", "")}/`
 
 /** Returns the URL of the page that lists the documents of one filing. */
-export const buildFilingIndexUrl = (cik: string, accession: string, bases: EdgarBaseUrls = edgarBaseUrls) =>
-  `${buildFilingFolderUrl(cik, accession, bases)}${accession}-index.htm`
+export const buildFilingIndexUrl = (cik: string, accession: string) =>
+  `${buildFilingFolderUrl(cik, accession)}${accession}-index.htm`
 
 /** Returns the URL of a filing's main document as people read it, or of its index page if the SEC names no document. */
-export const buildFilingDocumentUrl = (
-  cik: string,
-  accession: string,
-  primaryDocument: string,
-  bases: EdgarBaseUrls = edgarBaseUrls,
-) =>
+export const buildFilingDocumentUrl = (cik: string, accession: string, primaryDocument: string) =>
   primaryDocument === ""
-    ? buildFilingIndexUrl(cik, accession, bases)
-    : `${buildFilingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
+    ? buildFilingIndexUrl(cik, accession)
+    : `${buildFilingFolderUrl(cik, accession)}${encodeURI(primaryDocument)}`
 
 /**
  * Returns the URL of a form's XML. The main document of a filing may be a rendering of it: `xslF345X05/form4.xml`
  * instead of `form4.xml`.
  */
-export const buildFilingXmlUrl = (
-  cik: string,
-  accession: string,
-  primaryDocument: string,
-  bases: EdgarBaseUrls = edgarBaseUrls,
-) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)
+export const buildFilingXmlUrl = (cik: string, accession: string, primaryDocument: string) =>
+  buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""))
 
 /** Returns the URL of the XBRL instance that the SEC extracts from a filing's main document, `a.htm`: `a_htm.xml`. */
-export const buildInstanceUrl = (
-  cik: string,
-  accession: string,
-  primaryDocument: string,
-  bases: EdgarBaseUrls = edgarBaseUrls,
-) => buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"), bases)
+export const buildInstanceUrl = (cik: string, accession: string, primaryDocument: string) =>
+  buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"))
 
 export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
 

@@ -1,5 +1,5 @@
 /** The filings of which more is read than the entry in the company's list, and the documents that are requested. */
-import { buildFilingFolderUrl, buildFilingXmlUrl, type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
+import { buildFilingFolderUrl, buildFilingXmlUrl } from "./EdgarUrls.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
 import { isOwnershipForm, isSchedule13 } from "./OwnershipRows.ts"
 import { isRegistrationStatement } from "./RegistrationRows.ts"
@@ -26,11 +26,11 @@ export const findFormDataset = (filing: FormFiling): IngestedDataset | undefined
 }
 
 /** Returns the URL of the document that is requested first. For a fee exhibit, this is the list of the folder. */
-export const buildFormUrl = (cik: string, filing: FormFiling, bases: EdgarBaseUrls = edgarBaseUrls) => {
+export const buildFormUrl = (cik: string, filing: FormFiling) => {
   const { accession, primaryDocument } = filing
   const kind = findFormKind(filing)
-  if (kind === "fees") return `${buildFilingFolderUrl(cik, accession, bases)}index.json`
+  if (kind === "fees") return `${buildFilingFolderUrl(cik, accession)}index.json`
   return kind === "header"
-    ? `${buildFilingFolderUrl(cik, accession, bases)}${accession}.hdr.sgml`
-    : buildFilingXmlUrl(cik, accession, primaryDocument, bases)
+    ? `${buildFilingFolderUrl(cik, accession)}${accession}.hdr.sgml`
+    : buildFilingXmlUrl(cik, accession, primaryDocument)
 }

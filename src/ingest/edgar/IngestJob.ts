@@ -5,20 +5,13 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"
-import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { EdgarBaseUrlsConfig, EdgarUserAgentConfig } from "./EdgarClient.ts"
-import type { EdgarBaseUrls } from "./EdgarUrls.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "./EdgarClient.ts"
 import { EdgarTickersConfig } from "./IngestOptions.ts"
 import { runIngestProcess } from "./IngestProcess.ts"
 import { describeIngestError } from "./IngestReport.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
-import {
-  failRunningScheduledRun,
-  readLastIngestSuccessTime,
-  readLastScheduledIngestRun,
-  readRunningIngestHeartbeat,
-  readScheduledIngestCounts,
-} from "./IngestState.ts"
+import { failRunningScheduledRun, readLastScheduledIngestRun, readScheduledIngestMetrics } from "./IngestState.ts"
 import { readWorkSize } from "./IngestWork.ts"
 
 /** How often the job checks whether a run is due. */
@@ -35,15 +28,15 @@ class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ 
 /** How long a process that is not permitted to load data leaves the job to other processes. */
 const notPermittedPause = Duration.hours(1)
 
-const documentCounter = Metric.counter("tickerline_ingest_documents_total", {
-  description: "Documents that the scheduled ingest downloaded from the SEC.",
-  incremental: true,
-})
+const documentCounter = makeCounter(
+  "tickerline_ingest_documents_total",
+  "Documents that the scheduled ingest downloaded from the SEC.",
+)
 
-const rejectionCounter = Metric.counter("tickerline_ingest_rejections_total", {
-  description: "Documents that the scheduled ingest set aside because they are missing or damaged.",
-  incremental: true,
-})
+const rejectionCounter = makeCounter(
+  "tickerline_ingest_rejections_total",
+  "Documents that the scheduled ingest set aside because they are missing or damaged.",
+)
 
 const decodePermission = decodeRows(Schema.Struct({ may: Schema.Boolean }))
 
@@ -84,8 +77,8 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
 })
 
 /** Runs the ingest in its own process, and records its end if the process could not. */
-const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, bases: EdgarBaseUrls) {
-  const reason = yield* runIngestProcess({ ...ingest, bases })
+const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseUrl: Option.Option<string>) {
+  const reason = yield* runIngestProcess({ ...ingest, baseUrl })
   if (reason === null) return
   yield* failRunningScheduledRun(reason)
   const last = yield* readLastScheduledIngestRun
@@ -97,20 +90,20 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const context = yield* Effect.context<
     SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner
   >()
-  const bases = yield* EdgarBaseUrlsConfig
-  let counted: Effect.Success<typeof readScheduledIngestCounts> | undefined
-  let [failedAt, lastSuccess, seenAt, waiting] = [-Infinity, 0, 0, 0]
+  const baseUrl = yield* EdgarBaseUrlConfig
+  let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
+  let [failedAt, waiting] = [-Infinity, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
     name: "tickerline_ingest_last_success_timestamp_seconds",
     description:
       "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
-    read: () => lastSuccess,
+    read: () => last?.success_at ?? 0,
   })
   yield* registerGauge({
     name: "tickerline_ingest_run_seen_timestamp_seconds",
     description: "Unix time at which the process of the run in progress was last alive; 0 if no run is in progress.",
-    read: () => seenAt,
+    read: () => last?.seen_at ?? 0,
   })
   yield* registerGauge({
     name: "tickerline_ingest_waiting_documents",
@@ -118,14 +111,13 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     read: () => waiting,
   })
   const readMetrics = Effect.gen(function* () {
-    lastSuccess = yield* readLastIngestSuccessTime
-    seenAt = yield* readRunningIngestHeartbeat
     waiting = (yield* readWorkSize).waiting
-    const counts = yield* readScheduledIngestCounts
-    const { documents, rejections } = counted ?? counts
-    yield* Metric.update(documentCounter, Math.max(0, counts.documents - documents))
-    yield* Metric.update(rejectionCounter, Math.max(0, counts.rejections - rejections))
-    counted = counts
+    const [metrics] = yield* readScheduledIngestMetrics
+    if (metrics === undefined) return
+    const { documents, rejections } = last ?? metrics
+    yield* Metric.update(documentCounter, Math.max(0, metrics.documents - documents))
+    yield* Metric.update(rejectionCounter, Math.max(0, metrics.rejections - rejections))
+    last = metrics
   })
   const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
     failedAt = now
@@ -140,7 +132,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
       )
       return notPermittedPause
     }
-    yield* runScheduled(ingest, bases).pipe(
+    yield* runScheduled(ingest, baseUrl).pipe(
       Effect.raceFirst(Effect.forever(Effect.delay(Effect.ignore(readMetrics), metricsInterval))),
       Effect.tapCause(() => noteFailure),
       Effect.mapError((error) => new ScheduledIngestFailed({ message: describeIngestError(error) })),

@@ -2,12 +2,11 @@
  * The process in which a service runs its scheduled ingest, so that decoding documents never delays requests
  * (decision 0128). It ends when its standard input is closed, even if the service was killed.
  */
-import { Duration, Effect, Redacted } from "effect"
+import { Duration, Effect, Option, Redacted } from "effect"
 import { ChildProcess } from "effect/process"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
-import type { EdgarBaseUrls } from "./EdgarUrls.ts"
 
 /** The hidden option of `ingest edgar` that the service sets. */
 export const scheduledRunFlag = "scheduled"
@@ -37,7 +36,7 @@ export interface IngestProcessOptions {
   readonly userAgent: string
   /** Null for all companies. */
   readonly tickers: ReadonlyArray<string> | null
-  readonly bases: EdgarBaseUrls
+  readonly baseUrl: Option.Option<string>
 }
 
 /**
@@ -45,7 +44,7 @@ export interface IngestProcessOptions {
  * process if interrupted.
  */
 export const runIngestProcess = Effect.fnUntraced(
-  function* ({ bases, tickers, userAgent }: IngestProcessOptions) {
+  function* ({ baseUrl, tickers, userAgent }: IngestProcessOptions) {
     const { config: { url } } = yield* DirectConnectionConfig
     const inherited = Object.entries(process.env).filter(([name]) => passedVariables.test(name))
     const handle = yield* ChildProcess.make(
@@ -57,7 +56,7 @@ export const runIngestProcess = Effect.fnUntraced(
           DATABASE_URL: url === undefined ? undefined : Redacted.value(url),
           EDGAR_USER_AGENT: userAgent,
           EDGAR_TICKERS: tickers === null ? "all" : tickers.join(","),
-          EDGAR_BASE_URL: bases.www === bases.data ? bases.www : undefined,
+          EDGAR_BASE_URL: Option.getOrUndefined(baseUrl),
         },
         extendEnv: false,
         stdin: { stream: "pipe", endOnDone: false },

@@ -55,11 +55,16 @@ const keptTickerListDays = 30
 const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
 const decodeRuns = decodeRows(StoredIngestRun)
 const decodeProgress = decodeRows(IngestDatasetProgress)
-const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 const decodeCopies = decodeRows(StoredTickerListCopy)
 const decodeValidators = decodeRows(
   Schema.Struct({ etag: Schema.NullOr(Schema.String), last_modified: Schema.NullOr(Schema.String) }),
 )
+
+const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
+
+/** Reads the CIKs that a query returns. */
+export const readCiks = <E, R>(query: Effect.Effect<ReadonlyArray<object>, E, R>) =>
+  Effect.map(decodeCiks(query), (rows): ReadonlySet<string> => new Set(rows.map(({ cik }) => cik)))
 
 /** Returns SQL for a time in milliseconds since 1970. */
 const toTimestamp = (sql: SqlClient.SqlClient, millis: number) => sql`to_timestamp(${millis / 1000}::float8)`
@@ -131,19 +136,17 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
 /** Reads the CIKs of the companies that a run has completed. */
 export const readCompaniesCompletedByRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* decodeCiks(sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
-  return new Set(rows.map(({ cik }) => cik))
+  return yield* readCiks(sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 })
 
 /** Reads the CIKs of the companies for which all of these datasets were ingested from `since` on. */
 export const readIngestedCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* decodeCiks(sql`
+  return yield* readCiks(sql`
     select cik from edgar_progress
     where dataset = any(${datasets}::text[]) and since <= ${since}::text::date
     group by cik having count(*) = ${datasets.length}::int
   `)
-  return new Set(rows.map(({ cik }) => cik))
 })
 
 /** Records the day up to which the archives of a run are complete. */
@@ -157,10 +160,9 @@ export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day:
 /** Reads the CIKs of the companies of which a filing after this day was ingested. */
 export const readCompaniesWithFilingsAfter = Effect.fnUntraced(function* (day: string) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* decodeCiks(sql`
+  return yield* readCiks(sql`
     select distinct cik from edgar_progress where last_filing_date > ${day}::text::date
   `)
-  return new Set(rows.map(({ cik }) => cik))
 })
 
 /**
@@ -277,36 +279,25 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
-/** Reads when the last successful run of INGEST_EDGAR ended, in seconds since 1970; 0 if none succeeded. */
-export const readLastIngestSuccessTime = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
-    select coalesce(extract(epoch from max(finished_at)), 0)::float8 as seconds from edgar_runs
-    where scheduled and status = 'succeeded'
-  `)
-  return row?.seconds ?? 0
+const ScheduledIngestMetrics = Schema.Struct({
+  /** When the last successful run ended, in seconds since 1970; 0 if none succeeded. */
+  success_at: Schema.Finite,
+  /** When the process of the run in progress was last alive, in seconds since 1970; 0 if no run is in progress. */
+  seen_at: Schema.Finite,
+  documents: Schema.Finite,
+  rejections: Schema.Finite,
 })
 
-/** Reads when the process of INGEST_EDGAR was last alive, in seconds since 1970; 0 if no run is in progress. */
-export const readRunningIngestHeartbeat = Effect.gen(function* () {
+/** Reads the metrics of all runs that INGEST_EDGAR started. */
+export const readScheduledIngestMetrics = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
-    select extract(epoch from seen_at)::float8 as seconds from edgar_runs
-    where scheduled and status = 'running' order by run_id desc limit 1
-  `)
-  return row?.seconds ?? 0
-})
-
-/** Reads the counts of all runs that INGEST_EDGAR started. */
-export const readScheduledIngestCounts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [counts = { documents: 0, rejections: 0 }] = yield* decodeRows(
-    Schema.Struct({ documents: Schema.Finite, rejections: Schema.Finite }),
-  )(sql`
-    select coalesce(sum(documents), 0)::float8 as documents, coalesce(sum(rejections), 0)::float8 as rejections
+  return yield* decodeRows(ScheduledIngestMetrics)(sql`
+    select coalesce(extract(epoch from max(finished_at) filter (where status = 'succeeded')), 0)::float8 as success_at,
+      coalesce(extract(epoch from
+        (array_agg(seen_at order by run_id desc) filter (where status = 'running'))[1]), 0)::float8 as seen_at,
+      coalesce(sum(documents), 0)::float8 as documents, coalesce(sum(rejections), 0)::float8 as rejections
     from edgar_runs where scheduled
   `)
-  return counts
 })
 
 /** Records the failure of a scheduled run whose process could not record it, for example because it was killed. */

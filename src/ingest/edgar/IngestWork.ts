@@ -5,6 +5,7 @@
 import { Clock, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
+import { readCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 import { findCik } from "./EdgarUrls.ts"
 
@@ -72,7 +73,6 @@ const StoredWork = Schema.Struct({
 
 const decodeStored = decodeRows(StoredWork)
 const decodeCompanyWork = decodeRows(Schema.Struct({ ...KeyFields, next_try_at: Schema.NullOr(Schema.Finite) }))
-const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
 
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
@@ -171,10 +171,9 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
 export const readCompaniesWithDueWork = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
-  const rows = yield* decodeCiks(sql`
+  return yield* readCiks(sql`
     select distinct cik from edgar_work where cik is not null and next_try_at <= to_timestamp(${now / 1000}::float8)
   `)
-  return new Set(rows.map(({ cik }) => cik))
 })
 
 /** Reads the URLs of the documents that belong to no company and are due: daily indexes and the ticker list. */

@@ -5,6 +5,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
+import { readCiks } from "./IngestState.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "./CompanyFacts.ts"
 import { buildFilingIndexUrl, buildInstanceUrl } from "./EdgarUrls.ts"
 import type { EdgarFiling } from "./Submissions.ts"
@@ -84,10 +85,9 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
 /** Returns the CIKs of companies with instances that a first load listed but did not download. */
 export const readCompaniesWithWaitingInstances = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* decodeRows(Schema.Struct({ cik: Schema.String }))(sql`
+  return yield* readCiks(sql`
     select distinct cik from edgar_instances where is_waiting
   `)
-  return new Set(rows.map(({ cik }) => cik))
 })
 
 const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))

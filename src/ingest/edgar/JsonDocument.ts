@@ -1,6 +1,6 @@
 /** Decodes the SEC's JSON documents, and rejects malformed ones without repeating their text. */
 import { Result, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { textColumn } from "../../rows/Columns.ts"
+import * as Column from "../../rows/Columns.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -49,7 +49,7 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
 )
 
 /** The name of a form. Unlike other text, it is not trimmed, so it must already be a valid cell of a data file. */
-export const SecFormName = textColumn("SEC form.").schemas.insert
+export const SecFormName = Column.text("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
 

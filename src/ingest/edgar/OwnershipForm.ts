@@ -3,14 +3,7 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
 import { Result } from "effect"
-import {
-  formatWholeShares,
-  readCheckBoxElement,
-  readCikElement,
-  readDateElement,
-  readDecimalElement,
-  readNameElement,
-} from "./XmlValues.ts"
+import * as Xml from "./XmlValues.ts"
 import { classifyDerivativeByTitle, classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
@@ -75,7 +68,8 @@ interface HoldingLine {
 const findValue = (parent: XmlElement | undefined, name: string) =>
   findOnlyChildElement(findOnlyChildElement(parent, name), "value")
 
-const readAmount = (parent: XmlElement | undefined, name: string) => readDecimalElement(findValue(parent, name), name)
+const readAmount = (parent: XmlElement | undefined, name: string) =>
+  Xml.readDecimalElement(findValue(parent, name), name)
 
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined
@@ -118,7 +112,7 @@ const readLine = (line: XmlElement, isHolding: boolean): Result.Result<HoldingLi
         ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
       ]),
       footnotes: new Set(isDirect ? [] : readFootnotes(natureOfOwnership)),
-      date: yield* readDateElement(findValue(line, "transactionDate"), "transactionDate"),
+      date: yield* Xml.readDateElement(findValue(line, "transactionDate"), "transactionDate"),
       held,
       underlying: computeUnderlying(isHolding, held, traded, shares),
     }
@@ -159,7 +153,7 @@ const sumPositions = (
   getAmount: (line: HoldingLine) => bigint | null,
 ): Result.Result<string | null, string> => {
   const amounts = findPositions(lines)?.map(getAmount) ?? []
-  return formatWholeShares(
+  return Xml.formatWholeShares(
     amounts.length === 0
       ? null
       : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
@@ -198,12 +192,12 @@ const isReference = (title: string) => /^\(?see\b/i.test(title)
 const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =>
   Result.gen(function* () {
     const identity = findOnlyChildElement(element, "reportingOwnerId")
-    const cik = yield* readCikElement(findOnlyChildElement(identity, "rptOwnerCik"))
-    const name = yield* readNameElement(findOnlyChildElement(identity, "rptOwnerName"))
+    const cik = yield* Xml.readCikElement(findOnlyChildElement(identity, "rptOwnerCik"))
+    const name = yield* Xml.readNameElement(findOnlyChildElement(identity, "rptOwnerName"))
     if (cik === null || name === null) return yield* Result.fail("has an owner without a name or a CIK")
     const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
-    const isChecked = (flag: string) => readCheckBoxElement(findOnlyChildElement(relationship, flag))
-    const title = yield* readNameElement(findOnlyChildElement(relationship, "officerTitle"))
+    const isChecked = (flag: string) => Xml.readCheckBoxElement(findOnlyChildElement(relationship, flag))
+    const title = yield* Xml.readNameElement(findOnlyChildElement(relationship, "officerTitle"))
     return {
       name,
       cik,
@@ -223,17 +217,17 @@ const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =
 export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipForm, string> =>
   Result.gen(function* () {
     const form = readElementText(findOnlyChildElement(root, "documentType"))
-    const period = yield* readDateElement(findOnlyChildElement(root, "periodOfReport"))
+    const period = yield* Xml.readDateElement(findOnlyChildElement(root, "periodOfReport"))
     const owners = yield* Result.all(findChildElements(root, "reportingOwner").map(readOwner))
     const shares = yield* readTable(root, "nonDerivative")
     const derivatives = yield* readTable(root, "derivative")
     const lines = [...shares, ...derivatives]
     const dates = lines.flatMap(({ date }) => date === null ? [] : [date])
-    const ownsNothing = lines.length === 0 && readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
+    const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
     const isAnnual = form?.startsWith("5") === true
     return {
       form,
-      issuerCik: yield* readCikElement(findOnlyChildElement(findOnlyChildElement(root, "issuer"), "issuerCik")),
+      issuerCik: yield* Xml.readCikElement(findOnlyChildElement(findOnlyChildElement(root, "issuer"), "issuerCik")),
       // The period of a Form 5 is the end of a fiscal year, and the form reports the holdings of that day.
       // The period of a Form 3 or 4 is the date of an event.
       eventDate: isAnnual ? null : period,

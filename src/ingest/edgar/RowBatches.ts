@@ -5,19 +5,19 @@ import { loadableDatasets } from "../../load/Datasets.ts"
 import { loadDatasetFile } from "../../load/Load.ts"
 import type { InvalidRows } from "../../load/RowValidation.ts"
 import { makeInitialProgress, OperationProgress } from "../../observability/Progress.ts"
-import type { CompanyVisit } from "./CompanyIngest.ts"
+import { type CompanyVisit, makeEmptyCompanyVisit } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import type { IngestOptions } from "./IngestOptions.ts"
 import { addMerged, addRows, addSetAside, type IngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
-import { type FilingInstance, saveInstances } from "./InstanceCounts.ts"
+import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "./Issuer.ts"
-import { type RegistrationFees, saveRegistrationFees } from "./RegistrationFees.ts"
+import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
-import { addWaitingForms, deleteWaitingForms, type WaitingForm } from "./WaitingForms.ts"
+import { addWaitingForms, deleteWaitingForms } from "./WaitingForms.ts"
 
 /** Maximum numbers of companies and rows in a batch. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
@@ -25,33 +25,14 @@ const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 /** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of the company visits since the last load. */
-interface Batch {
+/** The results of the company visits since the last load, without the rows, which are in files. */
+interface Batch extends Omit<CompanyVisit, "rows"> {
   readonly companies: Array<Issuer>
   /** Companies whose rows are in the batch; a company may have deferred forms in later batches. */
   readonly issuers: Map<string, Issuer>
-  documents: number
-  readonly progress: Array<State.IngestDatasetProgress>
-  readonly served: Array<Work.WorkKey>
-  readonly setAside: Array<Work.SetAside>
-  readonly waitingForms: Array<WaitingForm>
-  readonly doneForms: Array<WaitingForm>
-  readonly instances: Array<FilingInstance>
-  readonly fees: Array<RegistrationFees>
 }
 
-const makeBatch = (): Batch => ({
-  companies: [],
-  issuers: new Map(),
-  documents: 0,
-  progress: [],
-  served: [],
-  setAside: [],
-  waitingForms: [],
-  doneForms: [],
-  instances: [],
-  fees: [],
-})
+const makeBatch = (): Batch => ({ companies: [], issuers: new Map(), ...makeEmptyCompanyVisit() })
 
 type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
 

@@ -3,16 +3,7 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses, telephone numbers and signatures are never read.
  */
 import { Result } from "effect"
-import {
-  formatPercentageAsFraction,
-  formatWholeShares,
-  isPercentageAbove,
-  readCikElement,
-  readDateElement,
-  readDecimalElement,
-  readNameElement,
-  readPercentageElement,
-} from "./XmlValues.ts"
+import * as Xml from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
@@ -67,26 +58,26 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
 ])
 
 const readWholeShares = (parent: XmlElement, name: string) =>
-  Result.flatMap(readDecimalElement(findOnlyChildElement(parent, name)), formatWholeShares)
+  Result.flatMap(Xml.readDecimalElement(findOnlyChildElement(parent, name)), Xml.formatWholeShares)
 
 const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result<ReportingPerson, string> =>
   Result.gen(function* () {
-    const name = yield* readNameElement(findOnlyChildElement(element, "reportingPersonName"))
+    const name = yield* Xml.readNameElement(findOnlyChildElement(element, "reportingPersonName"))
     if (name === null) return yield* Result.fail("has a reporting person without a name")
     const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
     // A 13G has the votes one level deeper than a 13D.
     const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
-    const percentage = yield* readPercentageElement(findOnlyChildElement(element, names.percentage))
+    const percentage = yield* Xml.readPercentageElement(findOnlyChildElement(element, names.percentage))
     return {
       name,
-      cik: hasNoCik ? null : yield* readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
-      type: isPercentageAbove(percentage, 10n)
+      cik: hasNoCik ? null : yield* Xml.readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
+      type: Xml.isPercentageAbove(percentage, 10n)
         ? "ten_percent_owner"
-        : isPercentageAbove(percentage, 5n)
+        : Xml.isPercentageAbove(percentage, 5n)
         ? "five_percent_owner"
         : null,
       shares: yield* readWholeShares(element, names.amount),
-      percentOfClass: formatPercentageAsFraction(percentage),
+      percentOfClass: Xml.formatPercentageAsFraction(percentage),
       soleVotes: yield* readWholeShares(votes, "soleVotingPower"),
       sharedVotes: yield* readWholeShares(votes, "sharedVotingPower"),
     }
@@ -103,11 +94,11 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, st
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
     return {
       form: readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType")),
-      issuerCik: yield* readCikElement(
+      issuerCik: yield* Xml.readCikElement(
         findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
       ),
       sharesKind: classifySharesByTitle(readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""),
-      eventDate: yield* readDateElement(findOnlyChildElement(cover, names.eventDate)),
+      eventDate: yield* Xml.readDateElement(findOnlyChildElement(cover, names.eventDate)),
       personElement: names.person,
       persons: yield* Result.all(
         (persons === undefined ? [] : findChildElements(persons, names.person)).map(readPerson(names)),

@@ -4,7 +4,7 @@
  */
 import { Array, type DateTime, Record, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
-import { assignAcceptanceTimes, type KnownAcceptanceTimes } from "./AcceptanceTime.ts"
+import { assignAcceptanceTimes } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import {
   AccessionNumber,
@@ -102,7 +102,6 @@ const isAccessionNumber = Schema.is(AccessionNumber)
 const makeFilings = (
   arrays: typeof FilingArrays.Type,
   url: string,
-  known: KnownAcceptanceTimes,
 ): Result.Result<DecodedFilings, DocumentRejected> => {
   const count = arrays.accessionNumber.length
   if (Object.values(arrays).some(({ length }) => length !== count)) {
@@ -131,23 +130,14 @@ const makeFilings = (
   const [first] = rejections
   return first !== undefined && filings.length === 0
     ? Result.fail(new DocumentRejected({ url, reason: first.reason }))
-    : Result.succeed({ filings: assignAcceptanceTimes(filings, known), rejections })
+    : Result.succeed({ filings: assignAcceptanceTimes(filings), rejections })
 }
 
 const decodeDocument = makeJsonTextDecoder(SubmissionsDocument)
 const decodeArrays = makeJsonTextDecoder(FilingArrays)
 
-/**
- * Decodes the first page of a company's filings.
- *
- * @param url the SEC's address, even if another server sent the text, because rows link to it
- * @param known acceptance times from index pages, which determine the time zone of the whole document
- */
-export const decodeSubmissions = (
-  text: string,
-  url: string,
-  known: KnownAcceptanceTimes = new Map(),
-): Result.Result<CompanySubmissions, DocumentRejected> =>
+/** Decodes the first page of a company's filings. */
+export const decodeSubmissions = (text: string, url: string): Result.Result<CompanySubmissions, DocumentRejected> =>
   Result.gen(function* () {
     const document = yield* decodeDocument(text, url)
     yield* checkCikMatchesUrl(document.cik, url)
@@ -155,19 +145,15 @@ export const decodeSubmissions = (
       cik: document.cik,
       name: normalizeCellText(document.name) ?? document.cik,
       sicDescription: normalizeCellText(document.sicDescription ?? ""),
-      ...yield* makeFilings(document.filings.recent, url, known),
+      ...yield* makeFilings(document.filings.recent, url),
       pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),
       url,
     }
   })
 
 /**
- * Decodes an older page, which has the arrays of filings at its top level. Only this page and `known` determine whether
- * its stamps are UTC or Eastern; `assignAcceptanceTimes` decides for all pages together.
+ * Decodes an older page, which has the arrays of filings at its top level. Only this page determines whether its stamps
+ * are UTC or Eastern; `resolveAcceptanceTimes` decides for all pages together.
  */
-export const decodeSubmissionsPage = (
-  text: string,
-  url: string,
-  known: KnownAcceptanceTimes = new Map(),
-): Result.Result<DecodedFilings, DocumentRejected> =>
-  Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url, known))
+export const decodeSubmissionsPage = (text: string, url: string): Result.Result<DecodedFilings, DocumentRejected> =>
+  Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url))

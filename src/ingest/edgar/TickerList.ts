@@ -7,7 +7,7 @@ import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { buildTickerListUrl } from "./EdgarUrls.ts"
+import { tickerListUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
 import { Cik, makeJsonTextDecoder, makeParsedJsonDecoder, normalizeCellText } from "./JsonDocument.ts"
 
@@ -167,7 +167,7 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
       status: "estimated",
       source: `SEC ticker list: ${oldTicker} until ${lastOld}, ` +
         `${newTicker} in ${run.count} copies from ${run.first} to ${run.last}`,
-      source_links: [lastOld, run.first].map((day) => `${buildTickerListUrl()}#${day}/${cik}`),
+      source_links: [lastOld, run.first].map((day) => `${tickerListUrl}#${day}/${cik}`),
     }]
   })
 }

@@ -3,12 +3,11 @@
  * counts per class of shares (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Result, Schema } from "effect"
-import { SaxesParser } from "saxes"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { findCik } from "./EdgarUrls.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
-import { xmlLimits } from "./XmlDocument.ts"
+import { scanXml, type XmlHandlers, XmlRejected } from "./XmlDocument.ts"
 
 /** The shares of a class; of the whole company if `member` is null, which means that there is only one count. */
 const ClassCount = Schema.Struct({
@@ -62,17 +61,10 @@ interface CoverFacts {
   readonly facts: ReadonlyArray<CoverFact>
 }
 
-class InstanceRejected extends Error {}
-
 /** Reads the contexts and the facts of the cover without building a tree. Fails with a reason. */
 const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
-  if (text.length > instanceLimits.characters) {
-    return Result.fail(`has more than ${instanceLimits.characters} characters`)
-  }
-  const parser = new SaxesParser({ xmlns: true })
   const contexts = new Map<string, Context>()
   const facts: Array<CoverFact> = []
-  let depth = 0
   let context: Context | undefined
   /** The element whose text is collected, and its depth. */
   let reading: { readonly depth: number; readonly axis: string; readonly name: string; text: string } | undefined
@@ -90,25 +82,16 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
   const addText = (part: string) => {
     if (reading !== undefined) reading.text = (reading.text + part).slice(0, instanceLimits.factCharacters)
   }
-  // With a seventh handler, V8 would keep the parser's properties in a hash table, which is five times as slow.
-  parser.on("error", () => {
-    throw new InstanceRejected(`is not well-formed XML (line ${parser.line})`)
-  })
-  parser.on("doctype", () => {
-    throw new InstanceRejected("has a document type definition, which could define entities")
-  })
-  parser.on("opentag", ({ attributes, local, uri }) => {
-    depth += 1
-    if (depth > xmlLimits.depth) throw new InstanceRejected(`has more than ${xmlLimits.depth} levels of elements`)
+  const onOpen: XmlHandlers["onOpen"] = ({ attributes, local, uri }, depth) => {
     if (depth === 1 && (local !== "xbrl" || uri !== instanceNamespace)) {
-      throw new InstanceRejected("is not an XBRL instance")
+      throw new XmlRejected("is not an XBRL instance")
     }
     if (reading !== undefined) {
       // An element inside a value makes it invalid.
       addText("<")
     } else if (depth === 2 && local === "context" && uri === instanceNamespace) {
       const id = attributes["id"]?.value ?? ""
-      if (contexts.has(id)) throw new InstanceRejected("has two contexts with the same id")
+      if (contexts.has(id)) throw new XmlRejected("has two contexts with the same id")
       context = { cik: "", instant: "", members: new Map() }
       contexts.set(id, context)
     } else if (context !== undefined && contextElements.has(local)) {
@@ -116,24 +99,16 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
     } else if (depth === 2 && coverElements.has(local) && isDeiNamespace(uri)) {
       fact = { name: local, context: attributes["contextRef"]?.value ?? "", text: "" }
       facts.push(fact)
-      if (facts.length > instanceLimits.facts) throw new InstanceRejected(`has more than ${instanceLimits.facts} facts`)
+      if (facts.length > instanceLimits.facts) throw new XmlRejected(`has more than ${instanceLimits.facts} facts`)
       reading = { depth, axis: "", name: local, text: "" }
     }
-  })
-  parser.on("closetag", () => {
-    if (reading?.depth === depth) finish(reading)
-    depth -= 1
-    if (depth === 1) context = undefined
-  })
-  parser.on("text", addText)
-  parser.on("cdata", addText)
-  try {
-    parser.write(text).close()
-  } catch (error) {
-    if (error instanceof InstanceRejected) return Result.fail(error.message)
-    throw error
   }
-  return Result.succeed({ contexts, facts })
+  const onClose = (depth: number) => {
+    if (reading?.depth === depth) finish(reading)
+    if (depth === 2) context = undefined
+  }
+  const scanned = scanXml(text, instanceLimits.characters, { onOpen, onClose, onText: addText })
+  return Result.map(scanned, () => ({ contexts, facts }))
 }
 
 const isCalendarDate = Schema.is(CalendarDate)

@@ -1,6 +1,6 @@
 /** Strict parsing of the SEC's XML documents, with limits (docs/decisions/0101-xml-parser.md). */
 import { Result } from "effect"
-import { SaxesParser } from "saxes"
+import { SaxesParser, type SaxesTagNS } from "saxes"
 
 export interface XmlElement {
   /** The element's name, without the namespace prefix. */
@@ -17,27 +17,29 @@ export interface XmlElement {
 /** Far more than any form needs: the largest recording has 23,000 characters, 500 elements and a depth of 6. */
 export const xmlLimits = { characters: 5_000_000, depth: 50, nodes: 200_000 }
 
-class XmlRejected extends Error {}
+/** Ends the parsing of a document. The message is a reason that contains no text of the document. */
+export class XmlRejected extends Error {}
 
-interface OpenElement extends XmlElement {
-  readonly children: Array<XmlElement>
-  text: string
+export interface XmlHandlers {
+  /** The depth of the root element is 1. */
+  readonly onOpen: (tag: SaxesTagNS, depth: number) => void
+  readonly onClose: (depth: number) => void
+  /** Gets text and CDATA. */
+  readonly onText: (text: string) => void
 }
 
 /**
- * Parses a document and returns its root element. Fails with a reason that contains no text of the document.
- * A DTD is refused, so a document can use only XML's five entities and numeric character references.
+ * Parses a document. Fails with a reason that contains no text of the document, or that of an `XmlRejected` that a
+ * handler throws. A DTD is refused, so a document can use only XML's five entities and numeric character references.
  */
-export const parseXml = (text: string): Result.Result<XmlElement, string> => {
-  if (text.length > xmlLimits.characters) return Result.fail(`has more than ${xmlLimits.characters} characters`)
+export const scanXml = (
+  text: string,
+  maxCharacters: number,
+  { onClose, onOpen, onText }: XmlHandlers,
+): Result.Result<void, string> => {
+  if (text.length > maxCharacters) return Result.fail(`has more than ${maxCharacters} characters`)
   const parser = new SaxesParser({ xmlns: true })
-  const open: Array<OpenElement> = []
-  let root: XmlElement | undefined
-  let nodes = 0
-  const addText = (text: string) => {
-    const element = open.at(-1)
-    if (element !== undefined) element.text += text
-  }
+  let depth = 0
   // With a seventh handler, V8 would keep the parser's properties in a hash table, which is five times as slow.
   parser.on("error", () => {
     throw new XmlRejected(`is not well-formed XML (line ${parser.line})`)
@@ -45,27 +47,52 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
   parser.on("doctype", () => {
     throw new XmlRejected("has a document type definition, which could define entities")
   })
-  parser.on("opentag", ({ attributes, local, uri }) => {
-    nodes += 1 + Object.keys(attributes).length
-    if (nodes > xmlLimits.nodes) throw new XmlRejected(`has more than ${xmlLimits.nodes} elements and attributes`)
-    const element: OpenElement = { name: local, namespace: uri, attributes, children: [], text: "" }
-    open.at(-1)?.children.push(element)
-    root ??= element
-    open.push(element)
-    if (open.length > xmlLimits.depth) throw new XmlRejected(`has more than ${xmlLimits.depth} levels of elements`)
+  parser.on("opentag", (tag) => {
+    depth += 1
+    if (depth > xmlLimits.depth) throw new XmlRejected(`has more than ${xmlLimits.depth} levels of elements`)
+    onOpen(tag, depth)
   })
   parser.on("closetag", () => {
-    open.pop()
+    onClose(depth)
+    depth -= 1
   })
-  parser.on("text", addText)
-  parser.on("cdata", addText)
+  parser.on("text", onText)
+  parser.on("cdata", onText)
   try {
     parser.write(text).close()
+    return Result.void
   } catch (error) {
     if (error instanceof XmlRejected) return Result.fail(error.message)
     throw error
   }
-  return root === undefined ? Result.fail("is not well-formed XML") : Result.succeed(root)
+}
+
+interface OpenElement extends XmlElement {
+  readonly children: Array<XmlElement>
+  text: string
+}
+
+/** Parses a document and returns its root element. */
+export const parseXml = (text: string): Result.Result<XmlElement, string> => {
+  const open: Array<OpenElement> = []
+  let root: XmlElement | undefined
+  let nodes = 0
+  const scanned = scanXml(text, xmlLimits.characters, {
+    onOpen: ({ attributes, local, uri }) => {
+      nodes += 1 + Object.keys(attributes).length
+      if (nodes > xmlLimits.nodes) throw new XmlRejected(`has more than ${xmlLimits.nodes} elements and attributes`)
+      const element: OpenElement = { name: local, namespace: uri, attributes, children: [], text: "" }
+      open.at(-1)?.children.push(element)
+      root ??= element
+      open.push(element)
+    },
+    onClose: () => void open.pop(),
+    onText: (part) => {
+      const element = open.at(-1)
+      if (element !== undefined) element.text += part
+    },
+  })
+  return Result.flatMap(scanned, () => Result.fromNullishOr(root, () => "is not well-formed XML"))
 }
 
 /** Returns the child elements with this name, in the namespace of their parent. */

@@ -2,8 +2,8 @@
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
-import { getRowJsonSchemaWithLineage } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { extendedHoursFields, ExtendedHoursStatsQuery } from "../premarket-stats/Api.ts"
 
@@ -12,8 +12,8 @@ export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat"
 export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: ExtendedHoursStatsQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithLineage(AfterhoursStat)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(AfterhoursStat)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["afterhours_stats"]).annotateMerge(
     describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),
   ),

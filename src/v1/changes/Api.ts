@@ -11,7 +11,7 @@ import {
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { makeEnumFilter } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { makeLimitParameterForCursors, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
@@ -127,9 +127,9 @@ const CursorText = Schema.String.check(
 )
 
 const changeFilters = {
-  dataset: makeEnumFilter(changeFeedDatasets).annotate({ filter: { operator: "statement" } }),
+  dataset: Filter.makeEnum(changeFeedDatasets).annotate({ filter: { operator: "statement" } }),
   ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
-  kind: makeEnumFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
+  kind: Filter.makeEnum(changeKinds).annotate({ filter: { operator: "statement" } }),
   after: Schema.optionalKey(
     Schema.String.annotate({
       description:

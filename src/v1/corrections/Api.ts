@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { NoParameters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { changeFeedDatasets } from "../changes/Api.ts"
@@ -75,7 +75,7 @@ export const CorrectionsResponse = Schema.Struct({
 
 export class CorrectionsApiGroup extends HttpApiGroup.make("corrections").add(
   HttpApiEndpoint.get("list", "/v1/corrections", {
-    query: NoParameters,
+    query: Filter.NoParameters,
     success: CorrectionsResponse,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(

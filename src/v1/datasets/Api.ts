@@ -3,16 +3,16 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
-import { getRowJsonSchema, nullableColumn, textArrayColumn, textColumn } from "../../rows/Columns.ts"
+import * as Column from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 
 export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
-  dataset: textColumn("The name of the dataset."),
-  endpoints: textArrayColumn("The paths of the endpoints that read it."),
-  changed_at: nullableColumn(InstantColumn),
+  dataset: Column.text("The name of the dataset."),
+  endpoints: Column.textArray("The paths of the endpoints that read it."),
+  changed_at: Column.nullable(InstantColumn),
 }) {}
 
 export const DatasetsQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
@@ -20,7 +20,7 @@ export const DatasetsQuery = Schema.Struct(PagingParameters).check(checkParamete
 export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {
     query: DatasetsQuery,
-    success: makeListEnvelope(getRowJsonSchema(DatasetRow)),
+    success: makeListEnvelope(Column.getRowJsonSchema(DatasetRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Datasets",

@@ -8,36 +8,12 @@ import {
   TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  booleanColumn,
-  dateColumn,
-  getRowJsonSchemaWithLineage,
-  integerColumn,
-  literalColumn,
-  markAsRowDate,
-  moneyColumn,
-  nullableColumn,
-  priceColumn,
-  ratioColumn,
-  textArrayColumn,
-  textColumn,
-  threeDecimalPriceColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  makeArrayElementSubstringFilter,
-  makeBooleanFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makeNumberRangeFilters,
-  makePastDateRangeFilters,
-  makeSubstringFilter,
-} from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -48,68 +24,68 @@ export const securityTypes = [...warrantTypes, ...convertibleTypes] as const
 
 const typeDescription = "Type of the security."
 
-const keyFields = { id: textColumn("Unique id of the row."), ticker: tickerColumn() }
+const keyFields = { id: Column.text("Unique id of the row."), ticker: Column.ticker() }
 
 const sharedFields = {
-  details: textColumn("Description of the security in the filing."),
-  floor_price: nullableColumn(
-    threeDecimalPriceColumn("Lowest exercise or conversion price under price protection, USD."),
+  details: Column.text("Description of the security in the filing."),
+  floor_price: Column.nullable(
+    Column.threeDecimalPrice("Lowest exercise or conversion price under price protection, USD."),
   ),
-  registered: nullableColumn(booleanColumn("Whether the underlying shares are registered for sale.")),
-  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
-  form_type: nullableColumn(textColumn("SEC form of the filing.")),
-  accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
-  document_url: nullableColumn(textColumn("URL of the filing.")),
+  registered: Column.nullable(Column.boolean("Whether the underlying shares are registered for sale.")),
+  filed_at: Column.markAsRowDate(Column.date("Date of the filing.")),
+  form_type: Column.nullable(Column.text("SEC form of the filing.")),
+  accession_number: Column.nullable(Column.text("SEC accession number of the filing.")),
+  document_url: Column.nullable(Column.text("URL of the filing.")),
   last_updated: NewYorkTimeColumn,
 }
 
 const warrantFields = {
-  warrants_amount: nullableColumn(integerColumn("Warrants issued.")),
-  warrants_remaining: nullableColumn(integerColumn("Warrants not yet exercised.")),
-  warrants_exercise_price: nullableColumn(priceColumn("Exercise price, USD per share.")),
-  prefunded_cost: nullableColumn(priceColumn("Prepaid price, USD per share.")),
-  exercisable_date: nullableColumn(dateColumn("First day of exercise.")),
-  expiration_date: nullableColumn(dateColumn("Last day of exercise.")),
+  warrants_amount: Column.nullable(Column.integer("Warrants issued.")),
+  warrants_remaining: Column.nullable(Column.integer("Warrants not yet exercised.")),
+  warrants_exercise_price: Column.nullable(Column.price("Exercise price, USD per share.")),
+  prefunded_cost: Column.nullable(Column.price("Prepaid price, USD per share.")),
+  exercisable_date: Column.nullable(Column.date("First day of exercise.")),
+  expiration_date: Column.nullable(Column.date("Last day of exercise.")),
 }
 
 const convertibleFields = {
-  conversion_price: nullableColumn(priceColumn("Conversion price, USD per share.")),
-  conversion_price_type: nullableColumn(
-    literalColumn(conversionPriceTypes, "Whether the conversion price is fixed or follows the market."),
+  conversion_price: Column.nullable(Column.price("Conversion price, USD per share.")),
+  conversion_price_type: Column.nullable(
+    Column.literal(conversionPriceTypes, "Whether the conversion price is fixed or follows the market."),
   ),
-  offering_amount: nullableColumn(moneyColumn("Amount offered, USD.")),
-  convertible_debt_remaining: nullableColumn(moneyColumn("Amount not yet converted, USD.")),
-  interest_rate_percentage: nullableColumn(ratioColumn("Annual interest rate, %.")),
-  convertible_date: nullableColumn(dateColumn("First day of conversion.")),
-  maturity_date: nullableColumn(dateColumn("Maturity date.")),
+  offering_amount: Column.nullable(Column.money("Amount offered, USD.")),
+  convertible_debt_remaining: Column.nullable(Column.money("Amount not yet converted, USD.")),
+  interest_rate_percentage: Column.nullable(Column.ratio("Annual interest rate, %.")),
+  convertible_date: Column.nullable(Column.date("First day of conversion.")),
+  maturity_date: Column.nullable(Column.date("Maturity date.")),
 }
 
 const issuanceFields = {
-  underlying_shares_remaining: nullableColumn(integerColumn("Shares that can still be issued.")),
+  underlying_shares_remaining: Column.nullable(Column.integer("Shares that can still be issued.")),
 }
 
 const advancedFields = {
-  bank: nullableColumn(textColumn("Placement agent or bank.")),
-  owners: textArrayColumn("Names of the holders."),
-  price_protection: nullableColumn(textColumn("Type of price protection.")),
-  price_protection_clause: nullableColumn(textColumn("Text of the price protection clause.")),
-  reset_date: nullableColumn(dateColumn("Date on which the price is reset.")),
-  beneficial_ownership_blocker_percentage: nullableColumn(
-    ratioColumn("Maximum share of the company that a holder may own, %."),
+  bank: Column.nullable(Column.text("Placement agent or bank.")),
+  owners: Column.textArray("Names of the holders."),
+  price_protection: Column.nullable(Column.text("Type of price protection.")),
+  price_protection_clause: Column.nullable(Column.text("Text of the price protection clause.")),
+  reset_date: Column.nullable(Column.date("Date on which the price is reset.")),
+  beneficial_ownership_blocker_percentage: Column.nullable(
+    Column.ratio("Maximum share of the company that a holder may own, %."),
   ),
-  registration_file_no: nullableColumn(textColumn("SEC file number of the registration.")),
+  registration_file_no: Column.nullable(Column.text("SEC file number of the registration.")),
 }
 
 const warrantColumns = {
   ...keyFields,
-  security_type: literalColumn(warrantTypes, typeDescription),
+  security_type: Column.literal(warrantTypes, typeDescription),
   ...sharedFields,
   ...warrantFields,
   ...issuanceFields,
 }
 const convertibleColumns = {
   ...keyFields,
-  security_type: literalColumn(convertibleTypes, typeDescription),
+  security_type: Column.literal(convertibleTypes, typeDescription),
   ...sharedFields,
   ...convertibleFields,
   ...issuanceFields,
@@ -127,7 +103,7 @@ export class ConvertibleWithAdvancedFields extends Model.Class<ConvertibleWithAd
 /** A row of `dilution_data`, which has the columns of both warrants and convertibles. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...keyFields,
-  security_type: literalColumn(securityTypes, typeDescription),
+  security_type: Column.literal(securityTypes, typeDescription),
   ...sharedFields,
   ...warrantFields,
   ...convertibleFields,
@@ -146,19 +122,17 @@ export const findSecurityTypeMismatch = (row: { readonly [column: string]: unkno
 }
 
 const filters = {
-  security_type: makeEnumFilter(securityTypes),
-  ...makeBooleanFilters("registered"),
-  ...makeNumberRangeFilters("floor_price", "underlying_shares_remaining"),
-  ...makePastDateRangeFilters("filed_at"),
-  ...makeDateRangeFilters("expiration_date", "maturity_date"),
+  security_type: Filter.makeEnum(securityTypes),
+  ...Filter.makeBooleans("registered"),
+  ...Filter.makeNumberRanges("floor_price", "underlying_shares_remaining"),
+  ...Filter.makePastDateRanges("filed_at"),
+  ...Filter.makeDateRanges("expiration_date", "maturity_date"),
 }
 
 export const DilutionDataQuery = Schema.Struct({
   ticker: TickerListParameter,
   ...filters,
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...PagingParameters,
+  ...ListParameters,
 }).check(
   checkParameterCombinations,
 )
@@ -166,21 +140,19 @@ export const DilutionDataQuery = Schema.Struct({
 export const DilutionDataAdvancedQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
-  owner: makeArrayElementSubstringFilter("owners", "the name of an owner"),
-  bank: makeSubstringFilter("bank"),
-  price_protection: makeSubstringFilter("price_protection"),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...PagingParameters,
+  owner: Filter.makeArrayElementSubstring("owners", "the name of an owner"),
+  bank: Filter.makeSubstring("bank"),
+  price_protection: Filter.makeSubstring("price_protection"),
+  ...ListParameters,
 }).check(checkParameterCombinations)
 
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,
     success: makeListEnvelope(
-      Schema.Union([getRowJsonSchemaWithLineage(Warrant), getRowJsonSchemaWithLineage(Convertible)]),
+      Schema.Union([Column.getRowJsonSchemaWithLineage(Warrant), Column.getRowJsonSchemaWithLineage(Convertible)]),
     ),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
     describeEndpoint(
       "Dilution data",
@@ -192,11 +164,11 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
     query: DilutionDataAdvancedQuery,
     success: makeListEnvelope(
       Schema.Union([
-        getRowJsonSchemaWithLineage(WarrantWithAdvancedFields),
-        getRowJsonSchemaWithLineage(ConvertibleWithAdvancedFields),
+        Column.getRowJsonSchemaWithLineage(WarrantWithAdvancedFields),
+        Column.getRowJsonSchemaWithLineage(ConvertibleWithAdvancedFields),
       ]),
     ),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["dilution_data"]).annotate(ThirdPartyTextColumns, [
     "details",
     "price_protection_clause",

@@ -8,27 +8,12 @@ import {
   describeEndpointGroup,
   TablesReadByEndpoint,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  booleanColumn,
-  dateColumn,
-  getRowJsonSchemaWithSourceAndLineage,
-  integerColumn,
-  markAsRowDate,
-  nullableColumn,
-  priceColumn,
-  priceTimesSharesColumn,
-  ratioColumn,
-  sourceColumnForLoading,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeBooleanFilters, makeNumberRangeFilters, makePastDateRangeFilters } from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -37,42 +22,42 @@ export const tradableFloatSql = `"float" - restricted_shares`
 
 /** A row of `daily_prices`, which is used only to compute market_cap (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
-  ticker: tickerColumn(),
-  date: dateColumn("Trading day."),
-  close: priceColumn("Closing price of that day, USD, not adjusted for later splits."),
+  ticker: Column.ticker(),
+  date: Column.date("Trading day."),
+  close: Column.price("Closing price of that day, USD, not adjusted for later splits."),
 }) {}
 
-const tradableFloat = nullableColumn(integerColumn("float minus restricted_shares; null if either is null.")).schemas
-const marketCap = nullableColumn(priceTimesSharesColumn(
+const tradableFloat = Column.nullable(Column.integer("float minus restricted_shares; null if either is null.")).schemas
+const marketCap = Column.nullable(Column.priceTimesShares(
   "Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last " +
     "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
 )).schemas
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
-  ticker: tickerColumn(),
-  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
-  form_type: nullableColumn(textColumn("SEC form of the filing, such as `10-K`.")),
-  document_url: nullableColumn(textColumn("URL of the filing.")),
-  reported_date: nullableColumn(dateColumn("Date of the share counts.")),
-  outstanding_shares: nullableColumn(integerColumn("Shares outstanding.")),
-  float: nullableColumn(integerColumn("Shares not held by insiders and affiliates.")),
-  restricted_shares: nullableColumn(
-    integerColumn("Restricted shares as reported at the time, adjusted for ADRs if applicable."),
+  ticker: Column.ticker(),
+  filed_at: Column.markAsRowDate(Column.date("Date of the filing.")),
+  form_type: Column.nullable(Column.text("SEC form of the filing, such as `10-K`.")),
+  document_url: Column.nullable(Column.text("URL of the filing.")),
+  reported_date: Column.nullable(Column.date("Date of the share counts.")),
+  outstanding_shares: Column.nullable(Column.integer("Shares outstanding.")),
+  float: Column.nullable(Column.integer("Shares not held by insiders and affiliates.")),
+  restricted_shares: Column.nullable(
+    Column.integer("Restricted shares as reported at the time, adjusted for ADRs if applicable."),
   ),
   // tradable_float and market_cap are computed by the query, so a file that contains them is refused.
   tradable_float: Model.Field({ select: tradableFloat.select, json: tradableFloat.json }),
-  affiliate_shares: nullableColumn(integerColumn("Shares held by affiliates.")),
-  insider_shares: nullableColumn(integerColumn("Shares held by insiders.")),
-  affiliate_percent: nullableColumn(ratioColumn("Fraction held by affiliates: 0.15 means 15%.")),
-  institutions_percent: nullableColumn(ratioColumn("Fraction held by institutions: 0.15 means 15%.")),
-  insider_percent: nullableColumn(ratioColumn("Fraction held by insiders: 0.15 means 15%.")),
+  affiliate_shares: Column.nullable(Column.integer("Shares held by affiliates.")),
+  insider_shares: Column.nullable(Column.integer("Shares held by insiders.")),
+  affiliate_percent: Column.nullable(Column.ratio("Fraction held by affiliates: 0.15 means 15%.")),
+  institutions_percent: Column.nullable(Column.ratio("Fraction held by institutions: 0.15 means 15%.")),
+  insider_percent: Column.nullable(Column.ratio("Fraction held by insiders: 0.15 means 15%.")),
   market_cap: Model.Field({ select: marketCap.select, json: marketCap.json }),
-  cik: nullableColumn(textColumn("CIK of the issuer.")),
-  is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
-  ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
-  details: nullableColumn(textColumn("How the counts were extracted from the filing.")),
+  cik: Column.nullable(Column.text("CIK of the issuer.")),
+  is_adr: Column.boolean("Whether the listed security is a depositary receipt."),
+  ads_ratio: Column.nullable(Column.ratio("Ordinary shares per depositary share.")),
+  details: Column.nullable(Column.text("How the counts were extracted from the filing.")),
   last_updated: NewYorkTimeColumn,
-  source: sourceColumnForLoading,
+  source: Column.sourceForLoading,
 }) {}
 
 export const HistoricalFloatProQuery = Schema.Struct({
@@ -81,20 +66,17 @@ export const HistoricalFloatProQuery = Schema.Struct({
     description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
   })),
-  ...makeBooleanFilters("is_adr"),
-  ...makeNumberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
-  ...makePastDateRangeFilters("filed_at", "reported_date"),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...ProvenanceParameter,
-  ...PagingParameters,
+  ...Filter.makeBooleans("is_adr"),
+  ...Filter.makeNumberRanges("float", "outstanding_shares", "tradable_float", "market_cap"),
+  ...Filter.makePastDateRanges("filed_at", "reported_date"),
+  ...SourcedListParameters,
 }).check(checkParameterCombinations)
 
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(HistoricalFloat)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(HistoricalFloat)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["historical_float_pro", "daily_prices"]).annotate(AnswersEverySymbol, true)
     .annotateMerge(describeEndpoint(
       "Historical float",

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
-import { dateColumn, nullableColumn, tickerColumn } from "../../rows/Columns.ts"
+import * as Column from "../../rows/Columns.ts"
 import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
 import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
 import { LongTickerParameter } from "../../rules/Tickers.ts"
@@ -12,9 +12,9 @@ import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 /** A row of `historical_tickers`: a former symbol for which no change is recorded in `ticker_changes`. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
-  ticker: tickerColumn("The requested symbol."),
-  former_ticker: tickerColumn("A former symbol.", "ZYXB"),
-  date: nullableColumn(dateColumn("Date on which the symbol was given up.")),
+  ticker: Column.ticker("The requested symbol."),
+  former_ticker: Column.ticker("A former symbol.", "ZYXB"),
+  date: Column.nullable(Column.date("Date on which the symbol was given up.")),
 }) {}
 
 export const FormerTicker = Schema.Struct({

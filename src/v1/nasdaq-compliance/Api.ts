@@ -8,26 +8,12 @@ import {
   TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  dateColumn,
-  getRowJsonSchemaWithLineage,
-  literalColumn,
-  markAsRowDate,
-  nullableColumn,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  defaultDateFilters,
-  makeDateRangeFilters,
-  makeEnumFilter,
-  makePastDateRangeFilters,
-} from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { riskLevels } from "../pump-and-dump-tracker/Api.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -55,46 +41,44 @@ export const noticeTypes = [
 export const complianceStatuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
 
 export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceNotice")({
-  id: textColumn("Unique id of the notice."),
-  ticker: tickerColumn(),
-  company: nullableColumn(textColumn("Company name.")),
-  market: textColumn("Market tier of the listing."),
-  date: markAsRowDate(dateColumn("Date of the notice.")),
-  added_date: nullableColumn(dateColumn("Date on which the company was added to the exchange's list.")),
-  deficiency: textColumn("The deficiency as described by the exchange."),
-  deficiency_type: literalColumn(deficiencyTypes, "Listing requirement that is not met."),
-  rule: nullableColumn(textColumn("Listing rule.")),
-  notice_type: literalColumn(noticeTypes, "Type of the notice."),
-  compliance_deadline: nullableColumn(dateColumn("Date by which compliance must be regained.")),
-  hearing_date: nullableColumn(dateColumn("Date of the hearing.")),
-  regained_date: nullableColumn(dateColumn("Date on which compliance was regained.")),
-  risk: nullableColumn(literalColumn(riskLevels, "Risk of a delisting.")),
-  status: literalColumn(complianceStatuses, "Status of the case."),
-  notes: nullableColumn(textColumn("Notes on the case.")),
-  notes_updated: nullableColumn(NewYorkTimeColumn),
-  document_url: nullableColumn(textColumn("URL of the filing that discloses the notice.")),
+  id: Column.text("Unique id of the notice."),
+  ticker: Column.ticker(),
+  company: Column.nullable(Column.text("Company name.")),
+  market: Column.text("Market tier of the listing."),
+  date: Column.markAsRowDate(Column.date("Date of the notice.")),
+  added_date: Column.nullable(Column.date("Date on which the company was added to the exchange's list.")),
+  deficiency: Column.text("The deficiency as described by the exchange."),
+  deficiency_type: Column.literal(deficiencyTypes, "Listing requirement that is not met."),
+  rule: Column.nullable(Column.text("Listing rule.")),
+  notice_type: Column.literal(noticeTypes, "Type of the notice."),
+  compliance_deadline: Column.nullable(Column.date("Date by which compliance must be regained.")),
+  hearing_date: Column.nullable(Column.date("Date of the hearing.")),
+  regained_date: Column.nullable(Column.date("Date on which compliance was regained.")),
+  risk: Column.nullable(Column.literal(riskLevels, "Risk of a delisting.")),
+  status: Column.literal(complianceStatuses, "Status of the case."),
+  notes: Column.nullable(Column.text("Notes on the case.")),
+  notes_updated: Column.nullable(NewYorkTimeColumn),
+  document_url: Column.nullable(Column.text("URL of the filing that discloses the notice.")),
   last_updated: NewYorkTimeColumn,
 }) {}
 
 export const NasdaqComplianceQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...defaultDateFilters,
-  deficiency_type: makeEnumFilter(deficiencyTypes),
-  notice_type: makeEnumFilter(noticeTypes),
-  risk: makeEnumFilter(riskLevels),
-  status: makeEnumFilter(complianceStatuses),
-  ...makePastDateRangeFilters("added_date"),
-  ...makeDateRangeFilters("compliance_deadline"),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...PagingParameters,
+  ...Filter.defaultDates,
+  deficiency_type: Filter.makeEnum(deficiencyTypes),
+  notice_type: Filter.makeEnum(noticeTypes),
+  risk: Filter.makeEnum(riskLevels),
+  status: Filter.makeEnum(complianceStatuses),
+  ...Filter.makePastDateRanges("added_date"),
+  ...Filter.makeDateRanges("compliance_deadline"),
+  ...ListParameters,
 }).check(checkParameterCombinations)
 
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithLineage(ComplianceNotice)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(ComplianceNotice)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["nasdaq_compliance"]).annotate(ThirdPartyTextColumns, ["deficiency", "notes"])
     .annotateMerge(
       describeEndpoint(

@@ -9,44 +9,33 @@ import {
   TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  dateColumn,
-  getRowJsonSchemaWithSourceAndLineage,
-  markAsRowDate,
-  nullableColumn,
-  sourceColumnForLoading,
-  textArrayColumn,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeArrayElementFilter, makeDateFilters, makeTextFilters } from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const fields = {
-  id: textColumn("Unique id of the item."),
-  ticker: tickerColumn("Symbol of the item."),
-  tickers: textArrayColumn("All symbols mentioned in the item."),
-  form_type: textColumn("`news`, or the SEC form of a filing, such as `10-K`."),
-  title: nullableColumn(textColumn("Headline.")),
-  summary: nullableColumn(textColumn("Summary.")),
-  body: nullableColumn(textColumn("Full text.")),
-  author: nullableColumn(textColumn("Author.")),
-  publisher: nullableColumn(textColumn("Publisher.")),
-  tags: textArrayColumn("Tags of the item."),
-  accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
-  document_url: nullableColumn(textColumn("URL of the item at its source.")),
-  filed_at: markAsRowDate(dateColumn("Date on which the item was filed or published.")),
-  filed_at_time: nullableColumn(NewYorkTimeColumn),
+  id: Column.text("Unique id of the item."),
+  ticker: Column.ticker("Symbol of the item."),
+  tickers: Column.textArray("All symbols mentioned in the item."),
+  form_type: Column.text("`news`, or the SEC form of a filing, such as `10-K`."),
+  title: Column.nullable(Column.text("Headline.")),
+  summary: Column.nullable(Column.text("Summary.")),
+  body: Column.nullable(Column.text("Full text.")),
+  author: Column.nullable(Column.text("Author.")),
+  publisher: Column.nullable(Column.text("Publisher.")),
+  tags: Column.textArray("Tags of the item."),
+  accession_number: Column.nullable(Column.text("SEC accession number of the filing.")),
+  document_url: Column.nullable(Column.text("URL of the item at its source.")),
+  filed_at: Column.markAsRowDate(Column.date("Date on which the item was filed or published.")),
+  filed_at_time: Column.nullable(NewYorkTimeColumn),
   created_at: FixedOffsetTimeColumn,
   last_updated: FixedOffsetTimeColumn,
-  source: sourceColumnForLoading,
+  source: Column.sourceForLoading,
 }
 
 export class NewsItem extends Model.Class<NewsItem>("NewsItem")(fields) {}
@@ -64,9 +53,9 @@ const Search = Schema.String.check(
 
 export const NewsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeDateFilters("filed_at"),
-  ...makeTextFilters("form_type"),
-  tag: makeArrayElementFilter("tags", "Items"),
+  ...Filter.makeDates("filed_at"),
+  ...Filter.makeTexts("form_type"),
+  tag: Filter.makeArrayElement("tags", "Items"),
   query: Schema.optionalKey(
     Schema.String.annotate({
       description: "Words in title and summary, in any inflection. All words must occur; put `or` between " +
@@ -95,17 +84,14 @@ export const NewsQuery = Schema.Struct({
       },
     }),
   ),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...ProvenanceParameter,
-  ...PagingParameters,
+  ...SourcedListParameters,
 }).check(checkParameterCombinations)
 
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsItem)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(NewsItem)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["news"]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, [
     "title",
     "summary",
@@ -120,8 +106,8 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsBasicItem)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(NewsBasicItem)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["news"]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, [
     "title",
   ]).annotateMerge(describeEndpoint(

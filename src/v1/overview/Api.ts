@@ -3,39 +3,39 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup, tiers } from "../../rules/EndpointAnnotations.ts"
-import { getRowJsonSchema, integerColumn, literalColumn, nullableColumn, textColumn } from "../../rows/Columns.ts"
+import * as Column from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { NoParameters } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
 export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
-  account_id: integerColumn("Account id."),
-  name: textColumn("Account name."),
-  tier: literalColumn(tiers, "Determines the endpoints and the rate limit of the account."),
+  account_id: Column.integer("Account id."),
+  name: Column.text("Account name."),
+  tier: Column.literal(tiers, "Determines the endpoints and the rate limit of the account."),
   rate_limit_per_minute: Model.Field({
     json: NonNegativeInt.annotate({ description: "Requests per minute that the account may send." }),
   }),
-  requests_today: integerColumn(
+  requests_today: Column.integer(
     "Requests since midnight in New York. A request is recorded within about a second.",
   ),
-  cost_today_microdollars: integerColumn("Cost of these requests, in millionths of a US dollar."),
-  balance_microdollars: nullableColumn(
-    integerColumn("Remaining prepaid balance, in millionths of a US dollar. Null: the account is postpaid."),
+  cost_today_microdollars: Column.integer("Cost of these requests, in millionths of a US dollar."),
+  balance_microdollars: Column.nullable(
+    Column.integer("Remaining prepaid balance, in millionths of a US dollar. Null: the account is postpaid."),
   ),
-  last_charged_at: nullableColumn(InstantColumn),
+  last_charged_at: Column.nullable(InstantColumn),
   created_at: InstantColumn,
 }) {}
 
 export const OverviewResponse = Schema.Struct({
   count: ResultCount,
-  results: Schema.Tuple([getRowJsonSchema(AccountOverview)]).annotate({ description: "Exactly one object." }),
+  results: Schema.Tuple([Column.getRowJsonSchema(AccountOverview)]).annotate({ description: "Exactly one object." }),
 })
 
 export class OverviewApiGroup extends HttpApiGroup.make("overview").add(
   HttpApiEndpoint.get("show", "/overview", {
-    query: NoParameters,
+    query: Filter.NoParameters,
     success: OverviewResponse,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(

@@ -8,26 +8,12 @@ import {
   describeEndpointGroup,
   TablesReadByEndpoint,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  dateColumn,
-  getRowJsonSchemaWithLineage,
-  getRowJsonSchemaWithSource,
-  integerColumn,
-  literalColumn,
-  markAsRowDate,
-  nullableColumn,
-  ratioColumn,
-  sourceColumnForLoading,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeEnumFilter, makeSubstringFilter, NonEmptyText } from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
-import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope, ResultUnit } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
@@ -35,28 +21,28 @@ import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 export const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
 
 const filing = {
-  ticker: tickerColumn(),
-  reported_date: nullableColumn(dateColumn("Date of the holdings.")),
-  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
-  form_type: textColumn("SEC form of the filing."),
-  accession_number: textColumn("SEC accession number of the filing."),
-  document_url: nullableColumn(textColumn("URL of the filing.")),
+  ticker: Column.ticker(),
+  reported_date: Column.nullable(Column.date("Date of the holdings.")),
+  filed_at: Column.markAsRowDate(Column.date("Date of the filing.")),
+  form_type: Column.text("SEC form of the filing."),
+  accession_number: Column.text("SEC accession number of the filing."),
+  document_url: Column.nullable(Column.text("URL of the filing.")),
 }
 
 const holding = {
-  owner_name: nullableColumn(textColumn("Name of the owner.")),
-  owner_cik: nullableColumn(textColumn("CIK of the owner.")),
-  owner_type: nullableColumn(literalColumn(ownerTypes, "Relationship of the owner to the company.")),
-  title: nullableColumn(textColumn("Position of the owner in the company.")),
-  common_shares_amount: nullableColumn(integerColumn("Common shares held.")),
-  preferred_shares_amount: nullableColumn(integerColumn("Preferred shares held.")),
-  options_amount: nullableColumn(integerColumn("Shares underlying options held.")),
-  warrants_amount: nullableColumn(integerColumn("Shares underlying warrants held.")),
-  shares_underlying_convertibles: nullableColumn(integerColumn("Shares underlying convertible securities held.")),
-  percent_of_class: nullableColumn(ratioColumn("Fraction of the class that is held: 0.15 means 15%.")),
-  sole_voting_shares: nullableColumn(integerColumn("Shares with sole voting power.")),
-  shared_voting_shares: nullableColumn(integerColumn("Shares with shared voting power.")),
-  event_date: nullableColumn(dateColumn("Date of the event that triggered the report.")),
+  owner_name: Column.nullable(Column.text("Name of the owner.")),
+  owner_cik: Column.nullable(Column.text("CIK of the owner.")),
+  owner_type: Column.nullable(Column.literal(ownerTypes, "Relationship of the owner to the company.")),
+  title: Column.nullable(Column.text("Position of the owner in the company.")),
+  common_shares_amount: Column.nullable(Column.integer("Common shares held.")),
+  preferred_shares_amount: Column.nullable(Column.integer("Preferred shares held.")),
+  options_amount: Column.nullable(Column.integer("Shares underlying options held.")),
+  warrants_amount: Column.nullable(Column.integer("Shares underlying warrants held.")),
+  shares_underlying_convertibles: Column.nullable(Column.integer("Shares underlying convertible securities held.")),
+  percent_of_class: Column.nullable(Column.ratio("Fraction of the class that is held: 0.15 means 15%.")),
+  sole_voting_shares: Column.nullable(Column.integer("Shares with sole voting power.")),
+  shared_voting_shares: Column.nullable(Column.integer("Shares with shared voting power.")),
+  event_date: Column.nullable(Column.date("Date of the event that triggered the report.")),
 }
 
 /** A row is a placeholder if all of these columns are null (§2.7). */
@@ -78,7 +64,7 @@ export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
   last_updated: NewYorkTimeColumn,
-  source: sourceColumnForLoading,
+  source: Column.sourceForLoading,
 }) {}
 
 export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkTimeColumn }) {}
@@ -89,7 +75,7 @@ export class OwnershipFilingHeader extends Model.Class<OwnershipFilingHeader>("O
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,
   owner_count: NonNegativeInt.annotate({ description: "Number of owners." }),
-  owners: Schema.Array(getRowJsonSchemaWithSource(Owner)).annotate({
+  owners: Schema.Array(Column.getRowJsonSchemaWithSource(Owner)).annotate({
     description: "Owners in the filing, largest holder first.",
   }),
 }) {}
@@ -101,26 +87,23 @@ export const OwnershipQuery = Schema.Struct({
     Schema.String.annotate({
       description: "The filing with this SEC accession number, instead of the newest one.",
       examples: ["9990001000-25-000007"],
-    }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
+    }).pipe(Schema.decodeTo(Filter.NonEmptyText)).annotate({ filter: { operator: "statement" } }),
   ),
   per_holder: Schema.optionalKey(Schema.Boolean.annotate({
     description: "true: each holder as the holder's own newest filing reports it, in one result per filing, instead " +
       "of only the newest filing of each ticker, which often is that of one person.",
     filter: { operator: "statement" },
   })),
-  owner_name: makeSubstringFilter("owner_name"),
-  owner_type: makeEnumFilter(ownerTypes),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...ProvenanceParameter,
-  ...PagingParameters,
+  owner_name: Filter.makeSubstring("owner_name"),
+  owner_type: Filter.makeEnum(ownerTypes),
+  ...SourcedListParameters,
 }).check(checkParameterCombinations)
 
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithLineage(Ownership)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(Ownership)),
+    error: listErrors,
   }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotate(
     AnswersEverySymbol,
     true,

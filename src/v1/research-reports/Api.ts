@@ -9,50 +9,39 @@ import {
   TablesReadByEndpoint,
   ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  getRowJsonSchemaWithLineage,
-  integerColumn,
-  markAsRowDate,
-  moneyColumn,
-  nullableColumn,
-  priceColumn,
-  ratioColumn,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { makeNumberRangeFilters, makePastInstantRangeFilters } from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 
 const subject = {
-  ticker: tickerColumn("Symbol of the report."),
-  gain_percentage: ratioColumn("Gain that triggered the report, %."),
+  ticker: Column.ticker("Symbol of the report."),
+  gain_percentage: Column.ratio("Gain that triggered the report, %."),
 }
 
-const tldr_text = textColumn("Summary of the report in a few sentences.")
+const tldr_text = Column.text("Summary of the report in a few sentences.")
 
 const circumstances = {
-  price: nullableColumn(priceColumn("Price at the time, USD.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalization at the time, USD.")),
-  tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
-  outstanding: nullableColumn(integerColumn("Shares outstanding.")),
-  country: nullableColumn(textColumn("Country of the company.")),
-  industry: nullableColumn(textColumn("Industry of the company.")),
-  post_url: nullableColumn(textColumn("URL of the report as a web page.")),
-  created_at: markAsRowDate(InstantColumn),
+  price: Column.nullable(Column.price("Price at the time, USD.")),
+  market_cap: Column.nullable(Column.money("Market capitalization at the time, USD.")),
+  tradable_float: Column.nullable(Column.integer("Freely tradable shares.")),
+  outstanding: Column.nullable(Column.integer("Shares outstanding.")),
+  country: Column.nullable(Column.text("Country of the company.")),
+  industry: Column.nullable(Column.text("Industry of the company.")),
+  post_url: Column.nullable(Column.text("URL of the report as a web page.")),
+  created_at: Column.markAsRowDate(InstantColumn),
   last_updated: InstantColumn,
 }
 
 export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport")({
-  report_id: textColumn("Unique id of the report."),
+  report_id: Column.text("Unique id of the report."),
   ...subject,
-  report_text: textColumn("The report, in Markdown."),
-  volume: nullableColumn(integerColumn("Shares traded.")),
+  report_text: Column.text("The report, in Markdown."),
+  volume: Column.nullable(Column.integer("Shares traded.")),
   ...circumstances,
   /** A column of the table that only /v1/research-reports-tldr returns. */
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
@@ -67,18 +56,16 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
 
 export const ResearchReportsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeNumberRangeFilters("gain_percentage"),
-  ...makePastInstantRangeFilters("created_at"),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...PagingParameters,
+  ...Filter.makeNumberRanges("gain_percentage"),
+  ...Filter.makePastInstantRanges("created_at"),
+  ...ListParameters,
 }).check(checkParameterCombinations)
 
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithLineage(ResearchReport)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(ResearchReport)),
+    error: listErrors,
   }).annotate(RequiredTier, "ultimate").annotate(TablesReadByEndpoint, ["research_reports"]).annotate(
     ThirdPartyTextColumns,
     [
@@ -91,8 +78,8 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithLineage(ResearchReportTldr)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(ResearchReportTldr)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["research_reports"]).annotate(ThirdPartyTextColumns, ["tldr_text"]).annotateMerge(
     describeEndpoint(
       "Research reports TL;DR",

@@ -8,69 +8,50 @@ import {
   describeEndpointGroup,
   TablesReadByEndpoint,
 } from "../../rules/EndpointAnnotations.ts"
-import {
-  booleanColumn,
-  dateColumn,
-  getRowJsonSchemaWithSourceAndLineage,
-  integerColumn,
-  moneyColumn,
-  nullableColumn,
-  priceColumn,
-  ratioColumn,
-  sourceColumnForLoading,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { AsOfParameter } from "../../rules/AsOfParameter.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  makeBooleanFilters,
-  makeNumberRangeFilters,
-  makePastDateRangeFilters,
-  makeTextFilters,
-} from "../../rules/Filters.ts"
-import { LineageParameters } from "../../rules/LineageParameters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
+import * as Filter from "../../rules/Filters.ts"
+import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-const gain = (days: string) => nullableColumn(ratioColumn(`Price change over ${days}, %.`))
+const gain = (days: string) => Column.nullable(Column.ratio(`Price change over ${days}, %.`))
 
 export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
-  ticker: tickerColumn(),
-  company: nullableColumn(textColumn("Company name.")),
-  cik: nullableColumn(textColumn("CIK of the issuer.")),
-  exchange: nullableColumn(textColumn("Exchange of the listing.")),
-  sector: nullableColumn(textColumn("Sector of the company.")),
-  industry: nullableColumn(textColumn("Industry of the company.")),
-  country: nullableColumn(textColumn("Country of the company.")),
-  state: nullableColumn(textColumn("State of the company.")),
-  city: nullableColumn(textColumn("City of the company.")),
-  website: nullableColumn(textColumn("URL of the company's website.")),
-  ipo_date: nullableColumn(dateColumn("Date of the initial public offering.")),
-  is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
-  price: nullableColumn(priceColumn("Last price, USD.")),
-  market_cap: nullableColumn(moneyColumn("Market capitalization, USD.")),
-  high_365: nullableColumn(priceColumn("Highest price of the last 365 days, USD.")),
-  low_365: nullableColumn(priceColumn("Lowest price of the last 365 days, USD.")),
-  outstanding: nullableColumn(integerColumn("Shares outstanding.")),
-  float: nullableColumn(integerColumn("Shares not held by insiders and affiliates.")),
-  tradable_float: nullableColumn(integerColumn("Shares of the float that can be traded.")),
-  insider_percent: nullableColumn(ratioColumn("Fraction held by insiders: 0.15 means 15%.")),
-  affiliate_percent: nullableColumn(ratioColumn("Fraction held by affiliates: 0.15 means 15%.")),
-  institutions_percent: nullableColumn(ratioColumn("Fraction held by institutions: 0.15 means 15%.")),
-  ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
-  average_volume: nullableColumn(integerColumn("Average daily volume, shares.")),
-  median_volume_60: nullableColumn(integerColumn("Median daily volume of the last 60 days, shares.")),
-  today_volume: nullableColumn(integerColumn("Shares traded today.")),
-  volume_change_percentage: nullableColumn(ratioColumn("Today's volume relative to the average, %.")),
-  short_interest: nullableColumn(integerColumn("Shares sold short.")),
-  short_float: nullableColumn(ratioColumn("Fraction of the float that is sold short: 0.15 means 15%.")),
-  days_to_cover: nullableColumn(ratioColumn("Short interest divided by the average volume, days.")),
-  shares_available: nullableColumn(integerColumn("Shares available to borrow.")),
-  fee_rate: nullableColumn(ratioColumn("Annual fee for borrowing shares, %.")),
+  ticker: Column.ticker(),
+  company: Column.nullable(Column.text("Company name.")),
+  cik: Column.nullable(Column.text("CIK of the issuer.")),
+  exchange: Column.nullable(Column.text("Exchange of the listing.")),
+  sector: Column.nullable(Column.text("Sector of the company.")),
+  industry: Column.nullable(Column.text("Industry of the company.")),
+  country: Column.nullable(Column.text("Country of the company.")),
+  state: Column.nullable(Column.text("State of the company.")),
+  city: Column.nullable(Column.text("City of the company.")),
+  website: Column.nullable(Column.text("URL of the company's website.")),
+  ipo_date: Column.nullable(Column.date("Date of the initial public offering.")),
+  is_adr: Column.boolean("Whether the listed security is a depositary receipt."),
+  price: Column.nullable(Column.price("Last price, USD.")),
+  market_cap: Column.nullable(Column.money("Market capitalization, USD.")),
+  high_365: Column.nullable(Column.price("Highest price of the last 365 days, USD.")),
+  low_365: Column.nullable(Column.price("Lowest price of the last 365 days, USD.")),
+  outstanding: Column.nullable(Column.integer("Shares outstanding.")),
+  float: Column.nullable(Column.integer("Shares not held by insiders and affiliates.")),
+  tradable_float: Column.nullable(Column.integer("Shares of the float that can be traded.")),
+  insider_percent: Column.nullable(Column.ratio("Fraction held by insiders: 0.15 means 15%.")),
+  affiliate_percent: Column.nullable(Column.ratio("Fraction held by affiliates: 0.15 means 15%.")),
+  institutions_percent: Column.nullable(Column.ratio("Fraction held by institutions: 0.15 means 15%.")),
+  ownership_source_url: Column.nullable(Column.text("URL of the filing that reports the ownership figures.")),
+  average_volume: Column.nullable(Column.integer("Average daily volume, shares.")),
+  median_volume_60: Column.nullable(Column.integer("Median daily volume of the last 60 days, shares.")),
+  today_volume: Column.nullable(Column.integer("Shares traded today.")),
+  volume_change_percentage: Column.nullable(Column.ratio("Today's volume relative to the average, %.")),
+  short_interest: Column.nullable(Column.integer("Shares sold short.")),
+  short_float: Column.nullable(Column.ratio("Fraction of the float that is sold short: 0.15 means 15%.")),
+  days_to_cover: Column.nullable(Column.ratio("Short interest divided by the average volume, days.")),
+  shares_available: Column.nullable(Column.integer("Shares available to borrow.")),
+  fee_rate: Column.nullable(Column.ratio("Annual fee for borrowing shares, %.")),
   gain_1_day: gain("1 day"),
   gain_2_day: gain("2 days"),
   gain_3_day: gain("3 days"),
@@ -81,13 +62,13 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   gain_90_day: gain("90 days"),
   gain_180_day: gain("180 days"),
   gain_365_day: gain("365 days"),
-  num_gaps: integerColumn("Number of upward gaps."),
-  num_runners: integerColumn("Number of intraday runs."),
-  avg_gap: nullableColumn(ratioColumn("Average gap, %.")),
-  ratio_debt_to_equity: nullableColumn(ratioColumn("Debt divided by equity.")),
-  pending_s1: booleanColumn("Whether a form S-1 registration is pending."),
+  num_gaps: Column.integer("Number of upward gaps."),
+  num_runners: Column.integer("Number of intraday runs."),
+  avg_gap: Column.nullable(Column.ratio("Average gap, %.")),
+  ratio_debt_to_equity: Column.nullable(Column.ratio("Debt divided by equity.")),
+  pending_s1: Column.boolean("Whether a form S-1 registration is pending."),
   last_updated: NewYorkTimeColumn,
-  source: sourceColumnForLoading,
+  source: Column.sourceForLoading,
 }) {}
 
 /** Numeric fields with `min_` and `max_` filters. */
@@ -132,27 +113,24 @@ export type ScreenerSortOrder = typeof screenerSorts[number]
 
 export const ScreenerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  ...makeTextFilters("exchange", "sector", "industry", "country", "state"),
-  ...makeBooleanFilters("is_adr", "pending_s1"),
-  ...makePastDateRangeFilters("ipo_date"),
-  ...makeNumberRangeFilters(...filtered),
+  ...Filter.makeTexts("exchange", "sector", "industry", "country", "state"),
+  ...Filter.makeBooleans("is_adr", "pending_s1"),
+  ...Filter.makePastDateRanges("ipo_date"),
+  ...Filter.makeNumberRanges(...filtered),
   sort: Schema.Literals(screenerSorts).annotate({
     default: "ticker",
     filter: { operator: "statement" },
     description: "A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.",
     message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
-  ...LineageParameters,
-  ...AsOfParameter,
-  ...ProvenanceParameter,
-  ...PagingParameters,
+  ...SourcedListParameters,
 }).check(checkParameterCombinations)
 
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(ScreenerRow)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(ScreenerRow)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["screener"]).annotate(AnswersEverySymbol, true).annotateMerge(describeEndpoint(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +

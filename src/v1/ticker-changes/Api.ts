@@ -4,21 +4,8 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
-import {
-  dateColumn,
-  literalColumn,
-  nullableColumn,
-  sourceColumnForLoading,
-  textColumn,
-  tickerColumn,
-} from "../../rows/Columns.ts"
-import {
-  AmbiguousTickerLineage,
-  AsOfTooEarly,
-  ChangeEvent,
-  DatabasePoolTimeout,
-  DataRefreshing,
-} from "../../rules/Errors.ts"
+import * as Column from "../../rows/Columns.ts"
+import { ChangeEvent, listErrors } from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
@@ -32,19 +19,19 @@ const cik = Model.Field({
   json: Schema.String,
 })
 
-const status = literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker.")
+const status = Column.literal(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker.")
 
 /** A row of `ticker_changes`. Responses have the first five columns; chains have only three of them. */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
-  old_ticker: tickerColumn("The old symbol."),
-  new_ticker: tickerColumn("The new symbol.", "ZYXB"),
-  effective_date: dateColumn("First day of the new symbol."),
-  cik: nullableColumn(cik),
-  company_name: nullableColumn(textColumn("Name of the issuer.")),
+  old_ticker: Column.ticker("The old symbol."),
+  new_ticker: Column.ticker("The new symbol.", "ZYXB"),
+  effective_date: Column.date("First day of the new symbol."),
+  cik: Column.nullable(cik),
+  company_name: Column.nullable(Column.text("Name of the issuer.")),
   status: Model.Field({ insert: status.schemas.insert }),
-  source: Model.Field({ insert: nullableColumn(textColumn("Source of the information.")).schemas.insert }),
+  source: Model.Field({ insert: Column.nullable(Column.text("Source of the information.")).schemas.insert }),
   recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(InstantColumn.schemas.insert)) }),
-  source_links: sourceColumnForLoading,
+  source_links: Column.sourceForLoading,
 }) {}
 
 export const TickerChangesResult = Schema.Struct({
@@ -72,7 +59,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: TickerChangesQuery,
     success: TickerChangesResponse,
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with " +

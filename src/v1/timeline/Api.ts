@@ -12,10 +12,10 @@ import {
   ThirdPartyTextColumns,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
-import { getRowJsonSchemaWithLineage, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import * as Column from "../../rows/Columns.ts"
+import { listErrors } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
-import { makeDateFilters, makeEnumFilter } from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -65,24 +65,24 @@ export const fullRowEndpointsByEventType: Readonly<Record<TimelineEventType, Ann
 }
 
 export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
-  at: textColumn("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),
-  ticker: tickerColumn("Symbol of the row."),
-  type: literalColumn(timelineEventTypes, "Type of the event."),
-  title: textColumn("What happened, at most 200 characters."),
-  endpoint: textColumn("Path of the endpoint that returns the full row."),
-  key: textColumn("Query string that finds the full row at `endpoint`, possibly among other rows of the same day."),
-  tier: literalColumn(tiers, "Tier that `endpoint` requires."),
+  at: Column.text("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),
+  ticker: Column.ticker("Symbol of the row."),
+  type: Column.literal(timelineEventTypes, "Type of the event."),
+  title: Column.text("What happened, at most 200 characters."),
+  endpoint: Column.text("Path of the endpoint that returns the full row."),
+  key: Column.text("Query string that finds the full row at `endpoint`, possibly among other rows of the same day."),
+  tier: Column.literal(tiers, "Tier that `endpoint` requires."),
 }) {}
 
 // Prevents generated conditions, because each table has its own column for `at`.
 const filter: FilterDeclaration = { operator: "statement" }
-const { date_from, date_to } = makeDateFilters("at")
+const { date_from, date_to } = Filter.makeDates("at")
 
 export const TimelineQuery = Schema.Struct({
   ticker: LongTickerParameter,
   date_from: date_from.annotate({ filter }),
   date_to: date_to.annotate({ filter }),
-  types: makeEnumFilter(timelineEventTypes).annotate({ filter }),
+  types: Filter.makeEnum(timelineEventTypes).annotate({ filter }),
   follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
   ...AsOfParameter,
@@ -92,8 +92,8 @@ export const TimelineQuery = Schema.Struct({
 export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
   HttpApiEndpoint.get("list", "/timeline", {
     query: TimelineQuery,
-    success: makeListEnvelope(getRowJsonSchemaWithLineage(TimelineEvent)),
-    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(TimelineEvent)),
+    error: listErrors,
   }).annotate(TablesReadByEndpoint, [
     "news",
     "registrations",

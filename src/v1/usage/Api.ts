@@ -3,32 +3,22 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
-import {
-  booleanColumn,
-  dateColumn,
-  getRowJsonSchema,
-  integerColumn,
-  nullableColumn,
-  textColumn,
-} from "../../rows/Columns.ts"
+import * as Column from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import {
-  endpointFilter,
-  makePastDateRangeFilters,
-  makePastInstantRangeFilters,
-  statusCodeFilter,
-} from "../../rules/Filters.ts"
+import * as Filter from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
-const endpoint = textColumn("Path of the requested endpoint. `/mcp`: a message to the MCP server that sent no request.")
-const bytes = integerColumn("Size of the response body before compression.")
-const cost_microdollars = integerColumn("Cost in millionths of a US dollar.")
+const endpoint = Column.text(
+  "Path of the requested endpoint. `/mcp`: a message to the MCP server that sent no request.",
+)
+const bytes = Column.integer("Size of the response body before compression.")
+const cost_microdollars = Column.integer("Cost in millionths of a US dollar.")
 
 export class UsageRow extends Model.Class<UsageRow>("Usage")({
-  request_id: textColumn("`X-Request-Id` of the response."),
+  request_id: Column.text("`X-Request-Id` of the response."),
   requested_at: InstantColumn,
   endpoint,
   status_code: NonNegativeInt.annotate({
@@ -38,39 +28,39 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   bytes,
   cost_microdollars,
   duration_ms: NonNegativeInt.annotate({ description: "Time to answer, milliseconds." }),
-  cached: booleanColumn("Whether the response was a 304: your own copy was current."),
-  deprecated: booleanColumn("Whether the endpoint was deprecated."),
-  key_hint: nullableColumn(textColumn("First characters of the key that was used. Null: the key no longer exists.")),
-  request_count: integerColumn("Number of requests in the row: 1, or more if they were refused with 429."),
-  via: nullableColumn(textColumn("`mcp` if a tool of `/mcp` sent the request. Null: an HTTP client sent it.")),
+  cached: Column.boolean("Whether the response was a 304: your own copy was current."),
+  deprecated: Column.boolean("Whether the endpoint was deprecated."),
+  key_hint: Column.nullable(Column.text("First characters of the key that was used. Null: the key no longer exists.")),
+  request_count: Column.integer("Number of requests in the row: 1, or more if they were refused with 429."),
+  via: Column.nullable(Column.text("`mcp` if a tool of `/mcp` sent the request. Null: an HTTP client sent it.")),
 }) {}
 
 export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
-  usage_date: dateColumn("Date in New York."),
+  usage_date: Column.date("Date in New York."),
   endpoint,
-  requests: integerColumn("Number of requests on that day."),
-  errors: integerColumn("Number of those requests with a status of 400 or higher."),
+  requests: Column.integer("Number of requests on that day."),
+  errors: Column.integer("Number of those requests with a status of 400 or higher."),
   bytes,
   cost_microdollars,
 }) {}
 
 export const UsageQuery = Schema.Struct({
-  endpoint: endpointFilter,
-  status_code: statusCodeFilter,
-  ...makePastInstantRangeFilters("requested_at"),
+  endpoint: Filter.endpointFilter,
+  status_code: Filter.statusCodeFilter,
+  ...Filter.makePastInstantRanges("requested_at"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export const DailyUsageQuery = Schema.Struct({
-  endpoint: endpointFilter,
-  ...makePastDateRangeFilters("usage_date"),
+  endpoint: Filter.endpointFilter,
+  ...Filter.makePastDateRanges("usage_date"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: UsageQuery,
-    success: makeListEnvelope(getRowJsonSchema(UsageRow)),
+    success: makeListEnvelope(Column.getRowJsonSchema(UsageRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Usage",
@@ -80,7 +70,7 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyUsageQuery,
-    success: makeListEnvelope(getRowJsonSchema(DailyUsageRow)),
+    success: makeListEnvelope(Column.getRowJsonSchema(DailyUsageRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Daily usage",

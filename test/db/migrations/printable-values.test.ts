@@ -8,7 +8,7 @@ import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import { checkConstraints } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { makeRowValidator } from "../../../src/load/RowValidation.ts"
 import { type LoadableDataset, loadableDatasets } from "../../../src/load/Datasets.ts"
-import { describeDatasetColumnTypes, describeDatasetFormat } from "../../../src/load/DatasetDescription.ts"
+import { describeColumns, describeDatasetFormat } from "../../../src/load/DatasetDescription.ts"
 import { type LoadableColumn, readLoadableColumns } from "../../../src/load/LoadingTable.ts"
 import { loadDatasetFile } from "../../../src/load/Load.ts"
 import { readFileRows } from "../../../src/load/FileReader.ts"
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       Effect.gen(function* () {
         const { table } = dataset
         const columns = yield* readLoadableColumns(`public.${table}`)
-        const known = describeDatasetColumnTypes(dataset)
+        const known = Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
         yield* fillTable(dataset, 1)
         const example = yield* written("a.csv", exampleFile(dataset))
         const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))

@@ -2,7 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { Reader } from "../../../src/db/Reader.ts"
@@ -10,6 +10,7 @@ import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
 import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../../src/history/CorrectionCounts.ts"
+import { makeJobLeaseStatements } from "../../../src/jobs/JobLease.ts"
 import { makeEmailOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
@@ -278,23 +279,26 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       for (const recipient of ["a@x.example", "b@x.example", "c@x.example"]) {
         yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
       }
+      const holder = SecureRandom.uuidV4Unsafe()
+      const leases = makeJobLeaseStatements(serving, holder)
+      yield* leases.declare(["mail"])
+      assert.deepStrictEqual(yield* leases.take(["mail"]), ["mail"])
       const box = yield* Effect.provideService(
-        makeEmailOutboxStatements(SecureRandom.uuidV4Unsafe()),
+        makeEmailOutboxStatements({ holder, holderCondition: leases.holderCondition("mail") }),
         SqlClient.SqlClient,
         serving,
       )
-      assert.deepStrictEqual(yield* box.readState, { waiting: 3, due: true })
-      assert.isTrue(yield* box.acquireLease)
+      assert.deepStrictEqual(yield* box.readState, [{ waiting: 3, due: true }])
       assert.strictEqual(yield* box.recoverAbandoned, 0)
-      const ids = [yield* box.claimNext, yield* box.claimNext, yield* box.claimNext].map((mail) =>
-        Option.match(mail, { onNone: () => "", onSome: ({ mail_id }) => mail_id })
+      const ids = [yield* box.claimNext, yield* box.claimNext, yield* box.claimNext].map(([mail]) =>
+        mail?.mail_id ?? ""
       )
       const [first = "", second = "", third = ""] = ids
       assert.isTrue(yield* box.markHanded(first))
       yield* box.markSent(first)
       yield* box.giveUp(second, "failed", "no")
       yield* box.postpone(third, 60, "later", true)
-      yield* box.releaseLease
+      yield* leases.release(["mail"])
       assert.deepStrictEqual(yield* owner`select status from announcement_mails order by status`, [
         { status: "failed" },
         { status: "queued" },

@@ -7,7 +7,7 @@ import {
   buildCompanyFactsUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
-  buildTickerListUrl,
+  tickerListUrl,
 } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
 import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
@@ -116,5 +116,5 @@ export const issuerOf = (cik: string): Issuer => {
 export const tickerListCopies = () =>
   listRecordings("tickers/daily/*.json").map((name) => ({
     day: /\d{4}-\d\d-\d\d/.exec(name)?.[0] ?? "",
-    rows: Result.getOrThrow(decodeTickerList(readRecording(name), buildTickerListUrl())).rows,
+    rows: Result.getOrThrow(decodeTickerList(readRecording(name), tickerListUrl)).rows,
   }))

@@ -60,7 +60,8 @@ describe("The acceptance time in submissions", () => {
   it("is known for the whole file if the exact time of one filing is known (pitfall 1)", () => {
     const url = buildSubmissionsUrl(ciks.siemensEnergy)
     const known = new Map([["0001193805-26-000032", DateTime.makeUnsafe("2026-01-16T21:19:42Z")]])
-    const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
+    const listed = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url)).filings
+    const filings = assignAcceptanceTimes(listed, known)
     assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
     // The filing was accepted at 16:19:42 Eastern time and is stamped with 16:19:42, so the file is in Eastern time.
     // The stamp of the next filing, 18:55:38 in February, is thus 23:55:38 UTC.

@@ -1,7 +1,7 @@
 /** Requests to the SEC: User-Agent, rate limit of all processes, conditional requests and retries (decision 0104). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Logger } from "effect"
+import { Clock, Effect, Fiber, Layer, Logger, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { Buffer } from "node:buffer"
 import { EdgarClient, edgarRetrySchedule, isUserAgentWithEmail } from "../../../src/ingest/edgar/EdgarClient.ts"
@@ -12,7 +12,7 @@ import * as Service from "../../support/Service.ts"
 
 const userAgent = "Acme Inc ops@acme.example"
 
-const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, { www: url, data: url })
+const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, Option.some(url))
 
 /** Makes a rate limiter that never waits, but counts requests and pauses. */
 const makeOpenAccess = () => {
@@ -161,7 +161,7 @@ describe("The client for the SEC", () => {
       Effect.gen(function* () {
         const url = yield* startSelfSignedServer
         const requested = Effect.flatMap(EdgarClient, ({ request }) => request({ url: `${url}/list.json` })).pipe(
-          Effect.provide(EdgarClient.layer(userAgent, { www: url, data: url })),
+          Effect.provide(EdgarClient.layer(userAgent, Option.some(url))),
         )
         const { message } = yield* advanceUntilDone(Effect.flip(requested))
         assert.include(message, "its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)")

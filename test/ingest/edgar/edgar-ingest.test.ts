@@ -7,7 +7,6 @@ import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { EdgarClient, EdgarUnavailable } from "../../../src/ingest/edgar/EdgarClient.ts"
 import { runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
 import { makeEmptyIngestReport } from "../../../src/ingest/edgar/IngestReport.ts"
-import { edgarBaseUrls } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/rules/Dates.ts"
@@ -361,7 +360,6 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const list = stub.answers.get(Stub.tickerListPath)?.body ?? ""
       const urls: Array<string> = []
       const client = Layer.succeed(EdgarClient, {
-        bases: edgarBaseUrls,
         request: ({ url }) => {
           urls.push(url)
           return url.includes("company_tickers")

@@ -1,7 +1,7 @@
 /** Documents that a run could not read: they stay in a queue until a later run has read them (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
-import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { EdgarClient } from "../../../src/ingest/edgar/EdgarClient.ts"
@@ -102,7 +102,7 @@ const startMarket = Effect.gen(function* () {
       scheduled: false,
       ...options,
     }, report)).pipe(
-      Effect.provide(EdgarClient.limitedLayer("Acme Inc ops@acme.example", { www: stub.url, data: stub.url })),
+      Effect.provide(EdgarClient.limitedLayer("Acme Inc ops@acme.example", Option.some(stub.url))),
       Effect.provideService(Clock.Clock, clock),
     )
     return { exit, report, paths: stub.requests.slice(before).map(({ path }) => path) }

@@ -9,7 +9,7 @@ import {
   buildDailyIndexUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
-  buildTickerListUrl,
+  tickerListUrl,
 } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
@@ -77,7 +77,7 @@ const documents: ReadonlyArray<Document> = [
     name: "a ticker list",
     text: readRecording("tickers/daily/company_tickers_exchange.2026-06-07.excerpt.json"),
     decode: (text) =>
-      Result.map(decodeTickerList(text, buildTickerListUrl()), ({ rows }): RowsByTable => {
+      Result.map(decodeTickerList(text, tickerListUrl), ({ rows }): RowsByTable => {
         assert.strictEqual(groupTickersByIssuer(rows).size, new Set(rows.map(({ cik }) => cik)).size)
         const changed = rows.map((row) => ({ ...row, ticker: row.ticker === "IAC" ? "PPLI" : row.ticker }))
         const days = ["2026-06-08", "2026-06-12", "2026-06-16"]

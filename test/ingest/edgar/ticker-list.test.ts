@@ -12,7 +12,7 @@ import {
   type ListedTicker,
   type TickerListCopy,
 } from "../../../src/ingest/edgar/TickerList.ts"
-import { buildTickerListUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { tickerListUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { readRecording, tickerListCopies } from "./Recordings.ts"
 
@@ -35,7 +35,7 @@ const findPairs = (copies: ReadonlyArray<TickerListCopy>) =>
 describe("A ticker list", () => {
   it("has the same rows whether the CIK is a number or text", () => {
     const { rows } = Result.getOrThrow(
-      decodeTickerList(readRecording("tickers/company_tickers_exchange.2023-05-26.excerpt.json"), buildTickerListUrl()),
+      decodeTickerList(readRecording("tickers/company_tickers_exchange.2023-05-26.excerpt.json"), tickerListUrl),
     )
     assert.deepStrictEqual(rows[0], { cik: "0000320193", name: "Apple Inc.", ticker: "AAPL", exchange: "Nasdaq" })
     assert.strictEqual(rows.length, 203)
@@ -55,7 +55,7 @@ describe("A ticker list", () => {
       fields: ["ticker", "new", "exchange", "name", "cik"],
       data: [["ABC", 1, null, " A ", 7], ["a b", 1, null, "B", 8]],
     })
-    assert.deepStrictEqual(Result.getOrThrow(decodeTickerList(text, buildTickerListUrl())).rows, [
+    assert.deepStrictEqual(Result.getOrThrow(decodeTickerList(text, tickerListUrl)).rows, [
       { cik: "0000000007", name: "A", ticker: "ABC", exchange: null },
     ])
   })
@@ -67,7 +67,7 @@ describe("A ticker list", () => {
           fields: ["cik", "name", "ticker", "exchange"],
           data: Array.from({ length: 200 }, (_, index) => [index < bad ? null : index + 1, "A", "ABC", null]),
         }),
-        buildTickerListUrl(),
+        tickerListUrl,
       )
     const { rows, unreadable } = Result.getOrThrow(decode(2))
     assert.deepStrictEqual([rows.length, unreadable], [198, 2])
@@ -76,7 +76,7 @@ describe("A ticker list", () => {
 
   it("is rejected if it has another format", () => {
     const reject = (text: string) =>
-      Result.match(decodeTickerList(text, buildTickerListUrl()), {
+      Result.match(decodeTickerList(text, tickerListUrl), {
         onSuccess: () => "accepted",
         onFailure: ({ reason }) => reason,
       })
