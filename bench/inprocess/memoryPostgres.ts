@@ -167,6 +167,7 @@ export class MemoryPostgres {
     /** The replies to `Parse` and `Describe`. */
     let before: Array<Buffer> = []
     let reply: Buffer = ready
+    let replies: Array<Buffer> = []
 
     const handle = (type: number, body: Buffer) => {
       switch (type) {
@@ -187,6 +188,10 @@ export class MemoryPostgres {
         case messageTypes.close:
           return before.push(closed)
         case messageTypes.sync:
+          // The confirmation of `Bind` comes before the description.
+          replies.push(...before, before.includes(bound) ? skipBound(reply) : reply)
+          ;[before, reply] = [[], ready]
+          return undefined
         case messageTypes.terminate:
           return undefined
         default:
@@ -194,12 +199,11 @@ export class MemoryPostgres {
       }
     }
 
-    /** Returns the reply to the messages of one write, which ends with `Sync`. */
+    /** Returns the replies to the statements of one write, each of which ends with `Sync`. */
     const answer = (chunk: Buffer) => {
-      ;[before, reply] = [[], ready]
+      replies = []
       if (forEachMessage(chunk, handle) !== chunk.length) throw new Error("A message was sent in parts")
-      // The confirmation of `Bind` comes before the description.
-      return before.length === 0 ? reply : Buffer.concat([...before, before.includes(bound) ? skipBound(reply) : reply])
+      return Buffer.concat(replies)
     }
 
     const send = (bytes: Buffer) => {
