@@ -141,6 +141,13 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual((yield* send(callLineage, { path: "/mcp/x" })).status, 404)
     }).pipe(Effect.scoped))
 
+  it.effect("answers a message to an encoded path like one to /mcp (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* start()
+      const { json, status } = yield* send(callLineage, { path: "/%6Dcp" })
+      assert.deepStrictEqual([status, valueAt(json, "result", "isError")], [200, false])
+    }).pipe(Effect.scoped))
+
   it.effect("refuses a body above 64 KiB with 413, whether chunked or not, and stays usable (guides/mcp)", () =>
     Effect.gen(function* () {
       const { port, send } = yield* start()
