@@ -6,6 +6,7 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Duration, Effect, Exit, Latch } from "effect"
 import type { Duplex } from "node:stream"
+import { setImmediate } from "node:timers"
 import { forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import type { CompiledStatement } from "../CompiledStatement.ts"
@@ -56,6 +57,13 @@ class SharedConnection {
     this.answers += 1
     this.statements.delete(statement)
   }
+}
+
+/** Sends what is written before the end of this turn of the event loop, for all requests that it reads, in one write. */
+const collectWrites = (socket: Duplex) => {
+  if (socket.writableCorked > 0) return
+  socket.cork()
+  setImmediate(() => socket.uncork())
 }
 
 export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolConnectionConfig, count: number) {
@@ -145,6 +153,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         if (shared === undefined || current === undefined || shared.statements.size >= maxStatements) {
           return Exit.succeed(undefined)
         }
+        collectWrites(current.socket)
         const statement = shared.begin(partition)
         const answer = Effect.exit(current.connection.queryValues(text, parameters))
         // An interrupted statement would block the connection without being listed.
