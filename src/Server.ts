@@ -27,7 +27,7 @@ import { changelogHandlers } from "./changelog/Http.ts"
 import { Reader } from "./db/Reader.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
-import { ChangeFeed } from "./history/ChangeFeed.ts"
+import { ChangeFeedReader } from "./history/ChangeFeed.ts"
 import { ChangeStream } from "./history/ChangeStream.ts"
 import { CorrectionCountReader, correctionCountsJob } from "./history/CorrectionCounts.ts"
 import { dayStartJob } from "./history/DayStart.ts"
@@ -142,7 +142,7 @@ const services = NodeListener.layer.pipe(
   Layer.provide(Layer.succeed(EndpointDirectory, { find: findEndpoint, suggest: formatEndpointSuggestion })),
   Layer.provideMerge(lists),
   Layer.provideMerge(Layer.merge(ChangeStream.layer, CorrectionCountReader.layer)),
-  Layer.provideMerge(ChangeFeed.layer),
+  Layer.provideMerge(ChangeFeedReader.layer),
   Layer.provideMerge(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),

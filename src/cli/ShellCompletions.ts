@@ -2,7 +2,7 @@
 import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 
-/** Possible values of arguments, by the argument's name. */
+/** The values that a shell completes for each argument of a command, by the name of the argument. */
 type CompletionWords = Readonly<Record<string, ReadonlyArray<string>>>
 
 const helpFlag: Completions.FlagDescriptor = {

@@ -177,7 +177,7 @@ type ReadPage<A> = (
 /** All pages are read from the primary, in one partition of the pool. */
 const source = { partition: "changes", from: "primary" } as const
 
-export class ChangeFeed extends Context.Service<ChangeFeed, {
+export class ChangeFeedReader extends Context.Service<ChangeFeedReader, {
   /**
    * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
    * known change.
@@ -185,9 +185,9 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
   readonly readPage: ReadPage<ChangeFeedEntry>
   /** Like `readPage`, but returns each correction's delay and changed columns instead of its rows. */
   readonly summarizePage: ReadPage<RowChangeSummary>
-}>()("tickerline/history/ChangeFeed") {
+}>()("tickerline/history/ChangeFeedReader") {
   static readonly layer = Layer.effect(
-    ChangeFeed,
+    ChangeFeedReader,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const database = yield* Reader
@@ -309,13 +309,13 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
       const changesOf = (
         filter: ChangeFeedFilter,
-        place: ChangeFeedStart | undefined,
+        start: ChangeFeedStart | undefined,
         startId: bigint,
         month: string,
         limit: number,
       ) => {
         const { datasets, tickers } = filter
-        const position = place?._tag === "Cursor" && place.position !== undefined ? place.position : endPosition
+        const position = start?._tag === "Cursor" && start.position !== undefined ? start.position : endPosition
         const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
           sql`
             select position, dataset, kind, ticker, other_ticker from history.changes
@@ -530,7 +530,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
             Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
             Effect.catchTag("HistoryMoved", () => Effect.fail(makeDataRefreshingError())),
           )
-      return ChangeFeed.of({ readPage: readWith(encodeChanges), summarizePage: readWith(describeChanges) })
+      return ChangeFeedReader.of({ readPage: readWith(encodeChanges), summarizePage: readWith(describeChanges) })
     }),
   )
 }

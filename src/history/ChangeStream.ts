@@ -41,7 +41,7 @@ import {
   formatChangeFeedCursor,
   parseChangeFeedStart,
 } from "../v1/changes/Api.ts"
-import { ChangeFeed, type ChangeFeedFilter, type ChangeFeedPage } from "./ChangeFeed.ts"
+import { ChangeFeedReader, type ChangeFeedFilter, type ChangeFeedPage } from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
   encodeChangeEvents,
@@ -187,7 +187,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
   static readonly layer = Layer.effect(
     ChangeStream,
     Effect.gen(function* () {
-      const { readPage } = yield* ChangeFeed
+      const { readPage } = yield* ChangeFeedReader
       const { getRemaining } = yield* PrepaidBalances
       const { watch } = yield* KeyWatcher
       const maxStreams = yield* MaxStreamsPerAccountConfig

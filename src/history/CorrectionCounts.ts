@@ -16,7 +16,7 @@ import {
   correctionDelayClasses,
   CorrectionsResponse,
 } from "../v1/corrections/Api.ts"
-import { ChangeFeed, type RowChangeSummary } from "./ChangeFeed.ts"
+import { ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -57,7 +57,7 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
  */
 export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
-  const { summarizePage } = yield* ChangeFeed
+  const { summarizePage } = yield* ChangeFeedReader
   const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
   if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
   const { cursor } = place
@@ -104,10 +104,10 @@ export const correctionCountsJob = {
   name: "corrections",
   every: Duration.minutes(1),
   prepare: Effect.fnUntraced(function* () {
-    const context = yield* Effect.context<ChangeFeed | SqlClient.SqlClient>()
+    const context = yield* Effect.context<ChangeFeedReader | SqlClient.SqlClient>()
     return Option.some(Effect.provide(countAllChanges, context))
   }),
-} satisfies Job<never, ChangeFeed | SqlClient.SqlClient>
+} satisfies Job<never, ChangeFeedReader | SqlClient.SqlClient>
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Reading

@@ -12,7 +12,7 @@ import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { negotiatePageFormat } from "../rows/ListFormats.ts"
 import type { FinishedResponse, Page } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
-import { getNextDateChange } from "../rules/Dates.ts"
+import { getNextMidnight } from "../rules/Dates.ts"
 import { accountIndependentHeaderNames, perRequestHeaderNames } from "../rules/ResponseHeaders.ts"
 import { type AnsweredRequest, costHeader } from "./Finish.ts"
 
@@ -89,7 +89,7 @@ export const makeResponseCache = Effect.gen(function* () {
 
   let date = { begins: 0, ends: 0 }
   const getEndOfDate = (time: number) => {
-    if (time < date.begins || time >= date.ends) date = { begins: time, ends: getNextDateChange(time) }
+    if (time < date.begins || time >= date.ends) date = { begins: time, ends: getNextMidnight(time) }
     return date.ends
   }
 

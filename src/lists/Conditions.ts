@@ -11,7 +11,7 @@ import {
   getFilterDeclaration,
   type QuerySchema,
 } from "../rules/FilterDeclarations.ts"
-import type { WithFollowedLineages } from "./FollowedLineages.ts"
+import type { WithFollowedPeriods } from "./FollowedPeriods.ts"
 import { PagingParameters, type PagingQuery } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
@@ -49,7 +49,7 @@ const assertText = (value: unknown) => assertType(Predicate.isString, value)
 const assertArray = (value: unknown) => assertType(Array.isArray, value)
 
 /** The decoded query of a list, with the resolved lineages if the list follows them. */
-export type DecodedListQuery = DecodedQuery & PagingQuery & Partial<WithFollowedLineages>
+export type DecodedListQuery = DecodedQuery & PagingQuery & Partial<WithFollowedPeriods>
 
 /** An SQL parameter whose value comes from the decoded query. */
 export type ListStatementParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>

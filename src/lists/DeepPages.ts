@@ -38,7 +38,7 @@ export interface DeepPageOptions {
 }
 
 /** Returns a function that builds the SQL after `from`, including the conditions, order and limit of the page. */
-export const makeDeepPageBuilder = (sql: SqlClient.SqlClient) => {
+export const makePageBuilder = (sql: SqlClient.SqlClient) => {
   const listColumns = (key: ReadonlyArray<string>, prefix: string) =>
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))
   return ({ clauses, key, order, period, table, where }: DeepPageOptions) => {

@@ -31,15 +31,15 @@ import {
   type DecodedListQuery,
   type ListStatementParameter,
 } from "./Conditions.ts"
-import { type DeepPageOptions, makeDeepPageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
+import { type DeepPageOptions, makePageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
 import {
   followCurrentSymbols,
-  type FollowedLineages,
+  type FollowedPeriods,
   followSymbolPeriods,
   formatLineageHeader,
   maxCountedOmittedRows,
-  type WithFollowedLineages,
-} from "./FollowedLineages.ts"
+  type WithFollowedPeriods,
+} from "./FollowedPeriods.ts"
 import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
@@ -94,7 +94,7 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
 }
 
 /** A query that follows lineages if they have been resolved. */
-type FollowableQuery<Query> = Query & Partial<WithFollowedLineages>
+type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
@@ -122,7 +122,7 @@ export interface CompiledList<Query> {
   ) => Effect.Effect<Readonly<Record<string, string>>, ReadError>
   readonly results: ResultEncoder
   /** Returns the periods that a query follows. */
-  readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
+  readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedPeriods
 }
 
 /** Parameters that select no rows. A statement with any other parameter, but no ticker, is planned for its values. */
@@ -183,7 +183,7 @@ const noHeaders = Effect.succeed({})
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const empty = sql.literal("")
-  const makeFromPage = makeDeepPageBuilder(sql)
+  const makeFromPage = makePageBuilder(sql)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
     maxSize: maxStatementBytes,
   })

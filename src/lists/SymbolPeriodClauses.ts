@@ -9,7 +9,7 @@ import { postgresTypeIds } from "../rows/FieldEncoders.ts"
 import type { RowDateColumn } from "../rows/RowEncoder.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import type { ListStatementParameter } from "./Conditions.ts"
-import type { FollowedSymbolPeriod } from "./FollowedLineages.ts"
+import type { FollowedSymbolPeriod } from "./FollowedPeriods.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
 export interface SymbolPeriodClauses {

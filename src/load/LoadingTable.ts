@@ -261,8 +261,8 @@ const matchKey = ({ columns, dataset: { key } }: Pick<StagedRows, "columns" | "d
   ).join(" and ")
 
 /**
- * SQL condition of the rows that never replace a row without this condition (D22, corrections). It is false for a null,
- * which stands for the existing row's value in a column that the file omits.
+ * SQL condition of provisional rows, which replace only other provisional rows (D22, corrections). It is false if the
+ * column is null, because a file that omits the column keeps the existing value.
  */
 const isProvisional = (row: string, { provisional }: LoadableDataset) =>
   provisional === undefined
@@ -429,8 +429,8 @@ const makeRemovalConditions = Effect.fnUntraced(
       ? keyColumns.filter(isComparedAsNull).map((column) => `${toComparedKey("existing", column)} is null`)
       : ["true"]
     const isRepeated = ambiguous.length === 0 ? "false" : `existing.ctid in (
-      select place from (
-        select ctid as place, row_number() over (partition by ${comparedKeys.join(", ")} order by ctid) as copy
+      select row_id from (
+        select ctid as row_id, row_number() over (partition by ${comparedKeys.join(", ")} order by ctid) as copy
         from ${target} as existing where ${ambiguous.join(" or ")}
       ) as rows where copy > 1
     )`
@@ -465,8 +465,8 @@ export const mergeStagedRows = Effect.fnUntraced(
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
         from ${source} as given
         where ${match} and ${isChanged}
-        returning given.ctid as place
-      ) select count(distinct place)::int as count from updated`),
+        returning given.ctid as row_id
+      ) select count(distinct row_id)::int as count from updated`),
       ([row]) => row?.count ?? 0,
     )
     const insert = sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (

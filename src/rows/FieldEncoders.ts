@@ -37,8 +37,8 @@ export const postgresTypeIds = {
   numeric: 1700,
 } as const
 
-/** Room that the caller reserves for each field, and for each of its bytes: an escape such as `\u0001`. */
-export const [reservedFieldBytes, maxEscapeBytes] = [64, 6]
+/** Most bytes that a field adds to the output, in addition to its text, and those of an escape such as `\u0001`. */
+export const [fieldOverheadBytes, maxEscapeBytes] = [64, 6]
 
 /**
  * Writes a field that is not null as JSON at the position in the output.

@@ -10,7 +10,7 @@ import {
   type FieldWriter,
   invalidFieldResult,
   maxEscapeBytes,
-  reservedFieldBytes,
+  fieldOverheadBytes,
   unsupportedFieldResult,
 } from "./FieldEncoders.ts"
 import { encodeAsWords, type EncodedWords, rowOutputBuffer } from "./OutputBuffer.ts"
@@ -221,7 +221,7 @@ const closeBrace = 125
 /** Makes a writer of rows of one model. Returns -1 - i instead of a position if the ith field is invalid. */
 const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: RowFormat): RowWriter => {
   const [isCsv, isJson] = [format === "csv", format === "json"]
-  const fixedBytes = compiled.reduce((sum, { prefix }) => sum + prefix.size + reservedFieldBytes, 0)
+  const fixedBytes = compiled.reduce((sum, { prefix }) => sum + prefix.size + fieldOverheadBytes, 0)
   return (record, position) => {
     const { view } = record
     // CSV may double the quotes of JSON.

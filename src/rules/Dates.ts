@@ -4,7 +4,7 @@ import { Clock, Context, DateTime, Effect, Schema, SchemaGetter, SchemaIssue } f
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
 const chicago = DateTime.zoneMakeNamedUnsafe("America/Chicago")
 
-const getNextMidnight = (zone: DateTime.TimeZone, now: number) =>
+const getNextMidnightIn = (zone: DateTime.TimeZone, now: number) =>
   DateTime.toEpochMillis(
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
@@ -30,7 +30,7 @@ export const makeMomentSql = (time: string) =>
 
 /** Returns the last microsecond of a calendar date in New York as a moment. Undefined if its year is not printable. */
 export const getEndOfNewYorkDay = (date: string) =>
-  formatMoment(getNextMidnight(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
+  formatMoment(getNextMidnightIn(newYork, Date.parse(`${date}T12:00:00Z`)) - 1, "999999")
 
 /** Returns a function from epoch milliseconds to the date in the time zone. The date is computed once per day. */
 const makeDateReader = (zone: DateTime.TimeZone) => {
@@ -39,7 +39,7 @@ const makeDateReader = (zone: DateTime.TimeZone) => {
     if (now < date.begins || now >= date.ends) {
       const zoned = DateTime.setZone(DateTime.makeUnsafe(now), zone)
       const begins = DateTime.toEpochMillis(DateTime.startOf(zoned, "day"))
-      date = { name: DateTime.formatIsoDate(zoned), begins, ends: getNextMidnight(zone, now) }
+      date = { name: DateTime.formatIsoDate(zoned), begins, ends: getNextMidnightIn(zone, now) }
     }
     return date.name
   }
@@ -58,7 +58,7 @@ export const todayInNewYork = Effect.map(Clock.currentTimeMillis, getDateInNewYo
 export const todayInChicago = Effect.map(Clock.currentTimeMillis, getDateInChicago)
 
 /** Returns the first midnight after `now` in New York or Chicago. `now` and the result are milliseconds since 1970. */
-export const getNextDateChange = (now: number) => Math.min(getNextMidnight(newYork, now), getNextMidnight(chicago, now))
+export const getNextMidnight = (now: number) => Math.min(getNextMidnightIn(newYork, now), getNextMidnightIn(chicago, now))
 
 /** Returns the number of days from one date (`YYYY-MM-DD`) to another. Negative if `until` is earlier. */
 export const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000

@@ -12,7 +12,7 @@ export type FilterOperator =
   | "oneOf"
   /** The column is one of the values, ignoring case (D33). */
   | "oneOfIgnoringCase"
-  /** The column is one of the codes as sent, in capital letters or in small letters (D33). */
+  /** The column equals one of the codes, either as sent or converted to capital or to small letters (D33). */
   | "oneOfCodes"
   /** The number is at least the value (D9). */
   | "atLeast"

@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Reader } from "../../src/db/Reader.ts"
-import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
+import { ChangeFeedReader } from "../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../src/history/CorrectionCounts.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { changeFeedDatasets, changeKinds } from "../../src/v1/changes/Api.ts"
@@ -22,7 +22,7 @@ const holdLease = Effect.flatMap(
 
 const database = Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))
 
-const service = ChangeFeed.layer.pipe(
+const service = ChangeFeedReader.layer.pipe(
   Layer.provide(Reader.layer),
   Layer.provideMerge(Service.serviceLayerOver(database)),
 )

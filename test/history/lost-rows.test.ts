@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { makeClient } from "../../src/client/Client.ts"
 import { createClient } from "../../src/client/PromiseClient.ts"
 import { Reader } from "../../src/db/Reader.ts"
-import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
+import { ChangeFeedReader } from "../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../src/history/CorrectionCounts.ts"
 import { openEventStream, waitForCondition } from "../support/EventStreams.ts"
 import * as Service from "../support/Service.ts"
@@ -24,7 +24,7 @@ const holdLease = Effect.flatMap(
   (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
 )
 
-const service = Layer.fresh(ChangeFeed.layer).pipe(
+const service = Layer.fresh(ChangeFeedReader.layer).pipe(
   Layer.provide(Reader.layer),
   Layer.provideMerge(
     Service.serviceLayerOver(Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))),

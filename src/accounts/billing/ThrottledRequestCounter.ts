@@ -7,10 +7,11 @@ import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While this many tallies wait for a write, requests of a new minute are added to the tally of an earlier minute. */
+/** While this many rows wait to be written, requests of a new minute are added to the row of an earlier minute. */
 const maxWaitingRows = 10_000
 
-interface Tally {
+/** The refused requests of an account to an endpoint in one minute: a row of usage. */
+interface MinuteCount {
   readonly id: string
   readonly row: UsageRecord
   readonly minute: number
@@ -22,20 +23,20 @@ interface Tally {
 const zero = { requests: 0, bytes: 0 }
 
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
-  /** The newest tally of each account and endpoint. */
-  const current = new Map<string, Tally>()
-  /** Tallies with requests that are not in the database yet. */
-  const waiting = new Set<Tally>()
+  /** The newest count of each account and endpoint. */
+  const current = new Map<string, MinuteCount>()
+  /** Counts with requests that are not in the database yet. */
+  const waiting = new Set<MinuteCount>()
   let latestMinute = -Infinity
 
   const deleteWrittenRows = () => {
-    for (const [name, tally] of current) if (!waiting.has(tally)) current.delete(name)
+    for (const [name, count] of current) if (!waiting.has(count)) current.delete(name)
   }
 
-  const makeTally = (name: string, row: UsageRecord, minute: number): Tally => {
-    const tally = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...zero, writtenCounts: zero }
-    current.set(name, tally)
-    return tally
+  const makeMinuteCount = (name: string, row: UsageRecord, minute: number): MinuteCount => {
+    const count = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...zero, writtenCounts: zero }
+    current.set(name, count)
+    return count
   }
 
   const add = (row: UsageRecord) => {
@@ -47,27 +48,27 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     const name = `${row.account_id} ${row.endpoint}`
     const known = current.get(name)
     const isNextMinute = known !== undefined && minute > known.minute && waiting.size < maxWaiting
-    const tally = known === undefined || isNextMinute ? makeTally(name, row, minute) : known
-    tally.requests += 1
-    tally.bytes += row.bytes
-    waiting.add(tally)
+    const count = known === undefined || isNextMinute ? makeMinuteCount(name, row, minute) : known
+    count.requests += 1
+    count.bytes += row.bytes
+    waiting.add(count)
   }
 
   /** Returns the next batch, and a function to call after the batch is written. A failed write may be repeated. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
-    const batch = taken.map((tally): ThrottledRequestCount => ({
-      id: tally.id,
-      row: tally.row,
-      countsBefore: tally.writtenCounts,
-      countsAfter: { requests: tally.requests, bytes: tally.bytes },
+    const batch = taken.map((count): ThrottledRequestCount => ({
+      id: count.id,
+      row: count.row,
+      countsBefore: count.writtenCounts,
+      countsAfter: { requests: count.requests, bytes: count.bytes },
     }))
     const markWritten = () => {
-      for (const [index, tally] of taken.entries()) {
-        tally.writtenCounts = batch[index]?.countsAfter ?? tally.writtenCounts
-        waiting.delete(tally)
-        // If requests were added during the write, the tally goes to the end of the queue.
-        if (tally.requests > tally.writtenCounts.requests) waiting.add(tally)
+      for (const [index, count] of taken.entries()) {
+        count.writtenCounts = batch[index]?.countsAfter ?? count.writtenCounts
+        waiting.delete(count)
+        // If requests were added during the write, the count goes to the end of the queue.
+        if (count.requests > count.writtenCounts.requests) waiting.add(count)
       }
     }
     return { batch, markWritten }
@@ -79,7 +80,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>
       waiting.values().reduce((sum, { requests, writtenCounts }) => sum + requests - writtenCounts.requests, 0),
-    /** Returns the number of tallies in memory, including those that are completely written. */
+    /** Returns the number of rows in memory, including those that are completely written. */
     countRows: () => new Set([...current.values(), ...waiting]).size,
   }
 }

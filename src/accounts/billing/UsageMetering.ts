@@ -17,7 +17,7 @@ import {
   type UsageRecord,
 } from "./UsageWriter.ts"
 
-/** Maximum number of waiting rows before requests are refused. */
+/** Rows of usage that wait to be written; requests are refused while there are more. */
 export const UsageBufferSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",

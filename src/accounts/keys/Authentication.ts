@@ -1,4 +1,4 @@
-/** Declares the authentication middleware (§5; D2, API keys). `AuthenticationLayer.ts` implements it. */
+/** Declares the authentication of endpoints (§5; D2, API keys). `Authenticator.ts` checks the keys. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, type Tier } from "../../rules/EndpointAnnotations.ts"

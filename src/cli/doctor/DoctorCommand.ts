@@ -13,7 +13,7 @@ import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
 import * as Finding from "./DoctorFinding.ts"
 import { checkMemory, checkOpenFileLimit, checkRuntime, checkSystemClock, checkTimeZones } from "./MachineChecks.ts"
-import { checkAddressSettings, checkPort, checkSettings, checkTrustedProxies } from "./ServiceChecks.ts"
+import { checkAddressSettings, checkPort, checkSettings, checkTrustedProxies } from "./SettingsChecks.ts"
 
 interface Section {
   readonly section: string

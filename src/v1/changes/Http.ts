@@ -4,7 +4,7 @@ import { Refusal } from "../../accounts/AccountErrors.ts"
 import { findAccessError } from "../../accounts/Admission.ts"
 import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
-import { ChangeFeed, type ChangeFeedFilter, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
+import { ChangeFeedReader, type ChangeFeedFilter, type ChangeFeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
 import { makeStorablePage } from "../../lists/QueryCache.ts"
 import type { EventStreamAnswer, PlainAnswer } from "../../rules/Answer.ts"
@@ -104,7 +104,7 @@ const countedPageSize = 5_000
 const maxCountedPages = 20
 
 export const changesHandlers = Effect.gen(function* () {
-  const { readPage, summarizePage } = yield* ChangeFeed
+  const { readPage, summarizePage } = yield* ChangeFeedReader
   const { open: openStream } = yield* ChangeStream
 
   /** Counts the changes on all pages for an estimate (D28): those of the first page, and those after its cursor. */

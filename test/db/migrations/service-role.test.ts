@@ -8,7 +8,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { Reader } from "../../../src/db/Reader.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
-import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
+import { ChangeFeedReader } from "../../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../../src/history/CorrectionCounts.ts"
 import { makeJobLeaseStatements } from "../../../src/jobs/JobLease.ts"
 import { makeEmailOutboxStatements } from "../../../src/mail/EmailSender.ts"
@@ -263,7 +263,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* Service.insertRows("historical_float_pro", makeReportedShares("COUNT", "2026-01-02", "1"))
       yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker = 'COUNT'`
       yield* Effect.repeat(countNextFeedChanges(), { while: (hasMore) => hasMore }).pipe(
-        Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Reader.layer))),
+        Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer))),
         Effect.provideContext(yield* ServingConnections),
       )
       const [counted] = yield* sql<{ readonly number: number }>`

@@ -20,7 +20,7 @@ export interface FollowedSymbolPeriod extends OwnedInterval {
   readonly rank: number
 }
 
-export class FollowedLineages extends Data.Class<{
+export class FollowedPeriods extends Data.Class<{
   /** The entry of `X-Lineage` for each company. */
   readonly names: ReadonlyArray<string>
   /** Sorted by rank. The periods of one symbol do not overlap. */
@@ -35,8 +35,8 @@ export class FollowedLineages extends Data.Class<{
 }
 
 /** The property that a query gets when its lineages are resolved. */
-export interface WithFollowedLineages {
-  readonly followed: FollowedLineages
+export interface WithFollowedPeriods {
+  readonly followed: FollowedPeriods
 }
 
 const [firstDay, lastDay] = ["-infinity", "infinity"]
@@ -97,7 +97,7 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
           .map((gap) => ({ ...gap, owner: String(company), rank: 0 }))
       )
   )
-  return new FollowedLineages({ names: lineages.map(formatLineage), periods: rankPeriods(periods), gaps })
+  return new FollowedPeriods({ names: lineages.map(formatLineage), periods: rankPeriods(periods), gaps })
 }
 
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
@@ -110,7 +110,7 @@ export const followSymbolPeriods = (lineages: ReadonlyArray<CompanyLineage>) => 
 
 /** Returns the periods for a list whose rows have no date: all days of each company's current symbol. */
 export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
-  new FollowedLineages({
+  new FollowedPeriods({
     names: lineages.map(formatLineage),
     periods: Array.from(
       new Set(lineages.map(({ current_ticker }) => current_ticker)),
@@ -134,7 +134,7 @@ const maxMoreLength = ";more=100".length
  * Formats `X-Lineage`. `outside` contains the number of omitted rows of each company, or is empty. If the header would
  * be too long, leaves out companies with one symbol, then others, the last ones first; `more` is their number (D37).
  */
-export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyArray<number>) => {
+export const formatLineageHeader = ({ names }: FollowedPeriods, outside: ReadonlyArray<number>) => {
   const entries = names.map((name, company) => {
     const count = outside[company] ?? 0
     const omitted = count > maxCountedOmittedRows ? `${maxCountedOmittedRows}+` : count
