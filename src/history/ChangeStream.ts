@@ -41,7 +41,7 @@ import {
   formatChangeFeedCursor,
   parseChangeFeedStart,
 } from "../v1/changes/Api.ts"
-import { ChangeFeedReader, type ChangeFeedFilter, type ChangeFeedPage } from "./ChangeFeed.ts"
+import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
   encodeChangeEvents,

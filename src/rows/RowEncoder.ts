@@ -7,10 +7,10 @@ import { type OptInColumn, optInColumns } from "./Columns.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
 import {
   type FieldEncoder,
+  fieldOverheadBytes,
   type FieldWriter,
   invalidFieldResult,
   maxEscapeBytes,
-  fieldOverheadBytes,
   unsupportedFieldResult,
 } from "./FieldEncoders.ts"
 import { encodeAsWords, type EncodedWords, rowOutputBuffer } from "./OutputBuffer.ts"

@@ -58,7 +58,8 @@ export const todayInNewYork = Effect.map(Clock.currentTimeMillis, getDateInNewYo
 export const todayInChicago = Effect.map(Clock.currentTimeMillis, getDateInChicago)
 
 /** Returns the first midnight after `now` in New York or Chicago. `now` and the result are milliseconds since 1970. */
-export const getNextMidnight = (now: number) => Math.min(getNextMidnightIn(newYork, now), getNextMidnightIn(chicago, now))
+export const getNextMidnight = (now: number) =>
+  Math.min(getNextMidnightIn(newYork, now), getNextMidnightIn(chicago, now))
 
 /** Returns the number of days from one date (`YYYY-MM-DD`) to another. Negative if `until` is earlier. */
 export const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000

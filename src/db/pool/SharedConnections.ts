@@ -59,7 +59,7 @@ class SharedConnection {
   }
 }
 
-/** Sends what is written before the end of this turn of the event loop, for all requests that it reads, in one write. */
+/** Delays writes until the event loop has read all sockets that are ready, so that one write sends all statements. */
 const collectWrites = (socket: Duplex) => {
   if (socket.writableCorked > 0) return
   socket.cork()
