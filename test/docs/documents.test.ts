@@ -104,15 +104,23 @@ describe("The documents", () => {
     assert.deepStrictEqual(missing, [])
   })
 
-  it("name only existing identifiers in ARCHITECTURE.md and CONTRIBUTING.md (documents)", () => {
-    const sources = globSync(["{src,test,samples,bench,contract,client}/**/*.{ts,js}", "sql/**/*.sql"], {
-      cwd: projectRoot,
-      exclude: (name) => name === "node_modules",
-    }).filter((file) => file !== join("test", "docs", "documents.test.ts"))
+  it("state the status and the date of each decision (documents)", () => {
+    const decisions = documents.filter(({ file }) => /^docs\/decisions\/\d/.test(file))
+    assert.isAbove(decisions.length, 50)
+    const status = /^# .+\n\nStatus: (accepted|superseded by \[\d{4}\]\([^)]+\)), 20\d\d-[01]\d-[0-3]\d[.;]/
+    assert.deepStrictEqual(decisions.filter(({ text }) => !status.test(text)).map(({ file }) => file), [])
+  })
+
+  it("name only existing identifiers, except in guides, which are tests themselves (documents)", () => {
+    const sources = [
+      ...globSync(["{src,test,samples,bench,contract,client,clients,ops}/**/*.{ts,js,py,json,yml}", "sql/**/*.sql"], {
+        cwd: projectRoot,
+        exclude: (name) => name === "node_modules",
+      }),
+      ...globSync("node_modules/effect/dist/{*,http-api/*}.d.ts", { cwd: projectRoot }),
+    ].filter((file) => file !== join("test", "docs", "documents.test.ts"))
     const words = new Set(sources.flatMap((file) => readFileSync(join(projectRoot, file), "utf8").match(/\w+/g) ?? []))
-    const named = documents.filter(({ file }) => ["ARCHITECTURE.md", "CONTRIBUTING.md"].includes(file)).flatMap((
-      { text },
-    ) =>
+    const named = documents.filter(({ file }) => !/^(CHANGELOG|docs\/guides\/)/.test(file)).flatMap(({ text }) =>
       Array.from(text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").matchAll(/`([^`\n]+)`/g), ([, code = ""]) => code)
         // Names in camel case or Pascal case. Words in paths are checked above.
         .flatMap((code) => code.match(/(?<![\w/.-])[A-Za-z]+[a-z][A-Z]\w*/g) ?? [])
