@@ -1,0 +1,110 @@
+/**
+ * Applies the recipes of docs/recipes.md to a copy of the project, compiles it, and calls what they add.
+ * @module-tag slow
+ */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Redacted } from "effect"
+import { readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { combinedOutput, type Environment, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
+import * as Service from "../support/Service.ts"
+
+/** A block of the page: the content of a new file, or a patch. */
+interface RecipeBlock {
+  readonly file: string | undefined
+  readonly text: string
+}
+
+const blocks = Array.from(
+  readFileSync(join(projectRoot, "docs/recipes.md"), "utf8").matchAll(/^( *)```(\S+)(?: (\S+))?\n([\s\S]*?)^\1```$/gm),
+  ([, indent = "", language, file, text = ""]): RecipeBlock => {
+    assert.strictEqual(language === "diff", file === undefined, `${language} ${file}`)
+    return { file, text: text.split("\n").map((line) => line.slice(indent.length)).join("\n") }
+  },
+)
+
+/** What the service and its type check need. */
+const copied = ["src", "sql", "samples", "docs", "package.json", "tsconfig.json"]
+
+const copyProject = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-recipes-" })
+  for (const path of copied) yield* fs.copy(join(projectRoot, path), join(folder, path))
+  yield* fs.symlink(join(projectRoot, "node_modules"), join(folder, "node_modules"))
+  return folder
+})
+
+const run = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>, environment: Environment = {}) {
+  const running = yield* startProgram(program, args, environment)
+  const { code } = yield* Effect.promise(() => running.ended)
+  assert.strictEqual(code, 0, `${args.join(" ")}\n${combinedOutput(running)}`)
+})
+
+const applyBlock = Effect.fnUntraced(function* (folder: string, { file, text }: RecipeBlock) {
+  const fs = yield* FileSystem.FileSystem
+  if (file !== undefined) {
+    yield* fs.makeDirectory(dirname(join(folder, file)), { recursive: true })
+    return yield* fs.writeFileString(join(folder, file), text)
+  }
+  const patch = join(folder, "recipe.patch")
+  yield* fs.writeFileString(patch, text)
+  // The page has no line numbers, which would soon be wrong.
+  yield* run("git", ["-C", folder, "apply", "--recount", patch], { GIT_CEILING_DIRECTORIES: dirname(folder) })
+})
+
+layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The recipes", (it) => {
+  it.effect("compile, migrate a database, and do what they say (documents)", () =>
+    Effect.gen(function* () {
+      yield* skipUnlessThorough
+      assert.isAbove(blocks.length, 15)
+      const folder = yield* copyProject
+      for (const block of blocks) yield* applyBlock(folder, block)
+      yield* run("sh", ["-c", `cd ${folder} && "$(node_modules/.bin/effect-tsgo get-exe-path)" --noEmit --checkers 1`])
+
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
+      const key = yield* Effect.provide(Service.ensureAccountWithKey("recipes", "basic"), context)
+      const port = yield* chooseFreePort
+      const environment = { DATABASE_URL: Redacted.value(url), PORT: String(port), START_MESSAGE: "All recipes work" }
+      const command = join(folder, "src/main.ts")
+      const serving = yield* startProgram(process.execPath, [command, "serve"], environment)
+      yield* waitForOutput(serving, /^All recipes work$/m)
+
+      const fs = yield* FileSystem.FileSystem
+      const load = Effect.fnUntraced(function* (dataset: string, rows: string) {
+        const file = join(folder, `${dataset}.csv`)
+        yield* fs.writeFileString(file, rows)
+        yield* run(process.execPath, [command, "load", dataset, file], environment)
+      })
+      yield* load("trading-halts", "ticker,date,reason,minutes\nZYXA,2025-06-02,news,\nZYXA,2025-06-03,volatility,5\n")
+      yield* load(
+        "split-status",
+        "id,ticker,action_type,executed,filed_at,form_type,last_updated,record_date\n" +
+          "a,ZYXA,split_announced,false,2025-06-02,8-K,2025-06-02 10:00:00,2025-07-01\n" +
+          "b,ZYXA,split_announced,false,2025-06-03,6-K,2025-06-03 10:00:00,\n",
+      )
+      const request = (path: string) =>
+        Effect.promise(async (): Promise<unknown> => {
+          const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
+          return response.json()
+        })
+      assert.deepNestedInclude(yield* request("/v1/trading-halts?ticker=ZYXA&min_minutes=1"), {
+        count: 1,
+        "results[0].reason": "volatility",
+      })
+      assert.deepNestedInclude(yield* request("/v1/split-status?ticker=ZYXA&form_type=8-k"), {
+        count: 1,
+        "results[0].record_date": "2025-07-01",
+      })
+      // The past is read by another statement, over the tables of `history.track`.
+      const now = new Date().toISOString()
+      assert.deepNestedInclude(yield* request(`/v1/split-status?ticker=ZYXA&as_of=${now}`), {
+        count: 2,
+        "results[0].record_date": null,
+      })
+    }), { timeout: 300_000 })
+})
