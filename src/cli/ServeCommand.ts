@@ -3,6 +3,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, Context, Effect, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
+import process from "node:process"
 import { ChangeStream } from "../history/ChangeStream.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
@@ -41,7 +42,8 @@ export const startServer = Effect.fnUntraced(
 /** Returns a word of a shell command that is replaced with the key in the file. */
 const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
   const path = yield* Path.Path
-  const relative = path.relative("", file)
+  // npm and Deno change the folder, but the user's shell stays in the folder in which it started them.
+  const relative = path.relative(process.env["INIT_CWD"] ?? "", file)
   const shorter = relative.startsWith("..") ? file : relative
   return `$(cat ${/^[\w./-]+$/.test(shorter) ? shorter : `'${shorter.replaceAll("'", `'\\''`)}'`})`
 })

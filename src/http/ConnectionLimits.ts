@@ -104,6 +104,7 @@ interface QueueEntry {
 interface Connection {
   /** Requests and protocol errors in order of arrival; the first one is in progress. */
   readonly queue: Array<QueueEntry>
+  /** Limits the time of the response in progress. */
   readonly timer: NodeJS.Timeout
   /** The current or last response; undefined before the first request. */
   response: ServerResponse | undefined
@@ -220,7 +221,8 @@ export const makeHttpServer = (
       queue,
       response: undefined,
       timer: setTimeout(() => {
-        if (isProgressing(connection.response)) connection.timer.refresh()
+        // Node closes an idle connection after `keepAliveTimeout`.
+        if (queue.length === 0 || isProgressing(connection.response)) connection.timer.refresh()
         else socket.destroy()
       }, Duration.toMillis(timeouts.response)),
     }

@@ -1,4 +1,7 @@
-/** Turns an answer into a response: status, headers (D14) and cost (D27). The only place that makes headers. */
+/**
+ * Turns an answer into a response: status, headers (D14) and cost (D27). A stored response keeps its headers, and gets
+ * only those that differ (`ResponseCache.ts`).
+ */
 import { Effect } from "effect"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"

@@ -11,7 +11,7 @@ interface PageRoute {
   readonly answer: (request: ApiRequest) => Effect.Effect<Answer | ErrorAnswer>
 }
 
-/** The documentation. */
+/** The pages of the documentation, and their paths. */
 export class DocumentationPages extends Context.Service<DocumentationPages, {
   readonly routes: ReadonlyArray<PageRoute>
   /** Every path that can be requested with GET (D10). */

@@ -85,7 +85,7 @@ export const makeRecorder = Effect.gen(function* () {
     return {
       countSent: (from, to) => hold(computeCost(from, to)),
       recordUsage: ({ from, startedAt, to }) => {
-        // The metering subtracts the cost itself.
+        // Undoes `spend`: recording the usage subtracts this cost.
         hold(-heldCost)
         const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
         recordUsage(

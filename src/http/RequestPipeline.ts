@@ -1,5 +1,5 @@
 /**
- * The steps of every request, in the order in which they run: match, response cache, admit, decode, answer, finish,
+ * The steps of every request, in the order in which they run: response cache, match, admit, decode, answer, finish,
  * record. Each takes values and returns values. Why: docs/decisions/0090-request-pipeline.md
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope } from "effect"
@@ -375,7 +375,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return complete(steps, () => answered, rules)
         }
 
-        /** Runs a request of the process itself, whose body is not a stream. */
+        /** Answers a request that this process makes. Its response must not be a stream. */
         const run = (request: ApiRequest): Effect.Effect<FinishedResponse> =>
           Effect.acquireUseRelease(
             Scope.make(),

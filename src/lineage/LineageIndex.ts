@@ -7,16 +7,12 @@ import { SqlClient } from "effect/sql"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
-import { MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
+import { DatasetVersions, MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
 import { forkUntraced } from "../observability/BackgroundFibers.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { TickerChangeEvent } from "./LineageRules.ts"
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
-
-/** Maximum memory of the changes: half of `CACHE_MEGABYTES`. */
-export const MaxTickerChangeBytesConfig = MaxCacheBytesConfig
 
 /** Memory of a change without its company name, in bytes, if it belongs to a chain. It limits how many are read. */
 const minChangeBytes = 150
@@ -83,10 +79,10 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
       for (const [old_ticker, new_ticker, effective_date, cik, company_name] of changes) {
         index.add({ old_ticker, new_ticker, effective_date, cik, company_name })
       }
-      if (index.bytes > 2 * maxBytes) return undefined
+      if (index.bytes > maxBytes) return undefined
       yield* Effect.yieldNow
     }
-    return index.bytes > maxBytes ? undefined : index
+    return index
   })
 })
 
@@ -103,7 +99,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       const now = yield* makeMonotonicClock
       const versions = yield* DatasetVersions
       const table = versions.watchTables(["ticker_changes"])
-      const maxBytes = yield* MaxTickerChangeBytesConfig
+      const maxBytes = yield* MaxCacheBytesConfig
       const readChanges = yield* makeTickerChangeReader(maxBytes)
       /** `changes` is undefined if the table is too large at this version. */
       let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined

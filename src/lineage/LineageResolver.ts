@@ -1,8 +1,7 @@
 /** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are kept in memory. */
 import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
-import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
-import { MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
+import { DatasetVersions, MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
 import type { PastSource } from "../db/Reader.ts"
 import { getDateInChicago } from "../rules/Dates.ts"
 import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"

@@ -155,7 +155,7 @@ export const makeFilterConditionBuilders = (
 interface CompiledFilters {
   /** Returns the conditions for the parameters of a request. Values become SQL parameters, except in literals. */
   readonly buildConditions: (query: DecodedQuery) => Fragments
-  /** Returns the literal conditions of a request as text, for the key of its compiled statement. */
+  /** Returns the conditions whose SQL depends on the value as text, for the key of the compiled statement. */
   readonly describeLiterals: (query: DecodedQuery) => string
 }
 

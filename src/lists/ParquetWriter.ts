@@ -223,7 +223,7 @@ class GroupBuffer {
   }
 }
 
-/** Copies text in statistics, because the footer needs it after the buffer is reused. Cuts it as the footer does. */
+/** Copies text in statistics, because the footer needs it after the buffer is reused. Shortens long text. */
 const copyStatistics = (statistics: Statistics, element: SchemaElement): Statistics => {
   const [minimum, maximum] = [statistics.min_value, statistics.max_value]
   if (!(minimum instanceof Uint8Array) || !(maximum instanceof Uint8Array)) return statistics

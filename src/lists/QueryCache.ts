@@ -167,9 +167,13 @@ export class QueryCache extends Context.Service<QueryCache, {
             }
             const listeners: Array<(exit: Exit.Exit<Page, E>) => void> = []
             const isRepeated = wasRequestedRecently(key)
-            pendingReads.set(pendingKey, listeners)
-            return Effect.onExit(read(), (exit) => {
-              pendingReads.delete(pendingKey)
+            // Pending only now that its end is certain: the fiber may be interrupted between two effects.
+            const readPending = Effect.suspend(() => {
+              pendingReads.set(pendingKey, listeners)
+              return read()
+            })
+            return Effect.onExit(readPending, (exit) => {
+              if (pendingReads.get(pendingKey) === listeners) pendingReads.delete(pendingKey)
               // Cache only repeated pages, because pages that are requested once would evict them.
               if (Exit.isSuccess(exit) && (isRepeated || listeners.length > 0)) {
                 pages.set(key, { page: exit.value, version })

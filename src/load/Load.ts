@@ -126,6 +126,18 @@ const confirmRemoval = Effect.fnUntraced(function* (removal: Removal, { confirmR
   })
 })
 
+/** Fails if rows that were added since the confirmation make the removal a large one. */
+const refuseLaterRows = Effect.fnUntraced(
+  function* ({ dataset: { table }, target }: Staging.StagedRows, removed: number, { file }: LoadTask) {
+    const removal = { table, removed, existing: removed + (yield* Staging.countRows(target)) }
+    if (!isLargeRemoval(removal)) return
+    return yield* new RemovalRefused({
+      message: `${file} was refused and ${table} is unchanged: other programs have added rows meanwhile, so it would ` +
+        `remove ${formatRemoval(removal)}. Load it again.`,
+    })
+  },
+)
+
 const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, { append, file }: LoadTask) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number }>`
@@ -291,13 +303,14 @@ const loadRows = Effect.fnUntraced(
       const removal = { table, removed: merged.removed, existing: yield* Staging.countRows(target) }
       return { ...counts, merged, ...(asksToRemove && isLargeRemoval(removal) && { unconfirmed: removal }) }
     }
+    const confirmed = asksToRemove ? yield* Staging.countRemovedRows(staged) : Infinity
     if (asksToRemove) {
-      const removed = yield* Staging.countRemovedRows(staged)
-      yield* confirmRemoval({ table, removed, existing: yield* Staging.countRows(target) }, task)
+      yield* confirmRemoval({ table, removed: confirmed, existing: yield* Staging.countRows(target) }, task)
     }
     const merge = Effect.gen(function* () {
       if (!task.append) yield* Staging.lockTableAgainstWriters(table)
       const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
+      if (removed > confirmed) yield* refuseLaterRows(staged, removed, task)
       const merged = yield* Staging.mergeStagedRows(staged, {
         hidden,
         omitted,

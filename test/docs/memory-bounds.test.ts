@@ -21,7 +21,7 @@ import { makeMomentStore } from "../../src/history/Moments.ts"
 import { makeTableShapeStore } from "../../src/history/PastTables.ts"
 import { makeChangeMatcher, makeRecentChangeBuffer } from "../../src/history/RecentChanges.ts"
 import { makeResponseCache } from "../../src/http/ResponseCache.ts"
-import { makeTickerChangeReader, MaxTickerChangeBytesConfig } from "../../src/lineage/LineageIndex.ts"
+import { makeTickerChangeReader } from "../../src/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/lineage/LineageResolver.ts"
 import { makeListCompiler } from "../../src/lists/ListQuery.ts"
 import { MaxCacheBytesConfig } from "../../src/db/versions/DatasetVersions.ts"
@@ -132,7 +132,7 @@ const fillLineages = Effect.gen(function* () {
 
 const fillTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const readChanges = yield* makeTickerChangeReader(yield* MaxTickerChangeBytesConfig)
+  const readChanges = yield* makeTickerChangeReader(yield* MaxCacheBytesConfig)
   const addChanges = (first: number, last: number) =>
     GeneratedRows.skipHistory(
       "ticker_changes",

@@ -2,10 +2,12 @@
 import { NodeServices } from "@effect/platform-node"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
+import { rmSync } from "node:fs"
+import process from "node:process"
 import type { TestProject } from "vitest/node"
 import { createUpcomingUsagePartitions } from "../../src/accounts/billing/UsagePartitions.ts"
 import { embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { ensurePostgresIsRunning, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
+import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { sessionTimeouts } from "../../src/db/pool/ConnectionSettings.ts"
 import * as PgBouncer from "./PgBouncer.ts"
@@ -38,6 +40,19 @@ const makeFolder = Effect.fnUntraced(function* (prefix: string) {
   return folder
 })
 
+/** Ends the server and removes its folder if a signal ends the tests. */
+const endWithProcess = (pid: number, home: string) => {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1))
+  process.once("exit", () => {
+    try {
+      process.kill(pid, "SIGQUIT")
+    } catch {
+      return
+    }
+    rmSync(home, { recursive: true, force: true, maxRetries: 10 })
+  })
+}
+
 const start = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* makeFolder("tickerline-test-")
@@ -47,6 +62,8 @@ const start = Effect.gen(function* () {
     ensurePostgresIsRunning(cluster, undefined),
     () => Effect.orDie(stopPostgres(cluster)),
   )
+  const server = yield* findRunningPostgres(cluster)
+  if (server !== undefined) endWithProcess(server.pid, home)
   const at = (database: string) =>
     `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })

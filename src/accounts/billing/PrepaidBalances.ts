@@ -110,7 +110,7 @@ export class PrepaidBalances extends Context.Service<PrepaidBalances, {
       const reader = yield* Reader
       const now = yield* makeMonotonicClock
       const { holderTtl, lease, renewalInterval } = yield* ReservationTimes
-      /** Prepaid accounts only. */
+      /** Balances of prepaid accounts, by account id. */
       const balances = new Map<number, Balance>()
       const holdings = new Map<string, Holding>()
       const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`

@@ -64,12 +64,13 @@ export const checkMemory = Effect.gen(function* () {
   // The container's memory limit. Node returns 0 or a huge number if there is no limit.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
-  const cache = Math.ceil((yield* MaxCacheBytesConfig) * 2 / mebibyte)
+  // Two caches of results, and the ticker changes.
+  const cache = Math.ceil((yield* MaxCacheBytesConfig) * 3 / mebibyte)
   return available >= cache + baseMemory
-    ? Finding.passed("memory", `${available} MiB, of which the cache may use ${cache} MiB`)
+    ? Finding.passed("memory", `${available} MiB, of which the caches may use ${cache} MiB`)
     : Finding.warning(
       "memory",
-      `${available} MiB, but the service needs about ${baseMemory} MiB in addition to a cache of ${cache} MiB`,
+      `${available} MiB, but the service needs about ${baseMemory} MiB in addition to caches of ${cache} MiB`,
       "Give the process more memory, or lower CACHE_MEGABYTES.",
     )
 })

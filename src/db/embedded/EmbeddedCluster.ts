@@ -156,6 +156,9 @@ const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string
   yield* removeLeftovers(location.baseDirectory)
   const isNew = !(yield* fs.exists(`${location.baseDirectory}/cluster`))
   if (isNew) yield* Effect.logInfo(`Creating a PostgreSQL database in ${home}. Only the first start does this.`)
+  if (!location.baseDirectory.startsWith(yield* fs.realPath(home))) {
+    yield* Effect.logInfo(`The database is in ${location.baseDirectory}, because its user cannot enter ${home}.`)
+  }
   const programs = yield* installPostgresPrograms(location, source)
   const data = `${location.baseDirectory}/cluster/data`
   if (isNew) yield* createCluster(location, programs)

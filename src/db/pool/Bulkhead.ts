@@ -47,16 +47,26 @@ export class Partition<Permit extends object, E> extends ListItem<Partition<Perm
 
 /** One caller: it has a permit, waits for one, or neither. */
 class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
-  readonly partition: Partition<Permit, E>
+  /** Undefined until the caller takes a permit or waits. */
+  partition: Partition<Permit, E> | undefined
   permit: Permit | undefined
-  /** Resumes the waiting caller. */
-  resume: (result: Effect.Effect<Permit, E>) => void = Function.constVoid
   /** End of the wait, in monotonic milliseconds. */
   deadline = Infinity
+  #result: Effect.Effect<Permit, E> | undefined
+  #resume: (result: Effect.Effect<Permit, E>) => void = Function.constVoid
 
-  constructor(partition: Partition<Permit, E>) {
-    super()
-    this.partition = partition
+  /** Ends the wait. The caller may not have called `wait` yet. */
+  settle(result: Effect.Effect<Permit, E>) {
+    this.#result = result
+    this.#resume(result)
+  }
+
+  /** Waits for the permit. Fails if the wait lasts too long. */
+  wait() {
+    return Effect.callback<Permit, E>((resume) => {
+      if (this.#result === undefined) this.#resume = resume
+      else resume(this.#result)
+    })
   }
 }
 
@@ -100,12 +110,12 @@ class Bulkhead<Permit extends object, E> {
     run: (permit: Permit) => Effect.Effect<A, Failure, R>,
   ): Effect.Effect<A, E | Failure, R> =>
     Effect.suspend(() => {
-      const claim = this.#makeClaim(partition)
+      const claim = new Claim<Permit, E>()
       return Effect.onExit(
         // Takes the permit only now that its release is certain: the fiber may be interrupted between two effects.
         Effect.suspend((): Effect.Effect<A, E | Failure, R> => {
-          const permit = this.#take(claim)
-          return permit === undefined ? Effect.flatMap(this.#wait(claim), run) : run(permit)
+          const permit = this.#begin(claim, partition)
+          return permit === undefined ? Effect.flatMap(claim.wait(), run) : run(permit)
         }),
         () => {
           this.#end(claim)
@@ -121,20 +131,19 @@ class Bulkhead<Permit extends object, E> {
   /** Holds a permit until the scope closes. */
   readonly acquireScoped = (partition: string | Partition<Permit, E>) =>
     Effect.suspend(() => {
-      const claim = this.#makeClaim(partition)
+      const claim = new Claim<Permit, E>()
+      const end = Effect.sync(() => this.#end(claim))
       return Effect.andThen(
-        Effect.addFinalizer(() => Effect.sync(() => this.#end(claim))),
-        Effect.suspend((): Effect.Effect<Permit, E> => {
-          const permit = this.#take(claim)
-          if (permit !== undefined) return Effect.succeed(permit)
-          return Effect.onError(this.#wait(claim), () => Effect.sync(() => this.#end(claim)))
-        }),
+        Effect.addFinalizer(() => end),
+        Effect.onError(
+          Effect.suspend((): Effect.Effect<Permit, E> => {
+            const permit = this.#begin(claim, partition)
+            return permit === undefined ? claim.wait() : Effect.succeed(permit)
+          }),
+          () => end,
+        ),
       )
     })
-
-  #makeClaim(partition: string | Partition<Permit, E>) {
-    return new Claim<Permit, E>(typeof partition === "string" ? this.#findPartition(partition) : partition)
-  }
 
   #findPartition(name: string) {
     const found = this.#partitions.get(name)
@@ -149,39 +158,40 @@ class Bulkhead<Permit extends object, E> {
     return partition
   }
 
-  #give(claim: Claim<Permit, E>, permit: Permit) {
+  #give(claim: Claim<Permit, E>, partition: Partition<Permit, E>, permit: Permit) {
     claim.permit = permit
-    claim.partition.permitsInUse += 1
+    partition.permitsInUse += 1
   }
 
-  /** Takes a free permit. A newcomer overtakes nobody: while a permit is free, only callers of full partitions wait. */
-  #take(claim: Claim<Permit, E>) {
-    if (claim.partition.isFull()) return undefined
-    const permit = this.#free.pop()
-    if (permit !== undefined) this.#give(claim, permit)
+  /**
+   * Takes a free permit, or else waits for one, before any other caller can change or forget the partition. A newcomer
+   * overtakes nobody: while a permit is free, only callers of full partitions wait.
+   */
+  #begin(claim: Claim<Permit, E>, name: string | Partition<Permit, E>) {
+    const partition = typeof name === "string" ? this.#findPartition(name) : name
+    claim.partition = partition
+    const permit = partition.isFull() ? undefined : this.#free.pop()
+    if (permit === undefined) this.#wait(claim, partition)
+    else this.#give(claim, partition, permit)
     return permit
   }
 
-  #wait(claim: Claim<Permit, E>) {
-    return Effect.callback<Permit, E>((resume) => {
-      const { partition } = claim
-      if (partition.timeoutMillis <= 0) return resume(Effect.fail(this.#onTimeout(partition.isFull())))
-      claim.resume = resume
-      partition.waiters.append(claim)
-      this.#waiterCount += 1
-      this.#updateTurn(partition)
-      if (partition.timeoutMillis === Infinity) return
-      claim.deadline = this.#now() + partition.timeoutMillis
-      const wake = this.#wakeTimer
-      this.#wakeTimer = undefined
-      wake?.()
-    })
+  #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+    if (partition.timeoutMillis <= 0) return claim.settle(Effect.fail(this.#onTimeout(partition.isFull())))
+    partition.waiters.append(claim)
+    this.#waiterCount += 1
+    this.#updateTurn(partition)
+    if (partition.timeoutMillis === Infinity) return
+    claim.deadline = this.#now() + partition.timeoutMillis
+    const wake = this.#wakeTimer
+    this.#wakeTimer = undefined
+    wake?.()
   }
 
-  #removeWaiter(claim: Claim<Permit, E>) {
-    claim.partition.waiters.remove(claim)
+  #removeWaiter(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+    partition.waiters.remove(claim)
     this.#waiterCount -= 1
-    this.#updateTurn(claim.partition)
+    this.#updateTurn(partition)
   }
 
   /** Gives a partition a turn if it has a waiter that may take a permit. */
@@ -195,7 +205,8 @@ class Bulkhead<Permit extends object, E> {
   /** Ends a claim: gives its permit to the next caller, or ends its wait. */
   #end(claim: Claim<Permit, E>) {
     const { partition, permit } = claim
-    if (claim.isListed) return this.#removeWaiter(claim)
+    if (partition === undefined) return
+    if (claim.isListed) return this.#removeWaiter(claim, partition)
     if (permit === undefined) return
     const isPreferred = this.#onRelease(permit)
     claim.permit = undefined
@@ -210,9 +221,9 @@ class Bulkhead<Permit extends object, E> {
     }
     // A partition with more waiters goes to the end of the line.
     this.#turns.remove(nextPartition)
-    this.#give(next, permit)
-    this.#removeWaiter(next)
-    next.resume(Effect.succeed(permit))
+    this.#give(next, nextPartition, permit)
+    this.#removeWaiter(next, nextPartition)
+    next.settle(Effect.succeed(permit))
   }
 
   readonly #waitForWaiter = Effect.callback<void>((resume) => {
@@ -226,8 +237,8 @@ class Bulkhead<Permit extends object, E> {
     for (const partition of this.#partitions.values()) {
       let claim = partition.waiters.first
       while (claim !== undefined && claim.deadline <= now) {
-        this.#removeWaiter(claim)
-        claim.resume(Effect.fail(this.#onTimeout(partition.isFull())))
+        this.#removeWaiter(claim, partition)
+        claim.settle(Effect.fail(this.#onTimeout(partition.isFull())))
         claim = partition.waiters.first
       }
       deadline = Math.min(deadline, claim?.deadline ?? Infinity)

@@ -153,13 +153,14 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         if (shared === undefined || current === undefined || shared.statements.size >= maxStatements) {
           return Exit.succeed(undefined)
         }
-        collectWrites(current.socket)
-        const statement = shared.begin(partition)
-        const answer = Effect.exit(current.connection.queryValues(text, parameters))
-        // An interrupted statement would block the connection without being listed.
-        return Effect.uninterruptible(Effect.map(answer, (exit) => {
-          shared.end(statement)
-          return Exit.isSuccess(exit) ? exit.value : undefined
+        // An interrupted statement would block the connection without being listed, or be listed forever.
+        return Effect.uninterruptible(Effect.suspend(() => {
+          collectWrites(current.socket)
+          const statement = shared.begin(partition)
+          return Effect.map(Effect.exit(current.connection.queryValues(text, parameters)), (exit) => {
+            shared.end(statement)
+            return Exit.isSuccess(exit) ? exit.value : undefined
+          })
         }))
       }),
     /** How many of the connections have statements without an answer. */

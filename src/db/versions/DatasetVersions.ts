@@ -20,8 +20,8 @@ import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 
 /**
- * Maximum size of each of the two caches of results that are valid for one version: half of `CACHE_MEGABYTES`. 0 turns
- * both off.
+ * Maximum size of each of the two caches of results that are valid for one version, and of the ticker changes in
+ * memory: half of `CACHE_MEGABYTES`. 0 turns them off.
  */
 export const MaxCacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
@@ -59,7 +59,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   readonly nextPoll: Effect.Effect<void>
   /** Whether a poll has succeeded within the last three seconds. */
   readonly isPolling: () => boolean
-}>()("tickerline/lists/DatasetVersions") {
+}>()("tickerline/db/DatasetVersions") {
   static readonly layer = Layer.effect(
     DatasetVersions,
     Effect.gen(function* () {

@@ -4,6 +4,7 @@ import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { makeBulkhead, makePermits } from "../../../src/db/pool/Bulkhead.ts"
 import { ListItem } from "../../../src/db/pool/LinkedList.ts"
+import { interruptAfterEachOperation, operationCounts, yieldAfterEachOperation } from "../../support/Interruptions.ts"
 
 const timedOut = "timed out" as const
 
@@ -55,6 +56,41 @@ describe("The bulkhead", () => {
       yield* Effect.forEach([2, 3, 4], end)
       yield* Effect.forEach([...fibers, late], Fiber.join)
       assert.deepStrictEqual(started, [0, 1, 2, 3, 4])
+    }))
+
+  it.effect("ends the wait of a caller in time, whatever other callers do between two of its operations (§7.2)", () =>
+    Effect.gen(function* () {
+      const makeFullQueue = Effect.gen(function* () {
+        const queue = yield* makeQueue(1)
+        // A new partition makes the bulkhead forget the idle ones as soon as there are a hundred.
+        for (let number = 0; number < 98; number += 1) yield* queue.use(`idle ${number}`, () => Effect.void)
+        yield* Effect.forkChild(queue.use("holder", () => Effect.never), { startImmediately: true })
+        return queue
+      })
+      const queues = yield* Effect.all(operationCounts.map(() => makeFullQueue))
+      yield* yieldAfterEachOperation(
+        (operations) => queues[operations - 1]?.use("first", () => Effect.void) ?? Effect.die("No queue"),
+        Effect.fnUntraced(function* (first, operations) {
+          const { use, waiterCount } = queues[operations - 1] ?? (yield* makeFullQueue)
+          const second = yield* Effect.forkChild(use("second", () => Effect.void), { startImmediately: true })
+          yield* TestClock.adjust("1 hour")
+          for (const waiter of [first, second]) {
+            assert.deepStrictEqual(waiter.pollUnsafe(), Exit.fail(timedOut), `after ${operations} operations`)
+          }
+          assert.strictEqual(waiterCount(), 0)
+        }),
+      )
+    }))
+
+  it.effect("keeps no permit and no waiter of a caller that is interrupted at any operation (§7.2)", () =>
+    Effect.gen(function* () {
+      const { acquireScoped, permitsInUse, use, waiterCount } = yield* makeQueue(1)
+      const assertEmpty = (held: number) => () =>
+        Effect.sync(() => assert.deepStrictEqual([permitsInUse(), waiterCount()], [held, 0]))
+      const callers = [() => use("a", () => Effect.never), () => Effect.scoped(acquireScoped("a"))]
+      for (const caller of callers) yield* interruptAfterEachOperation(caller, assertEmpty(0))
+      yield* Effect.forkChild(use("b", () => Effect.never), { startImmediately: true })
+      for (const caller of callers) yield* interruptAfterEachOperation(caller, assertEmpty(1))
     }))
 
   it.effect("lets the partitions take turns, so that many waiters of one do not delay those of another (§8)", () =>

@@ -6,6 +6,7 @@ import { SharedConnections } from "../../../src/db/pool/SharedConnections.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../../support/PoolerMode.ts"
 import * as Service from "../../support/Service.ts"
+import { interruptAfterEachOperation } from "../../support/Interruptions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
 // @module-tag waiting
@@ -146,6 +147,17 @@ if (isPoolerRequested) {
         yield* Fiber.interrupt(killer)
         assert.deepStrictEqual(found.flat(2), inputs)
         yield* waitUntilShared
+      }))
+
+    it.effect("of clients that disconnect between two operations are not counted for ever (decision 0144)", () =>
+      Effect.gen(function* () {
+        yield* waitUntilShared
+        const { blockedCount, connectionsInUse, read } = yield* SharedConnections
+        const before = blockedCount()
+        const statement = { text: "select 1", parameters: [], isPrepared: true }
+        yield* interruptAfterEachOperation(() => read("test", statement), () => Effect.void)
+        yield* waitUntil(Effect.sync(() => connectionsInUse() === 0))
+        assert.strictEqual(blockedCount(), before)
       }))
 
     it.effect("fail like others, and do not affect those behind them (decision 0144)", () =>
