@@ -29,7 +29,9 @@ export const startServer = Effect.fnUntraced(
     const services = yield* Layer.build(
       Layer.fresh(Server.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
     )
-    const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, NodeListener))
+    const shutdown = yield* ShutdownState
+    const listener = Context.get(services, NodeListener)
+    const { closeConnections, server } = makeHttpServer(timeouts, listener, () => shutdown.begun)
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)

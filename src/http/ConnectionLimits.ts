@@ -127,6 +127,8 @@ export const makeHttpServer = (
     readonly handle: (request: IncomingMessage, response: ServerResponse) => void
     readonly describeError: (rejection: Rejection) => ProtocolError
   },
+  /** Whether clients should use other connections from now on, because the service will end. */
+  isEnding: () => boolean = () => false,
 ) => {
   const connections = new Map<Duplex, Connection>()
   let isShuttingDown = false
@@ -175,7 +177,7 @@ export const makeHttpServer = (
         if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
         if (isAmbiguous(request) || !normalizeRequestTarget(request)) return rejectAndClose(400)
         // After an upgrade request, Node ignores any further bytes, so the connection must be closed.
-        if (isShuttingDown || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
+        if (isShuttingDown || isEnding() || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
         return discardBody(request, response, proceed, () => rejectAndClose(413))
       },

@@ -61,4 +61,26 @@ describe("A connection", () => {
       vi.advanceTimersByTime(almostAll + 1)
       yield* closed
     }))
+
+  it.effect("is closed after its response while the service is ending (RELIABILITY.md)", () =>
+    Effect.gen(function* () {
+      let isEnding = false
+      const { server } = makeHttpServer(
+        defaultConnectionTimeouts,
+        {
+          handle: (_, response) => response.end(),
+          describeError: () => ({ status: 400, code: "bad_request", message: "", headers: {} }),
+        },
+        () => isEnding,
+      )
+      yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+      yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+      const { port } = server.address() as AddressInfo
+      const readConnectionHeader = Effect.promise(() =>
+        fetch(`http://127.0.0.1:${port}`).then(({ headers }) => headers.get("connection"))
+      )
+      assert.strictEqual(yield* readConnectionHeader, "keep-alive")
+      isEnding = true
+      assert.strictEqual(yield* readConnectionHeader, "close")
+    }))
 })

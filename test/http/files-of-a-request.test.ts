@@ -13,7 +13,7 @@ const maxFiles = 25
 
 /** Returns the files in the table of a request's steps, in their order. */
 const listFiles = () => {
-  const [, table = ""] = architecture.split("## One request")
+  const [, table = ""] = /## One request\n([\s\S]*?)\n## /.exec(architecture) ?? []
   let folder = ""
   return Array.from(table.matchAll(/`(src\/[\w/-]+\/)?((?:[\w-]+\/)?[A-Z]\w+\.ts)`/g), ([, at, name = ""]) => {
     folder = at ?? folder

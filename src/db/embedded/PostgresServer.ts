@@ -1,4 +1,4 @@
-/** Finds, starts and stops the embedded server. Callers hold the home directory's file lock. */
+/** Finds, stops and starts the embedded server. Callers hold the home directory's file lock. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import process from "node:process"
 import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort } from "./EmbeddedCluster.ts"
@@ -58,7 +58,7 @@ const isServerProcess = Effect.fnUntraced(function* (pid: number, data: string) 
 const readPidFile = Effect.fnUntraced(function* (data: string) {
   const fs = yield* FileSystem.FileSystem
   const lines = (yield* Effect.orElseSucceed(fs.readFileString(`${data}/postmaster.pid`), () => "")).split("\n")
-  return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" }
+  return { pid: Number(lines[0]), port: Number(lines[3]), status: lines[7]?.trim() }
 })
 
 export const findRunningPostgres = Effect.fnUntraced(
@@ -136,9 +136,25 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port:
   return yield* new ServerNotReady({ reason: `port ${port} is in use` })
 })
 
+/**
+ * Stops the server: with a fast shutdown, which closes all connections and writes all data to disk, or else at once.
+ * Then the next start repeats the last changes from the log. A fast shutdown never ends if it begins during a crash
+ * recovery.
+ */
+export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
+  for (const mode of ["fast", "immediate"]) {
+    if ((yield* findRunningPostgres(cluster)) === undefined) return
+    const { code } = yield* runPgCtl(cluster, "stop", `--mode=${mode}`, "--timeout=30")
+    if (code === 0) return
+  }
+  yield* Effect.logWarning(`The embedded PostgreSQL is still stopping. See ${cluster.logFile}.`)
+})
+
 const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
   const found = yield* findRunningPostgres(cluster)
-  if (found?.ready) return found.port
+  if (found?.status === "ready") return found.port
+  // Whoever began to stop it may have been killed, and a server that was stopped during crash recovery never ends.
+  if (found?.status === "stopping") yield* stopPostgres(cluster)
   if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
   const port = fixedPort ?? (yield* readServerCredentials(cluster.baseDirectory)).port
   return yield* Effect.catchTag(
@@ -162,10 +178,3 @@ export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: num
           `See ${cluster.logFile}, ${databaseUrlHint}.`,
       })),
   )
-
-/** Stops the server with a fast shutdown, which closes all connections and writes all data to disk. */
-export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
-  if ((yield* findRunningPostgres(cluster)) === undefined) return
-  const { code } = yield* runPgCtl(cluster, "stop", "--mode=fast", "--timeout=60")
-  if (code !== 0) yield* Effect.logWarning(`The embedded PostgreSQL is still stopping. See ${cluster.logFile}.`)
-})

@@ -1,6 +1,6 @@
 /** One read replica: its connections, its polled state, reads from it, and its replication lag. */
 import { PgClient, type PgConnection } from "@effect/sql-pg"
-import { Effect, type Redacted, Schedule } from "effect"
+import { Effect, Fiber, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { makeTlsSockets } from "../pool/DatabaseTls.ts"
@@ -167,7 +167,13 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
       yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
       return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
     })
-    return Effect.timeout(pollOnce, serverPollTimeout).pipe(
+    // The driver waits up to 5 s for the end of an interrupted statement, during which other polls fail, too.
+    const pollInTime = Effect.gen(function* () {
+      const fiber = yield* Effect.forkDetach(pollOnce)
+      const interrupt = Effect.sync(() => fiber.interruptUnsafe())
+      return yield* Effect.timeout(Effect.onInterrupt(Fiber.join(fiber), () => interrupt), serverPollTimeout)
+    })
+    return pollInTime.pipe(
       Effect.repeat({ while: (isBehind) => isBehind, schedule: Schedule.spaced("30 millis"), times: 5 }),
       Effect.catch(onPollFailure),
     )

@@ -248,6 +248,22 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(server.port, killed.port)
     }))
 
+  it.effect("stops and starts again although it was stopped during the recovery from a crash (decisions/0085)", () =>
+    Effect.gen(function* () {
+      const home = yield* Home
+      const { leave, server } = yield* useServer(home)
+      // A recovery that takes long enough to stop the server in the middle.
+      yield* ask(server, "CREATE TABLE recovered AS SELECT generate_series(1, 300000) AS value")
+      const context = yield* Layer.build(PgClient.layer({ url: server.url, maxConnections: 1 }))
+      const client = Context.get(context, PgClient.PgClient)
+      const [backend] = yield* client.unsafe<{ readonly pid: number }>("SELECT pg_backend_pid() AS pid")
+      process.kill(backend?.pid ?? 0, "SIGKILL")
+      yield* leave
+      assert.isTrue(yield* isUnreachable(server))
+      const next = yield* useServer(home)
+      assert.strictEqual(yield* ask(next.server, "SELECT count(*)::int AS value FROM recovered"), 300_000)
+    }))
+
   it.effect("does not harm an unrelated process that has the pid of a dead server (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
