@@ -74,15 +74,16 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
     const count = rows.reduce((sum, row) => sum + row.count, 0)
     if (count > maxChanges) return undefined
     const index = new TickerChangeIndex(count)
+    const isTooLarge = () => index.bytes > maxBytes
     for (const row of rows) {
       const changes = yield* Effect.orDie(decodeChanges(row.changes))
       for (const [old_ticker, new_ticker, effective_date, cik, company_name] of changes) {
         index.add({ old_ticker, new_ticker, effective_date, cik, company_name })
       }
-      if (index.bytes > maxBytes) return undefined
+      if (isTooLarge()) return undefined
       yield* Effect.yieldNow
     }
-    return index
+    return isTooLarge() ? undefined : index
   })
 })
 

@@ -148,6 +148,8 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
       assert.isDefined(yield* yield* makeTickerChangeReader(1_000_000))
       assert.isUndefined(yield* yield* makeTickerChangeReader(300_000), "too long names")
       assert.isUndefined(yield* yield* makeTickerChangeReader(10_000), "too many changes")
+      yield* sql`truncate ticker_changes`
+      assert.isUndefined(yield* yield* makeTickerChangeReader(1), "none, with CACHE_MEGABYTES=0")
       yield* sql`delete from ticker_changes`
     }))
 })
