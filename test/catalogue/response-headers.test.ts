@@ -231,7 +231,6 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
 
     it.effect("an error has its declared headers (D11, D14, D18)", () =>
       Effect.gen(function* () {
-        const port = yield* ServiceInstances.startServiceInstance()
         const { ultimate } = yield* Service.TestKeys
         const narrow = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
         yield* Accounts.ensureAccount({ name: "empty", tier: "ultimate", email: null, prepaid: true })
@@ -241,6 +240,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           ...change,
           new_ticker: "AMB3",
         })
+        // Started after the changes, which a running instance may notice up to a second later.
+        const port = yield* ServiceInstances.startServiceInstance()
         for (const operation of operations) {
           const { keyed, path, priced, target } = operation
           const key = `X-API-Key: ${ultimate}\r\n`

@@ -24,7 +24,7 @@ const running = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
 )
 
 /** The allowed statuses: all documented ones except 500 and, because the database is available, 503. */
-const allowedStatuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
+const allowedStatuses = new Set([200, 301, 302, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
 
 const values = [
   "",
