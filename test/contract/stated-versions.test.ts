@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { namedVersion, readStatedVersions } from "../../contract/StatedVersions.ts"
+import { namedVersion, readStatedVersions } from "../../clients/contract/StatedVersions.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { projectRoot } from "../support/Processes.ts"
 
