@@ -90,7 +90,7 @@ describe("The documents", () => {
   it("name only existing files and folders (documents)", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(
-        text.matchAll(/`((?:src|test|sql|samples|ops|docs|bench|clients|\.ci|\.github)\/[\w@./-]*)`/g),
+        text.matchAll(/`((?:src|test|samples|ops|docs|bench|clients|\.ci|\.github)\/[\w@./-]*)`/g),
         ([, path = ""]) => ({ file, path }),
       )
     )
@@ -113,7 +113,7 @@ describe("The documents", () => {
 
   it("name only existing identifiers, except in guides, which are tests themselves (documents)", () => {
     const sources = [
-      ...globSync(["{src,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml}", "sql/**/*.sql"], {
+      ...globSync("{src,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml,sql}", {
         cwd: projectRoot,
         exclude: (name) => name === "node_modules",
       }),
