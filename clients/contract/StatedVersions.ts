@@ -10,7 +10,7 @@ const patterns: Readonly<Record<string, RegExp>> = {
   "clients/typescript/package.json": /(?<=^ {2}"version": ")[^"]+/gm,
   "src/client/EndpointCaller.ts": /(?<=\bclientVersion = ")[^"]+/g,
   "clients/python/src/tickerline/_version.py": /(?<=^__version__ = ")[^"]+/gm,
-  "compose.yaml": namedVersion,
+  "ops/compose.yaml": namedVersion,
   "clients/typescript/README.md": namedVersion,
   "docs/guides/client.md": namedVersion,
   "docs/operations/deployment.md": namedVersion,

@@ -14,7 +14,7 @@ describe("The version in package.json", () => {
   })
 
   it("names an image or an archive only in files that a release updates (CONTRIBUTING)", () => {
-    const files = globSync(["*.{md,yaml}", "{.github,client,clients,docs,ops,samples}/**/*.{md,yaml,yml}"], {
+    const files = globSync(["*.{md,yaml}", "{.github,clients,docs,ops,samples}/**/*.{md,yaml,yml}"], {
       cwd: projectRoot,
       exclude: (name) => name === "node_modules" || name === "dist",
     })

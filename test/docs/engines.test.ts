@@ -14,7 +14,7 @@ describe("The Node version", () => {
     assert.strictEqual(lock.packages["node_modules/@effect/platform-node"].engines.node, node)
     assert.strictEqual(lock.packages[""].engines.node, node)
     const [version = ""] = /\d+\.\d+/.exec(node) ?? []
-    for (const file of ["README.md", "bin/tickerline", "src/cli/preflight.js", "src/cli/doctor/MachineChecks.ts"]) {
+    for (const file of ["README.md", "src/cli/tickerline", "src/cli/preflight.js", "src/cli/doctor/MachineChecks.ts"]) {
       assert.deepStrictEqual(textOf(file).match(/(?<=Node )[\d.]+(?= or newer)/g), [version], file)
     }
   })
