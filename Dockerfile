@@ -11,7 +11,6 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 LOG_FORMAT=json
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json LICENSE ./
-COPY sql sql
 COPY samples samples
 COPY docs/guides docs/guides
 COPY src src

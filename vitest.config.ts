@@ -1,14 +1,17 @@
-/** Every test: `npm run test:all`, or `npx vitest run NAME` for the files with this name. */
-import { readFileSync } from "node:fs"
-import { defineConfig } from "vitest/config"
+/**
+ * Projects: `all` is every test, `fast` is what `npm test` runs, `soak` and `upgrade` take too long for every change.
+ * `npx vitest run NAME` runs the files of `all` with this name; `--project` chooses another project.
+ */
+import { globSync, readFileSync } from "node:fs"
+import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 import { chooseTemporaryFolder } from "./test/support/TemporaryFolder.ts"
 
 // The workers and the programs that they start inherit it.
 process.env["TMPDIR"] = chooseTemporaryFolder()
 
-const hasTag = (tag: string) => ({ moduleId }: TestSpecification) =>
-  readFileSync(moduleId, "utf8").includes(`@module-tag ${tag}`)
+const isTagged = (file: string, tag: string) => readFileSync(file, "utf8").includes(`@module-tag ${tag}`)
+const hasTag = (tag: string) => ({ moduleId }: TestSpecification) => isTagged(moduleId, tag)
 
 /** Runs slow files first. Of the others, every fourth is one that mostly waits, so that none of them runs last. */
 class SlowFilesFirst extends BaseSequencer {
@@ -25,11 +28,48 @@ class SlowFilesFirst extends BaseSequencer {
   }
 }
 
+const include = ["test/**/*.test.ts"]
+const exclude = ["test/soak/**", "test/upgrade/**"]
+const globalSetup = "test/support/globalSetup.ts"
+const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-")
+
+const all: TestProjectInlineConfiguration = { extends: true, test: { name: "all", include, exclude, globalSetup } }
+
+/** The projects that `--project` can name. */
+const others: ReadonlyArray<TestProjectInlineConfiguration> = [{
+  // Skips slow files and tests, and tries fewer random inputs.
+  extends: true,
+  test: {
+    name: "fast",
+    include,
+    exclude: [...exclude, ...globSync(include).filter((file) => isTagged(file, "slow"))],
+    globalSetup,
+    env: { TEST_DEPTH: "fast" },
+  },
+}, {
+  // What clients saw is kept beside the benchmark's results.
+  extends: true,
+  test: {
+    name: "soak",
+    include: ["test/faults/**/*.test.ts", "test/soak/**/*.test.ts"],
+    globalSetup,
+    // Measured are waits, which other tests beside would lengthen.
+    maxWorkers: 1,
+    testTimeout: 3_600_000,
+    env: { FAULTS_SEEN: `bench/results/soak-${stamp}.jsonl` },
+  },
+}, {
+  // The last release, as its history has it, and this one serve beside each other.
+  extends: true,
+  test: { name: "upgrade", include: ["test/upgrade/**/*.test.ts"], testTimeout: 900_000 },
+}]
+
+// Without `--project`, Vitest would run every project, and most files twice.
+const projects = process.argv.some((argument) => /^--project\b/.test(argument)) ? [all, ...others] : [all]
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: ["test/soak/**", "test/upgrade/**", "test/judges/**"],
-    globalSetup: "test/support/globalSetup.ts",
+    projects,
     tags: [{
       name: "slow",
       description: "Starts browsers, servers or processes, or takes seconds of CPU time. `npm test` skips it.",
@@ -37,6 +77,8 @@ export default defineConfig({
       name: "waiting",
       description: "Mostly waits for timeouts, so it begins early.",
     }],
+    // `skipUnlessThorough` ends a test by throwing this error, which @effect/vitest logs.
+    onConsoleLog: (log) => !log.includes("VITEST_PENDING"),
     // Evaluates modules once per worker instead of once per file.
     isolate: false,
     // The next run, such as the next step of `.ci/run`, does not transform unchanged files again.

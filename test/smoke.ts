@@ -1,5 +1,5 @@
 /**
- * Smoke test, run as `node smoke.ts node` or `node smoke.ts deno`: starts the service with a new home folder, sends
+ * Smoke test, run as `npx node test/smoke.ts node` or `… deno`: starts the service with a new home folder, sends
  * requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
  */
 import { openServiceHome, startServiceOnRuntime } from "./support/RuntimeService.ts"

@@ -4,7 +4,7 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { computeNeed, type Figure, figuresByName, hitShares, listCeilings, rates, type ResourceNeed } from "./model.ts"
 
-const document = fileURLToPath(new URL("../../SCALING.md", import.meta.url))
+const document = fileURLToPath(new URL("../../docs/SCALING.md", import.meta.url))
 
 const rounded = (value: number) =>
   value >= 1e6

@@ -10,7 +10,7 @@ import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } from "./ResponseMetadata.ts"
 import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toRequestAttemptResult } from "./RetryPolicy.ts"
 
-/** The version in `client/package.json`. */
+/** The version in `clients/typescript/package.json`. */
 export const clientVersion = "0.2.0"
 
 export interface ClientOptions {

@@ -1,6 +1,6 @@
 /**
  * Entry point of `tickerline` and `tickerline/promise`: the client for programs that do not use Effect. The published
- * declarations mention no Effect types (see `client/build.ts`).
+ * declarations mention no Effect types (see `clients/typescript/build.ts`).
  *
  * ```ts
  * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })

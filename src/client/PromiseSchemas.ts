@@ -1,6 +1,7 @@
 /**
  * The response schemas of the Promise client. Times stay the text that the service sent. No errors are declared, so
- * `ResponseDecoder.ts` returns their details as received. `client/PromiseSchemaModule.ts` renders the published one.
+ * `ResponseDecoder.ts` returns their details as received. `clients/typescript/PromiseSchemaModule.ts` renders the
+ * published module.
  */
 import { SchemaAST } from "effect"
 import { type EndpointSchemas, endpointSchemas, replaceLeaves } from "./EndpointSchemas.ts"

@@ -2,7 +2,7 @@
  * The catalogue, the OpenAPI document and health checks: §2.5, §4.5, §9.4, D2, D24, D25.
  *
  * `test/openapi.json` is the current document, so that the diff shows every change to it, even of a description. To
- * update it: `npx vitest run test/catalogue/catalogue.test.ts -u`. `contract/v1.json` is the released document.
+ * update it: `npx vitest run test/catalogue/catalogue.test.ts -u`. `clients/contract/v1.json` is the released document.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, expect, layer } from "@effect/vitest"

@@ -1,6 +1,6 @@
 /** CHANGELOG.md: the changelog of the API for readers of the repository (§9.6, notification). */
 import { assert, describe, expect, it } from "@effect/vitest"
-import { renderChangelogFile } from "../../contract/ChangelogFile.ts"
+import { renderChangelogFile } from "../../clients/contract/ChangelogFile.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { changelogEntries, changelogReleases } from "../../src/changelog/Changelog.ts"
 

@@ -24,7 +24,7 @@ const sentence = /^tickerline: [^\n]+\n$/
 const withFreshCheckout = (use: (folder: string) => void) => {
   const folder = mkdtempSync(join(tmpdir(), "tickerline-fresh-"))
   try {
-    for (const name of ["package.json", ".npmrc", "bin", "src"]) {
+    for (const name of ["package.json", ".npmrc", "src"]) {
       cpSync(join(projectRoot, name), join(folder, name), { recursive: true })
     }
     use(folder)
@@ -43,7 +43,7 @@ const runFresh = (command: string, args: ReadonlyArray<string>, cwd: string, nod
 describe("preflight", () => {
   it("tells the user to run npm ci and exits with 1, no matter how the command is started (README)", () =>
     withFreshCheckout((folder) => {
-      symlinkSync(join(folder, "bin/tickerline"), join(folder, "linked"))
+      symlinkSync(join(folder, "src/cli/tickerline"), join(folder, "linked"))
       const nodes = [dirname(process.execPath), ...(oldNode === undefined ? [] : [dirname(oldNode)])]
       const starts = nodes.flatMap((node) => [
         ["npm", ["start", "--silent"], node] as const,

@@ -121,9 +121,9 @@ class Project extends Context.Service<Project, {
       mkdirSync(source)
       mkdirSync(installed, { recursive: true })
       for (const file of ["package.json", "README.md", "LICENSE"]) {
-        cpSync(join(projectRoot, "client", file), join(source, file))
+        cpSync(join(projectRoot, "clients/typescript", file), join(source, file))
       }
-      yield* runOrFail(projectRoot, process.execPath, ["client/build.ts", join(source, "dist")])
+      yield* runOrFail(projectRoot, process.execPath, ["clients/typescript/build.ts", join(source, "dist")])
       const packed = yield* runOrFail(source, "npm", ["pack", "--json", "--offline", "--pack-destination", home])
       const [first] = yield* Schema.decodeUnknownEffect(Packed)(JSON.parse(packed))
       if (first === undefined) return assert.fail(packed)
@@ -359,7 +359,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
   it.effect("has the version that the client sends, and the tested peer dependency (client guide)", () =>
     Effect.sync(() => {
       const require = createRequire(import.meta.url)
-      const [client, service] = [require("../../client/package.json"), require("../../package.json")]
+      const [client, service] = [require("../../clients/typescript/package.json"), require("../../package.json")]
       assert.strictEqual(Service.valueAt(client, "version"), clientVersion)
       assert.strictEqual(Service.valueAt(service, "version"), clientVersion)
       assert.deepStrictEqual(Service.valueAt(client, "dependencies"), undefined)
@@ -367,7 +367,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.deepStrictEqual(Service.valueAt(client, "peerDependencies"), { effect: `~${peer}` })
       assert.deepStrictEqual(Service.valueAt(client, "peerDependenciesMeta"), { effect: { optional: true } })
       const text = (file: string) => readFileSync(join(projectRoot, file), "utf8")
-      assert.strictEqual(text("client/LICENSE"), text("LICENSE"))
+      assert.strictEqual(text("clients/typescript/LICENSE"), text("LICENSE"))
     }))
 
   // Checks the programs of a folder together, because TypeScript then reads the types of Effect once.

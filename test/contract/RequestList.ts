@@ -25,7 +25,9 @@ const Contract = Schema.fromJsonString(Schema.Struct({
 }))
 
 /** Reads the contract of the last release. */
-export const readContract = Effect.sync(() => readFileSync(new URL("../../contract/v1.json", import.meta.url), "utf8"))
+export const readContract = Effect.sync(() =>
+  readFileSync(new URL("../../clients/contract/v1.json", import.meta.url), "utf8")
+)
   .pipe(
     Effect.flatMap(Schema.decodeEffect(Contract)),
   )

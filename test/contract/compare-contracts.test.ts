@@ -1,9 +1,9 @@
 /** Tests that every change of the contract is classified: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
-import type { ContractDifference } from "../../contract/Difference.ts"
-import { compareContracts, makeReleasedContract } from "../../contract/CompareContracts.ts"
-import { canonicalJson } from "../../contract/Json.ts"
+import type { ContractDifference } from "../../clients/contract/Difference.ts"
+import { compareContracts, makeReleasedContract } from "../../clients/contract/CompareContracts.ts"
+import { canonicalJson } from "../../clients/contract/Json.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 

@@ -1,19 +1,19 @@
-/** Compares the current contract with the released one (contract/v1.json): §9.2, §9.3, §9.6 (notification). */
+/** Compares the current contract with the released one (clients/contract/v1.json): §9.2, §9.3, §9.6 (notification). */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import {
   describeContractProblems,
   listEntriesSince,
   reviewContractDifferences,
-} from "../../contract/ChangelogCoverage.ts"
-import type { ContractDifference } from "../../contract/Difference.ts"
-import { compareContracts, readReleaseVersion } from "../../contract/CompareContracts.ts"
+} from "../../clients/contract/ChangelogCoverage.ts"
+import type { ContractDifference } from "../../clients/contract/Difference.ts"
+import { compareContracts, readReleaseVersion } from "../../clients/contract/CompareContracts.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { changelogEntries, changelogReleases } from "../../src/changelog/Changelog.ts"
 import type { ChangelogEntry } from "../../src/changelog/ChangelogEntry.ts"
 
-const contract: unknown = JSON.parse(readFileSync(new URL("../../contract/v1.json", import.meta.url), "utf8"))
+const contract: unknown = JSON.parse(readFileSync(new URL("../../clients/contract/v1.json", import.meta.url), "utf8"))
 
 const today = new Date().toISOString().slice(0, 10)
 

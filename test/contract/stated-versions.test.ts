@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { namedVersion, readStatedVersions } from "../../contract/StatedVersions.ts"
+import { namedVersion, readStatedVersions } from "../../clients/contract/StatedVersions.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import { projectRoot } from "../support/Processes.ts"
 
@@ -14,7 +14,7 @@ describe("The version in package.json", () => {
   })
 
   it("names an image or an archive only in files that a release updates (CONTRIBUTING)", () => {
-    const files = globSync(["*.{md,yaml}", "{.github,client,clients,docs,ops,samples}/**/*.{md,yaml,yml}"], {
+    const files = globSync(["*.{md,yaml}", "{.github,clients,docs,ops,samples}/**/*.{md,yaml,yml}"], {
       cwd: projectRoot,
       exclude: (name) => name === "node_modules" || name === "dist",
     })

@@ -16,7 +16,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
 
 const dockerfile = textOf("Dockerfile").replaceAll("\\\n", "")
-const compose = textOf("compose.yaml")
+const compose = textOf("ops/compose.yaml")
 const unit = textOf("ops/tickerline@.service")
 
 const found = (text: string, words: RegExp) => Array.from(text.matchAll(words), ([, first = ""]) => first)

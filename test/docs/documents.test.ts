@@ -1,6 +1,7 @@
-/** Everything that the documents name exists: commands with their flags, npm scripts, files. */
+/** Everything that the documents name exists: commands with their flags, npm scripts, files. The root stays short. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { execFileSync } from "node:child_process"
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import bench from "../../bench/package.json" with { type: "json" }
@@ -72,7 +73,7 @@ describe("The documents", () => {
       `${path.replace(/^src\//, "").replace(/\/$/, "")}/`
     )
     assert.isAbove(folders.length, 15)
-    for (const file of ["ARCHITECTURE.md", "README.md"]) {
+    for (const file of ["docs/ARCHITECTURE.md", "README.md"]) {
       const text = documents.find((document) => document.file === file)?.text ?? ""
       assert.deepStrictEqual(folders.filter((folder) => !text.includes(folder)), [], file)
     }
@@ -87,10 +88,18 @@ describe("The documents", () => {
     assert.deepStrictEqual(named.filter(({ name }) => !scripts.has(name)), [])
   })
 
+  it("name each of at most 14 npm scripts in CONTRIBUTING.md (documents)", () => {
+    const scripts = Object.keys(packageJson.scripts)
+    assert.isAtMost(scripts.length, 14)
+    const text = documents.find(({ file }) => file === "docs/CONTRIBUTING.md")?.text ?? ""
+    const named = new Set(Array.from(text.matchAll(/npm (?:run )?([a-z][\w:]*)/g), ([, name]) => name))
+    assert.deepStrictEqual(scripts.filter((name) => !named.has(name)), [])
+  })
+
   it("name only existing files and folders (documents)", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(
-        text.matchAll(/`((?:src|test|sql|samples|ops|docs|bench|contract|\.ci|\.github)\/[\w@./-]*)`/g),
+        text.matchAll(/`((?:src|test|samples|ops|docs|bench|clients|\.ci|\.github)\/[\w@./-]*)`/g),
         ([, path = ""]) => ({ file, path }),
       )
     )
@@ -113,7 +122,7 @@ describe("The documents", () => {
 
   it("name only existing identifiers, except in guides, which are tests themselves (documents)", () => {
     const sources = [
-      ...globSync(["{src,test,samples,bench,contract,client,clients,ops}/**/*.{ts,js,py,json,yaml}", "sql/**/*.sql"], {
+      ...globSync("{src,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml,sql}", {
         cwd: projectRoot,
         exclude: (name) => name === "node_modules",
       }),
@@ -127,5 +136,14 @@ describe("The documents", () => {
     )
     assert.isAbove(named.length, 20)
     assert.deepStrictEqual(named.filter((name) => !words.has(name)), [])
+  })
+})
+
+describe("The root of the repository", () => {
+  it("has at most 16 files and folders, except dot files (documents)", () => {
+    const tracked = execFileSync("git", ["ls-files"], { cwd: projectRoot, encoding: "utf8" }).trim().split("\n")
+    const entries = new Set(tracked.map((path) => path.split("/")[0] ?? "").filter((name) => !name.startsWith(".")))
+    assert.include([...entries], "README.md")
+    assert.isAtMost(entries.size, 16, [...entries].join(" "))
   })
 })

@@ -330,7 +330,7 @@ const fillers = {
   "Clock shifts": fillDays,
 }
 
-const [, section = ""] = readFileSync(join(projectRoot, "SECURITY.md"), "utf8").split("\n## Memory\n")
+const [, section = ""] = readFileSync(join(projectRoot, "docs/SECURITY.md"), "utf8").split("\n## Memory\n")
 
 const toNumber = (text: string | undefined) => text === undefined ? undefined : Number(text.replaceAll(",", ""))
 

@@ -6,7 +6,7 @@ import { clusterScenarios } from "../cluster/Scenarios.ts"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
 import { findCitations, findMissingCitations, findTableRows } from "./TestCitations.ts"
 
-const rows = findTableRows(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
+const rows = findTableRows(readFileSync(join(repositoryRoot, "docs/RELIABILITY.md"), "utf8"))
 
 /** Returns the names of the cluster scenarios that a row cites as `cluster/name`. */
 const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)

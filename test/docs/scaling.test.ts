@@ -7,7 +7,7 @@ import { computeNeed, figuresByName, listCeilings } from "../../bench/capacity/m
 import { replaceTables } from "../../bench/capacity/tables.ts"
 import { projectRoot } from "../support/Processes.ts"
 
-const document = readFileSync(join(projectRoot, "SCALING.md"), "utf8")
+const document = readFileSync(join(projectRoot, "docs/SCALING.md"), "utf8")
 
 /** Removes the padding that a formatter adds to tables. */
 const cells = (text: string) => text.replace(/ +/g, " ").replace(/-{2,}/g, "--")

@@ -14,7 +14,7 @@ const { projectRoot, startProgram, combinedOutput } = Processes
 const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
 /** Cells of each table row: risk, protection, tests. */
-const rows = findTableRows(textOf("SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
+const rows = findTableRows(textOf("docs/SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
 
 describe("SECURITY.md", () => {
   it("names each of the OWASP top ten in order, with its protection and a test (SECURITY.md)", () => {

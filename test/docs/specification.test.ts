@@ -28,10 +28,9 @@ const findCodes = (text: string) => text.match(/§\d+(?:\.\d+)*|(?<![\w%"'])D\d{
 
 const files = globSync(
   [
-    "{src,test,contract,client,clients,samples/generator}/**/*.{ts,js,py}",
+    "{src,test,clients,samples/generator}/**/*.{ts,js,py,sql}",
     "{docs,test}/**/*.md",
     "*.md",
-    "sql/**/*.sql",
   ],
   { cwd: repositoryRoot, exclude: (name) => name === "node_modules" || name.startsWith(".") },
 ).filter((file) => file !== "docs/specification.md" && file !== "test/docs/specification.test.ts")

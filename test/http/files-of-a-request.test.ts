@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 
-const architecture = readFileSync(new URL("../../ARCHITECTURE.md", import.meta.url), "utf8")
+const architecture = readFileSync(new URL("../../docs/ARCHITECTURE.md", import.meta.url), "utf8")
 
 const maxFiles = 25
 

@@ -18,7 +18,7 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
     Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
   )
 
-const shipped = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
+const shipped = fileURLToPath(new URL("../../src/db/migrations/scripts/", import.meta.url))
 
 /** Makes a folder with the migrations up to `last`, and the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(

@@ -1,4 +1,4 @@
-/** Lets `npm test` and `npm run test:pooled` omit tests or inputs. Other commands run all tests with all inputs. */
+/** Lets `npm test` omit slow tests and most inputs. `TEST_DEPTH=sampled` omits only the inputs. */
 import { Effect } from "effect"
 import { TestRunner } from "vitest"
 

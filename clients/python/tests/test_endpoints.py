@@ -192,5 +192,6 @@ def test_warns_once_of_a_deprecated_endpoint_in_the_callers_line(driver: Driver)
 
 
 def test_identifies_itself_by_the_version_of_the_release() -> None:
-    versions = [json.loads((ROOT / file).read_text())["version"] for file in ("package.json", "client/package.json")]
+    files = ("package.json", "clients/typescript/package.json")
+    versions = [json.loads((ROOT / file).read_text())["version"] for file in files]
     assert versions == [tickerline.__version__] * 2

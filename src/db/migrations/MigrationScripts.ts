@@ -1,9 +1,9 @@
-/** Reads the migration scripts in `sql/migrations`, and splits them into statements. */
+/** Reads the migration scripts in `scripts/`, and splits them into statements. */
 import { Context, Effect, FileSystem, Path } from "effect"
 
 /** The folder that contains the scripts. Tests replace it. */
 export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolder", {
-  defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
+  defaultValue: () => new URL("scripts/", import.meta.url),
 })
 
 /** SQL tokens. A semicolon in a literal, quoted name, `$$` body or comment does not end a statement. */

@@ -1,5 +1,5 @@
 /**
- * Applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other processes start or serve. Normally,
+ * Applies `scripts/<id>_<name>.sql` in order, each only once, while other processes start or serve. Normally,
  * each has its own transaction, waits briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"

@@ -268,7 +268,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const link = `${yield* folder}/tickerline`
-        yield* fs.symlink(`${projectRoot}/bin/tickerline`, link)
+        yield* fs.symlink(`${projectRoot}/src/cli/tickerline`, link)
         const result = yield* Effect.flatMap(startProgram("sh", ["-c", `cd / && ${link} --version`], {}), ended)
         assert.strictEqual(result.code, 0)
         assert.match(result.out, /^tickerline v\d/)

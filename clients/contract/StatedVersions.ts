@@ -7,16 +7,16 @@ export const namedVersion = /(?<=\btickerline[:-])\d+\.\d+\.\d+\b/g
 /** A pattern for each file, by its path. It matches only versions of this project. */
 const patterns: Readonly<Record<string, RegExp>> = {
   "package-lock.json": /(?<="name": "tickerline",\n +"version": ")[^"]+/g,
-  "client/package.json": /(?<=^ {2}"version": ")[^"]+/gm,
+  "clients/typescript/package.json": /(?<=^ {2}"version": ")[^"]+/gm,
   "src/client/EndpointCaller.ts": /(?<=\bclientVersion = ")[^"]+/g,
   "clients/python/src/tickerline/_version.py": /(?<=^__version__ = ")[^"]+/gm,
-  "compose.yaml": namedVersion,
-  "client/README.md": namedVersion,
+  "ops/compose.yaml": namedVersion,
+  "clients/typescript/README.md": namedVersion,
   "docs/guides/client.md": namedVersion,
   "docs/operations/deployment.md": namedVersion,
 }
 
-const locate = (file: string) => new URL(`../${file}`, import.meta.url)
+const locate = (file: string) => new URL(`../../${file}`, import.meta.url)
 
 /** Returns the versions that each file states. */
 export const readStatedVersions = (): Readonly<Record<string, ReadonlyArray<string>>> =>

@@ -4,8 +4,8 @@
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
-import { Api } from "../src/Api.ts"
-import { toEndpointName } from "../src/client/EndpointTypes.ts"
+import { Api } from "../../src/Api.ts"
+import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 
 /** Returns the description of a schema, of its encoded form, or of an alternative: that of null has none. */
 const findDescription = (ast: SchemaAST.AST): string | undefined => {
@@ -50,7 +50,7 @@ const typeOf = (declared: SchemaAST.AST): string => {
   if (SchemaAST.isUnion(ast)) return responseType(...ast.types)
   if (SchemaAST.isArrays(ast)) return arrayType(ast)
   if (SchemaAST.isObjects(ast)) return objectType(ast)
-  throw new Error(`The client has no type for ${ast._tag}. Add it to client/PromiseDeclarations.ts.`)
+  throw new Error(`The client has no type for ${ast._tag}. Add it to clients/typescript/PromiseDeclarations.ts.`)
 }
 
 const arrayType = ({ elements, rest: [rest] }: SchemaAST.Arrays) => {

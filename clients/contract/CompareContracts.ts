@@ -307,7 +307,7 @@ export const compareContracts = (before: unknown, after: unknown, today: string)
   return Array.from(new Map(found.map((one) => [`${one.description} ${one.breaking}`, one])).values())
 }
 
-/** Returns the document as stored in `contract/v1.json`: without examples, with the version of its release. */
+/** Returns the document as stored in `clients/contract/v1.json`: without examples, with the version of its release. */
 export const makeReleasedContract = (document: JsonObject, release: string): JsonObject => {
   const withoutExamples: JsonObject = JSON.parse(
     JSON.stringify(document, (name, value: unknown) => name === "examples" ? undefined : value),

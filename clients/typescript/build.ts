@@ -1,5 +1,5 @@
 /**
- * Builds the npm package into `client/dist`, or into the folder given as the argument:
+ * Builds the npm package into `clients/typescript/dist`, or into the folder given as the argument:
  *
  * - `tickerline/client` is compiled and imports `effect`, its peer dependency;
  * - `tickerline` and `tickerline/promise` are bundled with the parts of Effect that they use. Their types mention no
@@ -14,13 +14,13 @@ import { rolldown } from "rolldown"
 import { renderPromiseContract } from "./PromiseDeclarations.ts"
 import { renderPromiseSchemas } from "./PromiseSchemaModule.ts"
 
-const root = fileURLToPath(new URL("..", import.meta.url))
-const [folder = join(root, "client/dist")] = process.argv.slice(2)
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const [folder = join(root, "clients/typescript/dist")] = process.argv.slice(2)
 
 rmSync(folder, { recursive: true, force: true })
 const compiler = join(root, "node_modules/.bin/tsc")
 // Several checkers would each check the types of Effect.
-const compilerOptions = ["--project", "client/tsconfig.json", "--outDir", folder, "--checkers", "1"]
+const compilerOptions = ["--project", "clients/typescript/tsconfig.json", "--outDir", folder, "--checkers", "1"]
 execFileSync(compiler, compilerOptions, { cwd: root, stdio: "inherit" })
 writeFileSync(join(folder, "client/PromiseContract.d.ts"), renderPromiseContract())
 

@@ -1,11 +1,11 @@
 /**
- * `npm run release`: writes the current OpenAPI document to `contract/v1.json`, the baseline for later changes, and the
- * version in `package.json` to all files that repeat it.
+ * `npm run release`: writes the current OpenAPI document to `clients/contract/v1.json`, the baseline for later changes,
+ * and the version in `package.json` to all files that repeat it.
  */
 import { readFileSync, writeFileSync } from "node:fs"
-import packageJson from "../package.json" with { type: "json" }
-import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
-import { changelogEntries, changelogReleases } from "../src/changelog/Changelog.ts"
+import packageJson from "../../package.json" with { type: "json" }
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { changelogEntries, changelogReleases } from "../../src/changelog/Changelog.ts"
 import { renderChangelogFile } from "./ChangelogFile.ts"
 import { describeContractProblems, listEntriesSince, reviewContractDifferences } from "./ChangelogCoverage.ts"
 import { compareContracts, makeReleasedContract, readReleaseVersion } from "./CompareContracts.ts"
@@ -47,9 +47,9 @@ if (problems.length > 0) {
     `${JSON.stringify(makeReleasedContract(toObject(getDefaultOpenApiDocument()), packageJson.version), null, 2)}\n`,
   )
   writeStatedVersions(packageJson.version)
-  writeFileSync(new URL("../CHANGELOG.md", import.meta.url), renderChangelogFile(packageJson.version))
+  writeFileSync(new URL("../../CHANGELOG.md", import.meta.url), renderChangelogFile(packageJson.version))
   console.log(
-    `contract/v1.json is now the contract of ${packageJson.version}: ${differences.length} changes. ` +
+    `clients/contract/v1.json is now the contract of ${packageJson.version}: ${differences.length} changes. ` +
       "CHANGELOG.md and the files that repeat the version are updated. Commit all of them and tag the commit.",
   )
 }

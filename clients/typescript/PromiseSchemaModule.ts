@@ -3,10 +3,10 @@
  * without what only the service and the documentation need, such as parameters, descriptions and other formats.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
-import { promiseSchemas } from "../src/client/PromiseSchemas.ts"
+import { promiseSchemas } from "../../src/client/PromiseSchemas.ts"
 
 const refuse = (found: string): never => {
-  throw new Error(`The client has no schema for ${found}. Add it to client/PromiseSchemaModule.ts.`)
+  throw new Error(`The client has no schema for ${found}. Add it to clients/typescript/PromiseSchemaModule.ts.`)
 }
 
 const renderCheck = ({ annotations }: SchemaAST.Check<never>): string => {

@@ -1,6 +1,6 @@
 /** Renders `CHANGELOG.md` from the changelog that the API publishes: §9.6 (notification). */
-import { changelogEntries, changelogReleases, isReleasedIn } from "../src/changelog/Changelog.ts"
-import { type ChangelogEntry, changelogEntryTypes } from "../src/changelog/ChangelogEntry.ts"
+import { changelogEntries, changelogReleases, isReleasedIn } from "../../src/changelog/Changelog.ts"
+import { type ChangelogEntry, changelogEntryTypes } from "../../src/changelog/ChangelogEntry.ts"
 
 /** Escapes what Markdown would interpret. An underscore within a word is text, and backticks already mark code. */
 const escapeMarkdown = (text: string) => text.replaceAll(/[\\*<[\]]|(?<!\w)_|_(?!\w)/g, "\\$&")

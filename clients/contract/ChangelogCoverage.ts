@@ -1,6 +1,6 @@
 /** Checks that the changelog has an entry for every change to the contract: §9.6 (notification). */
-import { changelogReleases } from "../src/changelog/Changelog.ts"
-import { type ChangelogEntry, doesEntryAffectPath } from "../src/changelog/ChangelogEntry.ts"
+import { changelogReleases } from "../../src/changelog/Changelog.ts"
+import { type ChangelogEntry, doesEntryAffectPath } from "../../src/changelog/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
 
 /** Returns the entries of the releases after `release`. Throws if the changelog does not contain that release. */
@@ -50,7 +50,7 @@ const toEntryFields = ({ name, path }: ContractDifference) =>
 export const describeContractProblems = ({ breaking, undocumented }: ContractReview) =>
   [
     ...(breaking.length === 0 ? [] : [
-      `These changes break the released contract (contract/v1.json), which is forbidden in v1 (§9.2):\n${
+      `These changes break the released contract (clients/contract/v1.json), which is forbidden in v1 (§9.2):\n${
         toList(breaking)
       }\n` +
       "Keep the old behaviour and add the new one alongside it, or deprecate the endpoint. If the contract was wrong, " +
