@@ -29,7 +29,7 @@ class SlowFilesFirst extends BaseSequencer {
 }
 
 const include = ["test/**/*.test.ts"]
-const exclude = ["test/soak/**", "test/upgrade/**"]
+const exclude = ["test/soak/**", "test/upgrade/**", "test/judges/**"]
 const globalSetup = "test/support/globalSetup.ts"
 const stamp = new Date().toISOString().slice(0, 19).replaceAll(":", "-")
 
@@ -42,7 +42,7 @@ const others: ReadonlyArray<TestProjectInlineConfiguration> = [{
   test: {
     name: "fast",
     include,
-    exclude: [...exclude, ...globSync(include).filter((file) => isTagged(file, "slow"))],
+    exclude: [...exclude, ...globSync(include, { exclude }).filter((file) => isTagged(file, "slow"))],
     globalSetup,
     env: { TEST_DEPTH: "fast" },
   },
