@@ -85,8 +85,13 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   const now = yield* makeMonotonicClock
   const { sockets, ssl } = yield* makeTlsSockets(url)
   const config = { ...primaryConfig, url, ssl, stream: sockets.open }
+  let lastResponseAt = now()
+  const isSilent = () => now() - lastResponseAt > maxSilence
+  const connect = makeConnect(config)
   const pool = yield* makeConnectionPool({
-    connect: makeConnect(config),
+    // A waiting read that gets its turn must not wait again, for a new connection to a replica that does not respond.
+    connect: (retire) =>
+      Effect.suspend(() => isSilent() ? makeConnectionError("The replica does not respond.") : connect(retire)),
     size: yield* DatabasePoolSizeConfig,
     timeout: yield* poolTimeout,
   })
@@ -97,7 +102,6 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   let lag = Infinity
   /** Reason the replica is not used; undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
-  let lastResponseAt = now()
   let readCount = 0
 
   const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeDatasetVersionReader>>()
@@ -153,7 +157,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
     // Waiting reads then fail with a connection error, and run on the primary instead.
-    if (now() - lastResponseAt > maxSilence) sockets.destroySockets()
+    if (isSilent()) sockets.destroySockets()
     yield* logUsage(error.message)
   })
 

@@ -319,6 +319,27 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isBelow(slowest, 20_000)
     }).pipe(Effect.scoped))
 
+  it.effect("may stop responding to more reads than it has connections: the primary answers all (RELIABILITY.md)", () =>
+    Effect.gen(function* () {
+      const { first } = yield* StandbyPair
+      const { ultimate } = yield* Service.TestKeys
+      const between = yield* startTcpProxy(Number(new URL(first.url).port))
+      const through = { name: `127.0.0.1:${between.port}/postgres` }
+      const { port, used } = yield* startReplicaReader({
+        CACHE_MEGABYTES: "0",
+        DATABASE_READ_URLS: first.url.replace(/:\d+\//, `:${between.port}/`),
+      })
+      yield* repeatUntilTrue(used(through), (used) => used === 1)
+      yield* between.stall
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 40 }, (_, number) => `/v1/news?ticker=A${number}`),
+        (path) => requestOverWire(port, path, ultimate),
+        { concurrency: "unbounded" },
+      )
+      yield* between.resume
+      assert.deepStrictEqual(answers.filter(({ status }) => status !== 200).map(({ text }) => text), [])
+    }).pipe(Effect.scoped))
+
   it.effect("may be unusable when the service starts (operations/replicas)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
