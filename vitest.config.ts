@@ -47,19 +47,19 @@ const others: ReadonlyArray<TestProjectInlineConfiguration> = [{
     env: { TEST_DEPTH: "fast" },
   },
 }, {
-  // What clients saw is kept beside the benchmark's results.
+  // Saves the requests and their responses in the folder of the benchmark's results.
   extends: true,
   test: {
     name: "soak",
     include: ["test/faults/**/*.test.ts", "test/soak/**/*.test.ts"],
     globalSetup,
-    // Measured are waits, which other tests beside would lengthen.
+    // Other tests at the same time would lengthen the waits that these tests measure.
     maxWorkers: 1,
     testTimeout: 3_600_000,
     env: { FAULTS_SEEN: `bench/results/soak-${stamp}.jsonl` },
   },
 }, {
-  // The last release, as its history has it, and this one serve beside each other.
+  // The last release and the current one serve the same database.
   extends: true,
   test: { name: "upgrade", include: ["test/upgrade/**/*.test.ts"], testTimeout: 900_000 },
 }]

@@ -63,7 +63,7 @@ type AdmissionError =
   | RateLimitExceeded
   | Refusal
 
-/** What an endpoint requires of the account that requests it. */
+/** Requirements of an endpoint on the account that requests it. */
 export interface AdmissionRules {
   /** Undefined if every account and key may use it. */
   readonly access: EndpointAccess | undefined

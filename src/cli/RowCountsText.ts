@@ -1,4 +1,4 @@
-/** Text of the counts of rows that a load or an ingest merged. */
+/** Formats the row counts of a load or an ingest. */
 import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
 
 /** Formats the counts: `2 added, 0 updated, 5 unchanged`, then the kept rows if there are any, and the removed ones. */

@@ -111,7 +111,7 @@ export interface ChangeStreamOptions {
   readonly request: ApiRequest
   readonly usage: StreamUsageRecorder
   readonly filter: ChangeFeedFilter
-  /** Where the stream begins. Undefined: with the earliest known change. */
+  /** Start of the stream. Undefined: the earliest known change. */
   readonly place: ChangeFeedStart | undefined
   /** Whether the account may read exactly the datasets of the stream: false if it has lost or gained access. */
   readonly hasSameAccess: (account: Account) => boolean

@@ -62,7 +62,7 @@ const nothing: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor
 interface Batch {
   readonly changes: ReadonlyArray<ListedChange>
   readonly text: Uint8Array
-  /** Where each event ends in the text. */
+  /** End of each event in the text. */
   readonly ends: ReadonlyArray<number>
   readonly cursor: string
   readonly end: ChangeFeedPosition

@@ -56,7 +56,7 @@ export interface ErrorAnswer {
 
 const noHeaders = {}
 
-/** What a step of a request may fail with. */
+/** The errors of the steps of a request. */
 export type ApiFailure = ApiError | AccountErrors.Refusal
 
 /** Makes the answer of a failed request. */

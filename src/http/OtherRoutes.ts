@@ -1,4 +1,4 @@
-/** What the service answers besides the endpoints of the contract. `site/` and `mcp/` implement it. */
+/** Routes that are not in the contract. `site/` and `mcp/` implement them. */
 import { Context, type Effect } from "effect"
 import type { RateLimitExceeded } from "../accounts/AccountErrors.ts"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"

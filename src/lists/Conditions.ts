@@ -21,8 +21,8 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 type Comparison = ">=" | "<=" | "="
 
 /**
- * Returns the smallest or largest `bigint` within a decimal bound. A bound beyond all of them becomes the nearest one,
- * which no row has: columns of numbers contain at most 16 digits (`0029_printable_values.sql`).
+ * Returns the smallest or largest `bigint` within a decimal bound. A bound beyond all of them becomes the nearest
+ * `bigint`, which no row contains, because numbers have at most 16 digits (`0029_printable_values.sql`).
  */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound

@@ -179,7 +179,7 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
 
 const noHeaders = Effect.succeed({})
 
-/** Makes the function that compiles list definitions. `added` contains further columns of the rows. */
+/** Makes the function that compiles the definition of a list. `added`: columns that a request adds to the rows. */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const empty = sql.literal("")

@@ -75,7 +75,7 @@ export const makeRepetitionDetector = () => {
   }
 }
 
-/** What a page has in addition to its content. */
+/** Parts of a page in addition to its content. */
 export interface PageAdditions {
   /** Response headers, by lower-case name. */
   readonly headers?: Page["headers"]

@@ -1,4 +1,4 @@
-/** What an endpoint answers. `http/Finish.ts` turns it into a response with all headers. */
+/** The answer of an endpoint. `http/Finish.ts` turns it into a response with all headers. */
 import { type Effect, Schema, type Stream } from "effect"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import type { EndpointAccess } from "./EndpointAnnotations.ts"

@@ -15,7 +15,7 @@ export interface Deprecation {
   readonly sunset?: string
   /** Path of the successor. */
   readonly successor: string
-  /** What changes for clients, as a sentence. */
+  /** A sentence that says what changes for clients. */
   readonly note: string
 }
 

@@ -82,7 +82,7 @@ const makeTextDecoder = <A>(schema: Schema.Codec<A, unknown, DecodingTime>): Dec
 interface ParameterDecoder {
   readonly name: string
   readonly decode: Decode<unknown>
-  /** What a request without the parameter gets: nothing, a default, or an error. */
+  /** Result for a request without the parameter: nothing, a default, or an error. */
   readonly missing: Exit.Exit<object, unknown>
 }
 

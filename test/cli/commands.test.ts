@@ -6,7 +6,7 @@ import { Clock, Context, DateTime, Effect, FileSystem, Layer, Redacted, Schedule
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
-import { basename, dirname } from "node:path"
+import { basename, dirname, resolve } from "node:path"
 import { inject } from "vitest"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
@@ -1230,12 +1230,12 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Parses the curl command in the greeting, as a shell does. */
-const parseCurlCommand = Effect.fnUntraced(function* (out: string) {
+/** Parses the curl command in the greeting, as a shell in the folder does. */
+const parseCurlCommand = Effect.fnUntraced(function* (out: string, folder: string) {
   const fs = yield* FileSystem.FileSystem
   const [, name = "", file = "", url = ""] = /^ *curl -H "(\S+): Bearer \$\(cat ([^'")]+)\)" "([^"]+)"$/m.exec(out) ??
     []
-  const key = (yield* fs.readFileString(file)).trim()
+  const key = (yield* fs.readFileString(resolve(folder, file))).trim()
   return { headers: { [name]: `Bearer ${key}` }, url, key }
 })
 
@@ -1277,8 +1277,10 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const fs = yield* FileSystem.FileSystem
       assert.isFalse(yield* canWriteFiles(process.execPath, writeOnlyNextTo(home)))
       const base = `http://127.0.0.1:${port}`
-      const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json" })
-      const { headers, key, url } = yield* parseCurlCommand(out)
+      // npm changes the folder, and names the user's folder in this variable.
+      const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json", INIT_CWD: dirname(home) })
+      assert.include(out, `$(cat ${basename(home)}/demo-key)`)
+      const { headers, key, url } = yield* parseCurlCommand(out, dirname(home))
       assert.strictEqual((yield* serversOf(home)).length, 1)
       assert.deepStrictEqual(yield* fs.readDirectory(dirname(home)), [basename(home)])
 

@@ -10,7 +10,7 @@ import type { CurrentAccount } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 
-/** What `parseCredential` returns for two or more different credentials. */
+/** Result of `parseCredential` for two or more different credentials. */
 export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i

@@ -153,7 +153,7 @@ export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluste
 const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
   const found = yield* findRunningPostgres(cluster)
   if (found?.status === "ready") return found.port
-  // Whoever began to stop it may have been killed, and a server that was stopped during crash recovery never ends.
+  // The process that was stopping it may have been killed, and a stop that begins during crash recovery never ends.
   if (found?.status === "stopping") yield* stopPostgres(cluster)
   if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
   const port = fixedPort ?? (yield* readServerCredentials(cluster.baseDirectory)).port

@@ -97,7 +97,7 @@ export interface CompanyVisit {
   readonly waitingForms: Array<WaitingForm>
   /** Waiting forms that were downloaded or set aside. */
   readonly doneForms: Array<WaitingForm>
-  /** What is known about XBRL instances. */
+  /** The XBRL instances of filings. */
   readonly instances: Array<FilingInstance>
   readonly fees: Array<RegistrationFees>
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
@@ -495,7 +495,7 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {
   const { datasets, progress, visit } = context
   const read = yield* readFacts(context, listedFilings.filings)
-  // What this visit did not request is no longer needed, for example because the facts have the count now.
+  // Instances that this visit did not request are not needed any more, for example because the facts have the count.
   if (read !== undefined) visit.served.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
   const stored = yield* readStoredCounts(context.issuer)

@@ -11,7 +11,7 @@ import { buildFilingIndexUrl, buildInstanceUrl } from "./EdgarUrls.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 import { CoverCounts } from "./XbrlCover.ts"
 
-/** What is known about the instance of a filing. */
+/** The XBRL instance of a filing. */
 export interface FilingInstance {
   readonly cik: string
   readonly accession: string
