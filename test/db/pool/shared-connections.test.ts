@@ -52,6 +52,8 @@ const waitUntilShared = waitUntil(Effect.map(readPids, ({ size }) => size <= 2))
 
 const countWaitingForLock = Effect.gen(function* () {
   const other = yield* OtherConnection
+  // A transaction sees the sessions of its first look at them, and not those that were opened since.
+  yield* other.query("select pg_stat_clear_snapshot()")
   const waiting = yield* other.query(`
     select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
   `)
