@@ -732,10 +732,10 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
       const listening = yield* servicePort
       const requests: ReadonlyArray<readonly [number, string]> = [
         [204, "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"],
-        [200, "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"],
+        [200, "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"],
         [
           200,
-          "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+          "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n" +
           "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
         ],
       ]

@@ -273,28 +273,26 @@ it.live(
 it.live(
   "two service instances together allow exactly the limit, including cached responses (D18)",
   () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const settings = { RATE_LIMIT_BASIC: "90" }
-        const ports = [
-          yield* ServiceInstances.startServiceInstance(settings),
-          yield* ServiceInstances.startServiceInstance(settings),
-        ]
-        const { basic } = yield* Service.TestKeys
-        yield* fillBucket((yield* findAccountAndKeyIds(basic)).account_id)
-        const responses = yield* Effect.forEach(
-          Array.range(1, 140),
-          (number) => ServiceInstances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
-          { concurrency: 8 },
-        )
-        const allowed = responses.filter(({ status }) => status === 200)
-        assert.strictEqual(allowed.length, 90)
-        assert.strictEqual(responses.filter(({ status }) => status === 429).length, 50)
-        for (const { headers } of allowed) {
-          assert.strictEqual(headers["x-ratelimit-limit"], "90")
-          assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
-        }
-      }).pipe(Effect.provide(Layer.merge(ServiceInstances.databaseWithKeysLayer, longTimeouts))),
-    ),
+    Effect.gen(function* () {
+      const settings = { RATE_LIMIT_BASIC: "90" }
+      const ports = [
+        yield* ServiceInstances.startServiceInstance(settings),
+        yield* ServiceInstances.startServiceInstance(settings),
+      ]
+      const { basic } = yield* Service.TestKeys
+      yield* fillBucket((yield* findAccountAndKeyIds(basic)).account_id)
+      const responses = yield* Effect.forEach(
+        Array.range(1, 140),
+        (number) => ServiceInstances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
+        { concurrency: 8 },
+      )
+      const allowed = responses.filter(({ status }) => status === 200)
+      assert.strictEqual(allowed.length, 90)
+      assert.strictEqual(responses.filter(({ status }) => status === 429).length, 50)
+      for (const { headers } of allowed) {
+        assert.strictEqual(headers["x-ratelimit-limit"], "90")
+        assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
+      }
+    }).pipe(Effect.scoped, Effect.provide(Layer.merge(ServiceInstances.databaseWithKeysLayer, longTimeouts))),
   60_000,
 )
