@@ -11,7 +11,7 @@ import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } f
 import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toRequestAttemptResult } from "./RetryPolicy.ts"
 
 /** The version in `clients/typescript/package.json`. */
-export const clientVersion = "0.2.0"
+export const clientVersion = "0.3.0"
 
 export interface ClientOptions {
   /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */

@@ -65,6 +65,9 @@ const fallbacks: Readonly<Record<string, string>> = {
   filing_type: "8-K",
   owner_name: "partners",
   owner_type: "five_percent_owner",
+  as_of: "2026-06-01",
+  after: "2026-02-15T00:00:00-05:00",
+  dataset: "news",
 }
 
 /** Chooses a valid value. Bounds are quartiles of the rows, so that they keep some of them. */
@@ -264,7 +267,8 @@ const pastRequests = [
   get("/v1/changes?after=2025-01-01T00:00:00Z"),
   get("/v1/changes?dataset=research_reports&limit=1", { key: "basic" }),
   get("/v1/changes/stream", { key: null }),
-  get("/v1/changes/stream?kind=lost"),
+  get("/v1/changes/stream?dataset=news&ticker=GAP7&kind=lost&after=1"),
+  get("/estimate?endpoint=/v1/changes/stream&ticker=GAP7"),
   get("/v1/timeline?ticker=GAP7&types=filing,news&limit=3"),
   get("/v1/timeline?ticker=GAP7&types=research_report", { key: "basic" }),
   get("/v1/timeline?ticker=GAP7&limit=3", { key: "basic" }),
@@ -560,7 +564,10 @@ const accountPath = /^\/v1\/(account|usage|overview|datasets)/
 export const makeRequestList = Effect.fnUntraced(function* (readSample: SampleReader) {
   const { paths } = yield* readContract
   const endpoints = Object.entries(paths).map(([path, { get: { parameters = [] } }]) => ({ path, parameters }))
-  const data = endpoints.filter(({ path }) => path.startsWith("/v1/") && !/changelog|openapi/.test(path))
+  // A stream has no end, so it gets only requests that it refuses.
+  const data = endpoints.filter(({ path }) =>
+    path.startsWith("/v1/") && !/changelog|openapi|changes\/stream/.test(path)
+  )
   const [account, dataset] = [
     data.filter(({ path }) => accountPath.test(path)),
     data.filter(({ path }) => !accountPath.test(path)),

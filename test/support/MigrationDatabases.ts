@@ -42,23 +42,35 @@ export const migrateUpTo = (last: string, more?: Readonly<Record<string, string>
 /** If a migration touches more rows than this, its work grows with the size of the table. */
 export const smallRowCount = 100
 
-/** Inserts ten times `smallRowCount` rows into each table that can grow. Needs the schema of migration 0025. */
-export const fillOldTables = Effect.gen(function* () {
+/** Expressions for columns whose values must satisfy a check constraint or a reference, in row `g`. */
+const constrainedValues: Readonly<Record<string, string>> = {
+  account_id: "g",
+  cik: "lpad(g::text, 10, '0')",
+  kind: "'absent'",
+  period: "'day'",
+  status: "'succeeded'",
+}
+
+const valuesByType: Readonly<Record<string, string>> = {
+  boolean: "false",
+  bytea: "sha256(g::text::bytea)",
+  date: "date '2014-01-01' + g",
+  jsonb: "'{}'::jsonb",
+  "text[]": "array['text ' || g]",
+  text: "'text ' || g",
+  uuid: "gen_random_uuid()",
+}
+
+const makeValue = (column: string, type: string) =>
+  constrainedValues[column] ?? valuesByType[type] ??
+    (type.startsWith("timestamp") ? "timestamptz '2014-01-01Z' + make_interval(mins => g)" : "g")
+
+/** Inserts ten times `smallRowCount` rows into each table that can grow. */
+export const fillTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = smallRowCount * 10
   yield* sql`select create_usage_partition(now())`
-  const tables = yield* sql<{ readonly name: string }>`
-    select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-  `
-  const existing = new Set(tables.map(({ name }) => name))
-  // Skip tables of later releases, which do not exist yet.
-  yield* Effect.forEach(
-    loadableDatasets.filter(({ table }) => existing.has(table)),
-    (dataset) => fillTable(dataset, rows),
-    {
-      discard: true,
-    },
-  )
+  yield* Effect.forEach(loadableDatasets, (dataset) => fillTable(dataset, rows), { discard: true })
   const statements = [
     `insert into accounts (name, tier) select 'account ' || g, 'pro' from generate_series(1, ${rows}) as g`,
     `insert into api_keys (account_id, key_hash, key_hint) select account_id, sha256(name::bytea), 'tl_live_' from accounts`,
@@ -70,4 +82,19 @@ export const fillOldTables = Effect.gen(function* () {
     `insert into announcement_mails (entry_id, recipient) select entry_id, 'a@example.com' from announcements`,
   ]
   yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+  const columns = yield* sql<{ readonly table: string; readonly name: string; readonly type: string }>`
+    select relname as table, attname as name, format_type(atttypid, null) as type from pg_class
+    join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped and attgenerated = ''
+    where relnamespace = 'public'::regnamespace and relkind = 'r' and not relispartition
+      and query_to_xml(format('select from %s limit 1', pg_class.oid::regclass), false, true, '')::text !~ '<row'
+    order by 1, attnum
+  `
+  for (const [table, found] of Map.groupBy(columns, (column) => column.table)) {
+    const values = found.map(({ name, type }) => makeValue(name, type))
+    // A table that can have only one row gets one.
+    yield* sql.unsafe(`
+      insert into ${table} (${found.map(({ name }) => `"${name}"`)}) overriding system value
+      select ${values} from generate_series(1, ${rows}) as g on conflict do nothing
+    `)
+  }
 })

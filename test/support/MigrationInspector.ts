@@ -95,7 +95,7 @@ const relationFiles = Effect.gen(function* () {
 })
 
 /** Tables that stay small. */
-const small = /^(dataset_versions|announcement_sender|tickerline_migrations)(_|$)/
+const small = /^(dataset_versions|announcement_sender|edgar_access|edgar_placement|tickerline_migrations)(_|$)/
 
 /** Finds tables with too few rows, on which every migration would pass the checks. */
 export const findUnderfilledTables = Effect.map(
