@@ -109,6 +109,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("ingest edgar into the 
     withSamples(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const stub = yield* Stub.startEdgarStub
+      yield* Stub.removeRequestLimit
       Stub.addCompaniesAndFilings(stub)
       const DATABASE_URL = yield* Service.databaseUrl
       const ingest = (...args: ReadonlyArray<string>) =>

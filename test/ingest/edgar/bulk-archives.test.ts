@@ -40,6 +40,7 @@ const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   Stub.addCompaniesAndFilings(stub)
   const environment = {
     DATABASE_URL: yield* DatabaseUrl,

@@ -106,6 +106,7 @@ const alphabetInstance = (date = "2026-04-22") =>
 
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   const environment = {
     DATABASE_URL: yield* DatabaseUrl,
     EDGAR_BASE_URL: stub.url,

@@ -100,6 +100,7 @@ const makeFacts = (cik: string, { counts }: Filings) => ({
 /** Starts a stub of the SEC with one company. `publish` adds filings of these days, `ingest` runs the command. */
 const startCompany = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   const publish = (days: ReadonlyArray<string>) => {
     const filings = makeFilings(days)
     stub.answers.set(`/submissions/CIK${people.cik}.json`, Stub.makeSubmissions(people, filings.list))
@@ -394,6 +395,7 @@ const berkshire = { cik: "0001067983", name: "BERKSHIRE HATHAWAY INC", tickers: 
 /** Starts a stub with the list of these companies, each with one 8-K per day. */
 const startList = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   let version = 0
   const list = (companies: ReadonlyArray<Stub.ListedCompany>) => {
     version += 1

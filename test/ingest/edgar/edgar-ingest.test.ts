@@ -34,6 +34,7 @@ const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 /** Starts a stub of the SEC with several companies. `ingest` runs the command, and also returns the requested paths. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   Stub.addCompaniesAndFilings(stub)
   const environment = {
     DATABASE_URL: yield* DatabaseUrl,

@@ -52,6 +52,7 @@ const makeFacts = ({ cik }: Stub.ListedCompany, counts: ReadonlyArray<MadeFact>)
 /** Starts a stub of the SEC without companies. `ingest` runs the command for ACME and asserts that it succeeds. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   const environment = {
     DATABASE_URL: yield* DatabaseUrl,
     EDGAR_BASE_URL: stub.url,

@@ -281,6 +281,7 @@ const pathOf = (number: number, document: string) =>
 
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   const setFilings = (filings: ReadonlyArray<Stub.ListedFiling>) =>
     stub.answers.set(`/submissions/CIK${snowflake.cik}.json`, Stub.makeSubmissions(snowflake, filings))
   const addExhibit = (number: number, exhibit: Exhibit) => {

@@ -116,6 +116,7 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         ([row]) => row?.count,
       )
       const stub = yield* Stub.startEdgarStub
+      yield* Stub.removeRequestLimit
       Stub.addCompaniesAndFilings(stub)
       const { clock, setTime } = yield* makeShiftedClock
       const minute = 60_000

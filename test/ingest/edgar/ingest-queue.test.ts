@@ -15,6 +15,7 @@ import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
+import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 import { makeInstance } from "./Instances.ts"
 
 // @module-tag waiting
@@ -84,6 +85,7 @@ const makeFacts = (...accessions: ReadonlyArray<string>) =>
 /** Starts a stub with Snowflake and Zivo, whose runs over all companies are simulated. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   Stub.addCompaniesAndFilings(stub)
   stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
   // Zivo's only form is not well-formed, and would be set aside by each test.
@@ -201,7 +203,7 @@ describe("The queue of documents", () => {
 })
 
 layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: true })("The ingest", (it) => {
-  it.effect.each(faults)(
+  it.effect.each(sampleUnlessThorough(faults, 4, 1))(
     "requests a form again after %s, although its index answers 304 (decision 0105)",
     ([, fault, reason]) =>
       withDatabase(Effect.gen(function* () {

@@ -25,6 +25,7 @@ layer(Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer), { excludeT
           const [, command = ""] = /tickerline -- (ingest edgar [^#]*?)\n/.exec(section) ?? []
           const [, documented = ""] = /```text recorded\n(.*?)```/s.exec(section) ?? []
           const stub = yield* Stub.startEdgarStub
+          yield* Stub.removeRequestLimit
           Stub.addCompaniesAndFilings(stub)
           const environment = {
             DATABASE_URL: yield* Service.databaseUrl,

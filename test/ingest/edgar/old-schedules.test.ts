@@ -161,6 +161,7 @@ const getHeaderPath = (accession: string) => Stub.getFilingDocumentPath(snowflak
 
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
   stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake]))
   stub.answers.set(`/submissions/CIK${snowflake.cik}.json`, Stub.makeSubmissions(snowflake, filings))
   const xml = Stub.readRecording("schedule13/schedule13g-spirit.xml").replaceAll("0001498710", snowflake.cik)
