@@ -11,7 +11,7 @@ import * as Stub from "../support/EdgarStub.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Service from "../support/Service.ts"
 
-// @module-tag waiting
+// @module-tag slow
 
 /** Runs a test with a database of its own that contains the sample market. */
 const withSamples = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

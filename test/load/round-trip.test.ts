@@ -9,6 +9,7 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { loadDatasetFile, type LoadTask } from "../../src/load/Load.ts"
 import { ownershipHolderSqlCondition } from "../../src/v1/ownership/Api.ts"
 import * as Service from "../support/Service.ts"
+import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 const tables = loadableDatasets.map(({ table }) => ({ table }))
 
@@ -49,7 +50,7 @@ const writeDifficultValues = Effect.gen(function* () {
 layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
   "files of psql",
   (it) => {
-    it.effect.each(tables)(
+    it.effect.each(sampleUnlessThorough(tables, 3, 0))(
       "loads the CSV that psql writes of $table, which changes nothing (D31)",
       ({ table }) =>
         Effect.gen(function* () {
@@ -145,7 +146,7 @@ const exportList = Effect.fnUntraced(function* (path: string, query: string, fil
 })
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("files of the service", (it) => {
-  it.effect.each(lists)(
+  it.effect.each(sampleUnlessThorough(lists, 3, 0))(
     "loads the CSV and NDJSON of $path, which changes nothing (D31, D39)",
     (list) =>
       Effect.gen(function* () {

@@ -15,7 +15,7 @@ import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 import { alphabetClasses, alphabetListings, makeInstance } from "./Instances.ts"
 
-// @module-tag waiting
+// @module-tag slow
 
 const { requestJson, valueAt } = Service
 

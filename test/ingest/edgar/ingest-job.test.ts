@@ -11,7 +11,7 @@ import { IngestScheduleConfig } from "../../../src/ingest/edgar/IngestSchedule.t
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
 
-// @module-tag waiting
+// @module-tag slow
 
 const readSchedule = (text: string) =>
   Effect.provide(IngestScheduleConfig, ConfigProvider.layer(ConfigProvider.fromUnknown({ INGEST_EDGAR: text })))
