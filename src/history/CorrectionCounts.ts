@@ -2,7 +2,7 @@
  * Counts the changes of the feed per dataset: how many rows were corrected, how late, and in which fields
  * (docs/decisions/0118-counts-of-corrections.md). A job counts, and requests read the counts.
  */
-import { Array, Context, Duration, Effect, Exit, Layer, Option, Schema } from "effect"
+import { Array, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
@@ -103,10 +103,7 @@ const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
 export const correctionCountsJob = {
   name: "corrections",
   every: Duration.minutes(1),
-  prepare: Effect.fnUntraced(function* () {
-    const context = yield* Effect.context<ChangeFeedReader | SqlClient.SqlClient>()
-    return Option.some(Effect.provide(countAllChanges, context))
-  }),
+  prepare: () => Effect.succeedSome(countAllChanges),
 } satisfies Job<never, ChangeFeedReader | SqlClient.SqlClient>
 
 // ---------------------------------------------------------------------------------------------------------------------

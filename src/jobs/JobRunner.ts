@@ -149,6 +149,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
+    const context = yield* Effect.context<R>()
     const now = yield* makeMonotonicClock
     const holder = SecureRandom.uuidV4Unsafe()
     const { holderCondition, release, ...statements } = makeJobLeaseStatements(sql, holder)
@@ -171,7 +172,7 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
         holderCondition: holderCondition(name),
       })
       if (Option.isNone(run)) continue
-      loops.push(yield* makeJobLoop(state, run.value, tryRelease([name])))
+      loops.push(yield* makeJobLoop(state, Effect.provide(run.value, context), tryRelease([name])))
       states.push(state)
     }
     if (states.length === 0) return
