@@ -11,8 +11,15 @@ import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { Reader } from "../db/Reader.ts"
 import { initializeCounters, makeCounter } from "../observability/CallbackMetrics.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
-import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import {
+  CursorExpired,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeFieldError,
+  type ValidationError,
+} from "../rules/Errors.ts"
+import {
+  changeFeedDatasets,
   type ChangeFeedStart,
   type ChangeKind,
   changeKinds,
@@ -74,6 +81,8 @@ export interface RowChangeSummary {
   /** Undefined unless the row was corrected. */
   readonly correction: RowCorrection | undefined
 }
+
+export const allChanges: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 /** The changes of a page, before their rows are read. */
 type FoundChanges = ReadonlyArray<
@@ -150,13 +159,6 @@ const makeExpiredError = (earliest: string) =>
       details: { earliest, restart: "/v1/changes?after=now" },
     },
   })
-
-const makeFutureError = () => {
-  const reason = "must not be in the future"
-  return new ValidationError({
-    error: { message: `after ${reason}`, details: { fields: [{ field: "after", reason }] } },
-  })
-}
 
 type FeedReadError = DatabasePoolTimeout | DataRefreshing
 
@@ -268,7 +270,7 @@ export class ChangeFeedReader extends Context.Service<ChangeFeedReader, {
           from beginning left join start on true left join last on true
         `))
         if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
-        if (bounds.is_future) return yield* makeFutureError()
+        if (bounds.is_future) return yield* makeFieldError("after", "must not be in the future")
         const { earliest, start_id, start_mark, starts_at } = bounds
         if (!bounds.is_available || start_id === null || starts_at === null) return yield* makeExpiredError(earliest)
         return { ...bounds, start_id, start_mark, starts_at }

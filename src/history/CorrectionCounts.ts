@@ -16,7 +16,7 @@ import {
   correctionDelayClasses,
   CorrectionsResponse,
 } from "../v1/corrections/Api.ts"
-import { ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
+import { allChanges, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -24,8 +24,6 @@ import { ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 
 /** Maximum number of changes that one statement counts. */
 const maxBatch = 1_000
-
-const allChanges = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))

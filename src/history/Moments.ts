@@ -8,7 +8,13 @@ import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
-import { AsOfTooEarly, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import {
+  AsOfTooEarly,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeFieldError,
+  type ValidationError,
+} from "../rules/Errors.ts"
 import type { TransactionLedgerState } from "../db/versions/LedgerState.ts"
 
 /** A moment in the past, and the transactions that had committed by then. */
@@ -74,11 +80,6 @@ const makeTooEarlyError = (earliest: string) =>
 const futureReason = "is in the future. A date means the end of that day in New York, so today's date is in the " +
   "future, too: use an earlier date or a timestamp"
 
-const makeFutureError = () =>
-  new ValidationError({
-    error: { message: `as_of ${futureReason}`, details: { fields: [{ field: "as_of", reason: futureReason }] } },
-  })
-
 const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
 const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
@@ -110,7 +111,9 @@ export class MomentResolver extends Context.Service<MomentResolver, {
             // Only a poll after the request may refuse the moment: the database's clock may have been set forward since
             // an older poll.
             const isCurrent = ledger.polledAt >= requestedAt
-            if (isCurrent && Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
+            if (isCurrent && Date.parse(moment) > estimateClock(ledger)) {
+              return Effect.fail(makeFieldError("as_of", futureReason))
+            }
           }
           return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
