@@ -35,13 +35,8 @@ import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
 import { formatServerSentEvent, formatSseHeartbeat, sseReconnectDelayField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
-import {
-  changeFeedDatasets,
-  type ChangeFeedStart,
-  formatChangeFeedCursor,
-  parseChangeFeedStart,
-} from "../v1/changes/Api.ts"
-import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "./ChangeFeed.ts"
+import { type ChangeFeedStart, formatChangeFeedCursor, parseChangeFeedStart } from "../v1/changes/Api.ts"
+import { allChanges, type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
   encodeChangeEvents,
@@ -159,8 +154,6 @@ const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" ||
 
 const encodeText = (text: string): Uint8Array => Buffer.from(text)
 
-const everything: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
-
 /** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
 const choosePageChanges = ({ changes }: ChangeFeedPage) => {
   const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
@@ -212,17 +205,15 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // Database
       // ---------------------------------------------------------------------------------------------------------------
 
-      const queueOptions = {
+      /** The reader and the streams that read their own pages share one connection, which they use in turns. */
+      const { withPermit } = yield* makeBulkhead({
         permits: makePermits(1),
         timeout: yield* poolTimeout,
-        onTimeout: () => makePoolTimeoutError(),
-      }
-      /** The reader and the streams that read their own pages share this connection, and use it one at a time. */
-      const connection = yield* makeBulkhead(queueOptions)
-      const pages = yield* makeBulkhead(queueOptions)
+        onTimeout: makePoolTimeoutError,
+      })
 
       const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
-        pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
+        withPermit("pages")(readPage(place, filter, limit))
 
       // ---------------------------------------------------------------------------------------------------------------
       // Ends and usage
@@ -391,7 +382,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const followed = recent
         if (followed === undefined) return
         const place = parseChangeFeedStart(followed.getCursor())
-        const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
+        const page = yield* withPermit("reader")(readPage(place, allChanges, livePageChanges))
         // During the read, all live streams may have ended, and new ones may have joined at a different position.
         if (followed !== recent) return
         followed.append(page)
@@ -435,22 +426,17 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // Opening
       // ---------------------------------------------------------------------------------------------------------------
 
-      /** Number of open streams by account id. */
-      const counts = new Map<number, number>()
+      /** The streams that are open, or read their first page. */
+      const opened = new Set<ChangeStreamOptions>()
 
-      const takeSlot = (account_id: number) =>
+      const takeSlot = (options: ChangeStreamOptions) =>
         Effect.suspend(() => {
-          const count = counts.get(account_id) ?? 0
-          if (count >= maxStreams) return Effect.fail(makeTooManyError(maxStreams))
-          counts.set(account_id, count + 1)
+          const isOfAccount = ({ account }: ChangeStreamOptions) => account.account_id === options.account.account_id
+          if (Array.from(opened).filter(isOfAccount).length >= maxStreams) {
+            return Effect.fail(makeTooManyError(maxStreams))
+          }
+          opened.add(options)
           return Effect.void
-        })
-
-      const releaseSlot = (account_id: number) =>
-        Effect.sync(() => {
-          const count = counts.get(account_id) ?? 0
-          if (count > 1) counts.set(account_id, count - 1)
-          else counts.delete(account_id)
         })
 
       const register = (stream: StreamState) =>
@@ -471,8 +457,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
 
       const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
         const { account, filter, place } = options
-        const { account_id } = account
-        yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
+        yield* Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
         const page = yield* readOwnPage(place, filter, firstPageChanges)
         const stream: StreamState = {
           options,
