@@ -10,13 +10,12 @@ import { makeSharedTokenBuckets, type TokenBucketResult } from "./SharedTokenBuc
 
 const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
-export const BasicTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_BASIC").pipe(
-  Config.withDefault(200),
-)
-export const ProTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
-export const UltimateTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_ULTIMATE").pipe(
-  Config.withDefault(5_000),
-)
+const makeLimitConfig = (name: string, requestsPerMinute: number) =>
+  Config.schema(RequestsPerMinute, name).pipe(Config.withDefault(requestsPerMinute))
+
+export const BasicTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_BASIC", 200)
+export const ProTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_PRO", 1_000)
+export const UltimateTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_ULTIMATE", 5_000)
 
 export const RateLimitsByTierConfig = Config.all({
   basic: BasicTierRateLimitConfig,
