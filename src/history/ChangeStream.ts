@@ -36,7 +36,13 @@ import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type Vali
 import { formatServerSentEvent, formatSseHeartbeat, sseReconnectDelayField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { type ChangeFeedStart, formatChangeFeedCursor, parseChangeFeedStart } from "../v1/changes/Api.ts"
-import { allChanges, type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "./ChangeFeed.ts"
+import {
+  allChanges,
+  type ChangeFeedFilter,
+  type ChangeFeedPage,
+  type ChangeFeedPosition,
+  ChangeFeedReader,
+} from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
   encodeChangeEvents,
@@ -122,29 +128,43 @@ interface Ending {
   readonly at: number
 }
 
-interface StreamState extends RecentChangesPosition {
+class StreamState implements RecentChangesPosition {
   readonly options: ChangeStreamOptions
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
   /** Opened when the stream may have something to send. */
-  readonly wake: Latch.Latch
+  readonly wake = Latch.makeUnsafe()
   /** Whether the stream sends the recent changes; otherwise it reads its own pages from the database. */
-  isLive: boolean
+  isLive = false
+  next = 0
+  cursor: string
+  end: ChangeFeedPosition
   /** Whether the feed had more changes after the page that the stream read last. */
-  hasMore: boolean
+  hasMore = true
   /** Maximum number of changes to read in the next page. */
-  pageChanges: number
+  pageChanges = firstPageChanges
   reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
   /** The last cursor that was sent to the client. Initially the cursor in its request, if there is one. */
   sentCursor: string | undefined
   /** Time of the last event or heartbeat, monotonic ms. */
   sentAt: number
-  sent: StreamedAmount
-  recorded: StreamedAmount
+  sent: StreamedAmount = { bytes: 0, records: 0 }
+  recorded = this.sent
   /** Time of the last record of usage, Unix ms. */
   recordedAt: number
   ending: Ending | undefined
-  isEnded: boolean
+  isEnded = false
+
+  constructor(options: ChangeStreamOptions, scope: Scope.Scope, firstPage: ChangeFeedPage, now: number) {
+    this.options = options
+    this.scope = scope
+    this.matcher = makeChangeMatcher(options.filter)
+    this.cursor = firstPage.cursor
+    this.end = firstPage.end
+    this.sentCursor = options.place?._tag === "Cursor" ? formatChangeFeedCursor(options.place) : undefined
+    this.sentAt = now
+    this.recordedAt = options.request.startedAt
+  }
 }
 
 type ReadError = CursorExpired | DatabasePoolTimeout | DataRefreshing | ValidationError
@@ -459,26 +479,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const { account, filter, place } = options
         yield* Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
         const page = yield* readOwnPage(place, filter, firstPageChanges)
-        const stream: StreamState = {
-          options,
-          scope: yield* Effect.scope,
-          matcher: makeChangeMatcher(filter),
-          wake: Latch.makeUnsafe(),
-          isLive: false,
-          hasMore: true,
-          pageChanges: firstPageChanges,
-          reading: undefined,
-          next: 0,
-          cursor: page.cursor,
-          end: page.end,
-          sentCursor: place?._tag === "Cursor" ? formatChangeFeedCursor(place) : undefined,
-          sentAt: now(),
-          sent: { bytes: 0, records: 0 },
-          recorded: { bytes: 0, records: 0 },
-          recordedAt: options.request.startedAt,
-          ending: undefined,
-          isEnded: false,
-        }
+        const stream = new StreamState(options, yield* Effect.scope, page, now())
         yield* Effect.acquireRelease(register(stream), () => close(stream))
         yield* watch(account, (current) => checkStream(stream, current))
         if (isStopping) end(stream, "server_stopping")

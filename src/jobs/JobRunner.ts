@@ -12,23 +12,20 @@ import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
 import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
 
 /** The state of one job in this process. Times are monotonic milliseconds. */
-interface JobState {
+class JobState {
   readonly name: string
   readonly every: Duration.Duration
-  leaseExpiresAt: number
+  leaseExpiresAt = -Infinity
   /** This process does not take the lease before this time. */
-  releasedUntil: number
+  releasedUntil = -Infinity
   /** A latch that is open while this process holds the lease, as of the last renewal. */
-  readonly leaseLatch: Latch.Latch
-}
+  readonly leaseLatch = Latch.makeUnsafe()
 
-const makeJobState = (name: string, every: Duration.Duration): JobState => ({
-  name,
-  every,
-  leaseExpiresAt: -Infinity,
-  releasedUntil: -Infinity,
-  leaseLatch: Latch.makeUnsafe(),
-})
+  constructor(name: string, every: Duration.Duration) {
+    this.name = name
+    this.every = every
+  }
+}
 
 const dropLease = (job: JobState) => {
   job.leaseExpiresAt = -Infinity
@@ -165,7 +162,7 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
 
     const loops: Array<Effect.Effect<never>> = []
     for (const { every, name, prepare } of jobs) {
-      const state = makeJobState(name, every)
+      const state = new JobState(name, every)
       const run = yield* prepare({
         holder,
         isHeld: () => now() < state.leaseExpiresAt,
