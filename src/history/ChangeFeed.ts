@@ -276,36 +276,30 @@ export class ChangeFeedReader extends Context.Service<ChangeFeedReader, {
         return { ...bounds, start_id, start_mark, starts_at }
       })
 
-      /** Datasets in which a corrected row may appear as added or removed, and the filter wants these kinds only. */
-      const findReinterpreted = ({ datasets, kinds = changeKinds }: ChangeFeedFilter) =>
-        kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
+      /**
+       * Returns the condition that a change has a kind of the filter, or that it is corrected and may appear as added or
+       * removed, because endpoints do not show all rows of its dataset. `isOf` makes the condition that it has one of
+       * some kinds.
+       */
+      const hasWantedKind = (
+        { datasets, kinds = changeKinds }: ChangeFeedFilter,
+        isOf: (kinds: ReadonlyArray<ChangeKind>) => Statement.Fragment,
+      ) => {
+        const reinterpreted = kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
+        return reinterpreted.length === 0
+          ? isOf(kinds)
+          : sql`(${isOf(kinds)} or (${isOf(["corrected"])} and dataset = any(${textArray(reinterpreted)})))`
+      }
 
       /** Returns the condition that a transaction has changes of the filter's datasets and kinds, for any symbol. */
       const hasWanted = (filter: ChangeFeedFilter) => {
         const { datasets, kinds } = filter
         if (kinds === undefined) return sql`changes ?| ${textArray(datasets)}`
-        const reinterpreted = findReinterpreted(filter)
         return sql`exists (
           select from jsonb_each(changes) as counted (dataset, numbers)
-          where dataset = any(${textArray(datasets)}) and ${
-          sql.or([
-            sql`numbers ?| ${textArray(kinds)}`,
-            ...(reinterpreted.length === 0
-              ? []
-              : [sql`(numbers ? 'corrected' and dataset = any(${textArray(reinterpreted)}))`]),
-          ])
-        }
+          where dataset = any(${textArray(datasets)})
+            and ${hasWantedKind(filter, (kinds) => sql`numbers ?| ${textArray(kinds)}`)}
         )`
-      }
-
-      const hasWantedKind = (filter: ChangeFeedFilter) => {
-        const { kinds } = filter
-        if (kinds === undefined) return []
-        const reinterpreted = findReinterpreted(filter)
-        const isWanted = sql`kind = any(${textArray(kinds)})`
-        return reinterpreted.length === 0
-          ? [isWanted]
-          : [sql`(${isWanted} or (kind = 'corrected' and dataset = any(${textArray(reinterpreted)})))`]
       }
 
       /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
@@ -316,8 +310,11 @@ export class ChangeFeedReader extends Context.Service<ChangeFeedReader, {
         month: string,
         limit: number,
       ) => {
-        const { datasets, tickers } = filter
+        const { datasets, kinds, tickers } = filter
         const position = start?._tag === "Cursor" && start.position !== undefined ? start.position : endPosition
+        const kindConditions = kinds === undefined
+          ? []
+          : [hasWantedKind(filter, (wanted) => sql`kind = any(${textArray(wanted)})`)]
         const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
           sql`
             select position, dataset, kind, ticker, other_ticker from history.changes
@@ -327,7 +324,7 @@ export class ChangeFeedReader extends Context.Service<ChangeFeedReader, {
                 and position > case later.id when ${String(startId)}::text::bigint then ${position}::text::bigint
                   else 0 end`,
               sql`dataset = any(${textArray(datasets)})`,
-              ...hasWantedKind(filter),
+              ...kindConditions,
               ...ticker,
             ])
           }
