@@ -38,12 +38,6 @@ const failedPolls = makeCounter(
   "Failed polls of the dataset versions. Without versions, every response comes from the database.",
 )
 
-/** The combined version of several tables. */
-export interface CombinedTableVersion {
-  /** Returns text that changes with every committed write to one of the tables; undefined while no version is known. */
-  readonly current: () => string | undefined
-}
-
 /** The polled server is a replica instead of the primary. Its versions are not used, because they may be outdated. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
@@ -105,9 +99,13 @@ const makeDatasetVersions = Effect.gen(function* () {
 
   const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
-  const watchTables = (tables: ReadonlyArray<string>): CombinedTableVersion => {
+  /**
+   * Makes a function that returns the combined version of several tables: text that changes with every committed write
+   * to one of them; undefined while no version is known.
+   */
+  const watchTables = (tables: ReadonlyArray<string>) => {
     const combine = makeDatasetVersionReader(tables)
-    return { current: () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined }
+    return () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined
   }
 
   /** Returns the time of the last change to one of the tables, Unix seconds; undefined if none has ever changed. */
