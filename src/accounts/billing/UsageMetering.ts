@@ -64,162 +64,159 @@ interface WaitingRows<Batch> {
   readonly remove: (batch: Batch) => number
 }
 
-export class UsageMetering extends Context.Service<UsageMetering, {
-  /** Fails with 503 while too many rows are waiting. */
-  readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
-  /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
-  readonly hasCapacity: () => boolean
+const makeUsageMetering = Effect.gen(function* () {
+  const maxWaiting = yield* UsageBufferSizeConfig
+  const writeUsage = yield* makeUsageWriter
+  const writeRefusals = yield* makeThrottledRequestCountWriter
+  const balances = yield* PrepaidBalances
+  yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
+  const waiting: Array<UsageRecord> = []
+  const refusals = makeThrottledRequestCounter()
+  yield* registerGauge({
+    name: "tickerline_usage_rows_waiting",
+    description: "Rows of usage not written yet.",
+    read: () => waiting.length + refusals.countWaitingRows(),
+  })
+  const now = yield* makeMonotonicClock
+  let isRefusing = false
+
+  const reportFailure = (error: { readonly message: string }) =>
+    Effect.andThen(
+      Metric.update(writesFailedTotal, 1),
+      Effect.logWarning(
+        `Usage was not recorded and will be retried; ${
+          waiting.length + refusals.countWaitingRows()
+        } rows wait: ${error.message}`,
+      ),
+    )
+
+  const makeWriteLoop = <Batch>({ count, delay, remove, takeBatch, write }: WaitingRows<Batch>) => {
+    const hasRows = Latch.makeUnsafe()
+    /** When rows were last written, or the first waiting row was added. */
+    let stalledSince = now()
+    /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
+    let batch: Batch | undefined
+
+    const writeBatch = Effect.suspend(() => {
+      const sent = batch ??= takeBatch()
+      return Effect.andThen(
+        write(sent),
+        Effect.suspend(() => {
+          const requests = remove(sent)
+          stalledSince = now()
+          batch = undefined
+          return Metric.update(rowsWrittenTotal, requests)
+        }),
+      )
+    })
+    /** Retries until the batch is written, after any error or defect. */
+    const persist = writeBatch.pipe(
+      Effect.timeout(writeTimeout),
+      Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: String(defect) }))),
+      Effect.tapError(reportFailure),
+      Effect.retry(retryDelay),
+    )
+    return {
+      /** Must be called before a row is added. */
+      wake: () => {
+        if (count() === 0) stalledSince = now()
+        hasRows.openUnsafe()
+      },
+      /** For how long no row has been written although rows wait. */
+      readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
+      writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
+      writeForever: Effect.gen(function* () {
+        yield* hasRows.await
+        if (count() < maxBatchRows) yield* Effect.sleep(delay)
+        yield* persist
+        if (count() === 0) hasRows.closeUnsafe()
+      }).pipe(Effect.forever),
+    }
+  }
+
+  const usageLoop = makeWriteLoop({
+    count: () => waiting.length,
+    delay: usageDelay,
+    takeBatch: () => makeUsageBatch(waiting.slice(0, maxBatchRows)),
+    write: writeUsage,
+    remove: ({ rows }) => {
+      waiting.splice(0, rows.length)
+      balances.completeCharges(rows)
+      isRefusing = false
+      return rows.length
+    },
+  })
+  // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
+  const refusalLoop = makeWriteLoop({
+    count: refusals.countWaitingRows,
+    delay: refusalDelay,
+    takeBatch: () => refusals.takeBatch(maxBatchRows),
+    write: ({ batch }) => writeRefusals(batch),
+    remove: ({ batch, markWritten }) => {
+      markWritten()
+      return batch.reduce(
+        (sum, { countsAfter, countsBefore }) => sum + countsAfter.requests - countsBefore.requests,
+        0,
+      )
+    },
+  })
+  const loops = [usageLoop, refusalLoop]
+  yield* registerGauge({
+    name: "tickerline_usage_unwritten_seconds",
+    description: "How long no usage, or no request refused with 429, has been written although some wait; else 0.",
+    read: () => Math.max(...loops.map(({ readStalledSeconds }) => readStalledSeconds())),
+  })
+
   /** Adds a row, which is normally written within half a second. */
-  readonly record: (row: UsageRecord) => void
-}>()("tickerline/accounts/UsageMetering") {
-  static readonly layer = Layer.effect(
-    UsageMetering,
-    Effect.gen(function* () {
-      const maxWaiting = yield* UsageBufferSizeConfig
-      const writeUsage = yield* makeUsageWriter
-      const writeRefusals = yield* makeThrottledRequestCountWriter
-      const balances = yield* PrepaidBalances
-      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
-      const waiting: Array<UsageRecord> = []
-      const refusals = makeThrottledRequestCounter()
-      yield* registerGauge({
-        name: "tickerline_usage_rows_waiting",
-        description: "Rows of usage not written yet.",
-        read: () => waiting.length + refusals.countWaitingRows(),
-      })
-      const now = yield* makeMonotonicClock
-      let isRefusing = false
+  const record = (row: UsageRecord) => {
+    if (row.status_code === 429) {
+      refusalLoop.wake()
+      refusals.add(row)
+    } else {
+      usageLoop.wake()
+      waiting.push(row)
+      balances.addCharge(row)
+    }
+  }
 
-      const reportFailure = (error: { readonly message: string }) =>
-        Effect.andThen(
-          Metric.update(writesFailedTotal, 1),
-          Effect.logWarning(
-            `Usage was not recorded and will be retried; ${
-              waiting.length + refusals.countWaitingRows()
-            } rows wait: ${error.message}`,
-          ),
-        )
+  /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
+  const hasCapacity = () => waiting.length < maxWaiting
 
-      const makeWriteLoop = <Batch>({ count, delay, remove, takeBatch, write }: WaitingRows<Batch>) => {
-        const hasRows = Latch.makeUnsafe()
-        /** When rows were last written, or the first waiting row was added. */
-        let stalledSince = now()
-        /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
-        let batch: Batch | undefined
+  /** Fails with 503 while too many rows are waiting. */
+  const requireCapacity = Effect.suspend(() => {
+    if (hasCapacity()) return Effect.void
+    const isNew = !isRefusing
+    isRefusing = true
+    const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
+    return Metric.update(usageBufferRefusalsTotal, 1).pipe(
+      Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
+      Effect.andThen(Effect.fail(bufferFull)),
+    )
+  })
 
-        const writeBatch = Effect.suspend(() => {
-          const sent = batch ??= takeBatch()
-          return Effect.andThen(
-            write(sent),
-            Effect.suspend(() => {
-              const requests = remove(sent)
-              stalledSince = now()
-              batch = undefined
-              return Metric.update(rowsWrittenTotal, requests)
-            }),
-          )
-        })
-        /** Retries until the batch is written, after any error or defect. */
-        const persist = writeBatch.pipe(
-          Effect.timeout(writeTimeout),
-          Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: String(defect) }))),
-          Effect.tapError(reportFailure),
-          Effect.retry(retryDelay),
-        )
-        return {
-          /** Must be called before a row is added. */
-          wake: () => {
-            if (count() === 0) stalledSince = now()
-            hasRows.openUnsafe()
-          },
-          /** For how long no row has been written although rows wait. */
-          readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
-          writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
-          writeForever: Effect.gen(function* () {
-            yield* hasRows.await
-            if (count() < maxBatchRows) yield* Effect.sleep(delay)
-            yield* persist
-            if (count() === 0) hasRows.closeUnsafe()
-          }).pipe(Effect.forever),
-        }
-      }
+  const reportLoss = Effect.suspend(() => {
+    const requests = waiting.length + refusals.countWaitingRequests()
+    const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
+    return Effect.andThen(
+      Metric.update(usageRecordsLostTotal, requests),
+      Effect.logError(
+        `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
+      ),
+    )
+  })
 
-      const usageLoop = makeWriteLoop({
-        count: () => waiting.length,
-        delay: usageDelay,
-        takeBatch: () => makeUsageBatch(waiting.slice(0, maxBatchRows)),
-        write: writeUsage,
-        remove: ({ rows }) => {
-          waiting.splice(0, rows.length)
-          balances.completeCharges(rows)
-          isRefusing = false
-          return rows.length
-        },
-      })
-      // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
-      const refusalLoop = makeWriteLoop({
-        count: refusals.countWaitingRows,
-        delay: refusalDelay,
-        takeBatch: () => refusals.takeBatch(maxBatchRows),
-        write: ({ batch }) => writeRefusals(batch),
-        remove: ({ batch, markWritten }) => {
-          markWritten()
-          return batch.reduce(
-            (sum, { countsAfter, countsBefore }) => sum + countsAfter.requests - countsBefore.requests,
-            0,
-          )
-        },
-      })
-      const loops = [usageLoop, refusalLoop]
-      yield* registerGauge({
-        name: "tickerline_usage_unwritten_seconds",
-        description: "How long no usage, or no request refused with 429, has been written although some wait; else 0.",
-        read: () => Math.max(...loops.map(({ readStalledSeconds }) => readStalledSeconds())),
-      })
+  const writeRemaining = Effect.forEach(loops, (loop) => loop.writeRemaining, {
+    concurrency: "unbounded",
+    discard: true,
+  })
+  const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
+  yield* addForkedFinalizer(finish)
+  yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
+  return { requireCapacity, hasCapacity, record }
+})
 
-      const record = (row: UsageRecord) => {
-        if (row.status_code === 429) {
-          refusalLoop.wake()
-          refusals.add(row)
-        } else {
-          usageLoop.wake()
-          waiting.push(row)
-          balances.addCharge(row)
-        }
-      }
-
-      const hasCapacity = () => waiting.length < maxWaiting
-
-      const requireCapacity = Effect.suspend(() => {
-        if (hasCapacity()) return Effect.void
-        const isNew = !isRefusing
-        isRefusing = true
-        const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
-        return Metric.update(usageBufferRefusalsTotal, 1).pipe(
-          Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
-          Effect.andThen(Effect.fail(bufferFull)),
-        )
-      })
-
-      const reportLoss = Effect.suspend(() => {
-        const requests = waiting.length + refusals.countWaitingRequests()
-        const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
-        return Effect.andThen(
-          Metric.update(usageRecordsLostTotal, requests),
-          Effect.logError(
-            `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
-          ),
-        )
-      })
-
-      const writeRemaining = Effect.forEach(loops, (loop) => loop.writeRemaining, {
-        concurrency: "unbounded",
-        discard: true,
-      })
-      const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
-      yield* addForkedFinalizer(finish)
-      yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
-      return UsageMetering.of({ requireCapacity, hasCapacity, record })
-    }),
-  )
+export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(
+  "tickerline/accounts/UsageMetering",
+) {
+  static readonly layer = Layer.effect(UsageMetering, makeUsageMetering)
 }
