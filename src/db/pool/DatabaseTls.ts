@@ -6,7 +6,7 @@ import { Config, Data, Effect, Option, Redacted, Schema } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import type { Socket } from "node:net"
-import { Duplex } from "node:stream"
+import { type Duplex, duplexPair, pipeline } from "node:stream"
 import { connect, type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { makeSocketRegistry, parseDatabaseAddress } from "../health/SocketRegistry.ts"
 
@@ -152,30 +152,11 @@ const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
  */
 const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Duplex => {
   const raw = open()
-  let socket: Socket | undefined
-  let pending: ((socket: Socket) => void) | undefined
-  const run = (action: (socket: Socket) => void) => {
-    if (socket === undefined) pending = action
-    else action(socket)
-  }
-  const stream = new Duplex({
-    read: () => void socket?.resume(),
-    write: (chunk, _encoding, done) => run((socket) => socket.write(chunk, done)),
-    final: (done) => run((socket) => socket.end(done)),
-    destroy: (error, done) => {
-      socket?.destroy()
-      raw.destroy()
-      done(error)
-    },
-  })
+  const [stream, inner] = duplexPair()
   const begin = (negotiated: Socket) => {
-    socket = negotiated
-    negotiated.on("data", (chunk) => {
-      if (!stream.push(chunk)) negotiated.pause()
-    })
-    negotiated.on("end", () => stream.push(null))
-    pending?.(negotiated)
+    pipeline(inner, negotiated, inner, (error) => stream.destroy(error ?? undefined))
   }
+  stream.once("close", () => raw.destroy())
   raw.on("error", (error) => stream.destroy(error))
   raw.on("close", () => stream.destroy())
   raw.once("connect", () => stream.emit("connect"))
