@@ -1,5 +1,5 @@
 /** Composes all layers of the service. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Option } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
 import type { PublicHandler } from "./accounts/EndpointHandler.ts"
 import type { AuthenticationMiddleware } from "./accounts/keys/Authentication.ts"
@@ -132,7 +132,10 @@ const allJobs = [
 type Preparation = ReturnType<typeof allJobs[number]["prepare"]>
 
 /** Background jobs, each of which runs in one process at a time. */
-export const backgroundJobsLayer = Jobs.jobRunnerLayer<Effect.Error<Preparation>, Effect.Services<Preparation>>(allJobs)
+export const backgroundJobsLayer = Jobs.jobRunnerLayer<
+  Effect.Error<Preparation>,
+  Effect.Services<Preparation | Option.Option.Value<Effect.Success<Preparation>>>
+>(allJobs)
 
 /** Everything that answers requests, except `SqlClient`. */
 const services = NodeListener.layer.pipe(

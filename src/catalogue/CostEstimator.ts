@@ -9,18 +9,16 @@ import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { estimatePath } from "../accounts/keys/Authentication.ts"
 import { makeObjectEncoder } from "../rules/Answer.ts"
 import type { FinishedResponse, PlainAnswer, Total } from "../rules/Answer.ts"
-import { ValidationError } from "../rules/Errors.ts"
+import { makeFieldError } from "../rules/Errors.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { CostEstimates } from "./Api.ts"
 import { findEndpoint, formatEndpointSuggestion } from "./Endpoints.ts"
 
-const makeEndpointError = (reason: string) =>
-  new ValidationError({
-    error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
-  })
-
 const makeUnknownEndpointError = (path: string) =>
-  makeEndpointError(`is not in the catalogue.${formatEndpointSuggestion(path)} GET /endpoints lists all paths.`)
+  makeFieldError(
+    "endpoint",
+    `is not in the catalogue.${formatEndpointSuggestion(path)} GET /endpoints lists all paths.`,
+  )
 
 const endlessStreamReason =
   "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
@@ -82,11 +80,11 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
   const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
   const parameters = removeEndpointParameter(request.target)
   if (endpoint.row.path === estimatePath) {
-    return parameters === "" ? encode(selfEstimate) : yield* makeEndpointError(selfParametersReason)
+    return parameters === "" ? encode(selfEstimate) : yield* makeFieldError("endpoint", selfParametersReason)
   }
   if (endpoint.isEndless) {
     const access = { path: endpoint.row.path, required_tier: endpoint.row.tier ?? "basic" }
-    return yield* findAccessError(account, access) ?? makeEndpointError(endlessStreamReason)
+    return yield* findAccessError(account, access) ?? makeFieldError("endpoint", endlessStreamReason)
   }
   const target = `${endpoint.row.path}?${parameters}`
   // Without these headers, the response has the complete, uncompressed body, which determines the cost.

@@ -42,96 +42,87 @@ export type StatementReader = (
   statement: CompiledStatement,
 ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
 
-export class Reader extends Context.Service<Reader, {
-  /** Reads the rows of a statement. Failed reads are retried, so clients hardly notice a PostgreSQL restart. */
-  readonly read: (
-    statement: CompiledStatement,
-    options: ReadOptions,
-  ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
+const makeReader = Effect.gen(function* () {
+  yield* initializeCounters(...retryCounters)
+  const sql = yield* SqlClient.SqlClient
+  const pool = yield* ConnectionPool
+  const shared = yield* SharedConnections
+  const { hasReplicas, readFromReplica } = yield* ReadRouter
+  const withReadPolicies = yield* makeReadPolicies
+  yield* registerGauge({
+    name: "tickerline_database_pool_connections",
+    description: "Size of the connection pool.",
+    read: () => pool.size + shared.size,
+  })
+  yield* registerGauge({
+    name: "tickerline_database_pool_connections_used",
+    description: "Pool connections in use.",
+    read: () => pool.connectionsInUse() + shared.connectionsInUse(),
+  })
+  yield* registerGauge({
+    name: "tickerline_database_pool_waiting",
+    description: "Reads that are waiting for a connection.",
+    read: pool.waiterCount,
+  })
+  yield* registerCounter({
+    name: "tickerline_database_pool_timeouts_total",
+    description: "Reads that timed out while waiting for a connection.",
+    read: pool.timeoutCount,
+  })
+  yield* registerCounter({
+    name: "tickerline_database_shared_connections_blocked_total",
+    description: "Shared connections that were closed because a statement on them was not answered soon.",
+    read: shared.blockedCount,
+  })
+
+  const runOnConnection = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>): SessionQuery<A, R> => (connection) =>
+    Effect.provideService(query, sql.transactionService, [toSqlConnection(connection), 0])
+
   /**
    * Runs statements of `SqlClient` on one connection to the primary, with the same policies. Every retry runs the whole
    * effect. `withTransaction` does not work in it.
    */
-  readonly query: <A, R>(
-    query: Effect.Effect<A, DatabaseReadError, R>,
+  const query = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition: string) =>
+    withReadPolicies(pool.use(partition, runOnConnection(query)))
+
+  const readPresent = (
+    statement: CompiledStatement,
+    from: Exclude<ReadSource, PastSource>,
     partition: string,
-  ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
-}>()("tickerline/db/Reader") {
-  static readonly layer = Layer.effect(
-    Reader,
-    Effect.gen(function* () {
-      yield* initializeCounters(...retryCounters)
-      const sql = yield* SqlClient.SqlClient
-      const pool = yield* ConnectionPool
-      const shared = yield* SharedConnections
-      const { hasReplicas, readFromReplica } = yield* ReadRouter
-      const withReadPolicies = yield* makeReadPolicies
-      yield* registerGauge({
-        name: "tickerline_database_pool_connections",
-        description: "Size of the connection pool.",
-        read: () => pool.size + shared.size,
-      })
-      yield* registerGauge({
-        name: "tickerline_database_pool_connections_used",
-        description: "Pool connections in use.",
-        read: () => pool.connectionsInUse() + shared.connectionsInUse(),
-      })
-      yield* registerGauge({
-        name: "tickerline_database_pool_waiting",
-        description: "Reads that are waiting for a connection.",
-        read: pool.waiterCount,
-      })
-      yield* registerCounter({
-        name: "tickerline_database_pool_timeouts_total",
-        description: "Reads that timed out while waiting for a connection.",
-        read: pool.timeoutCount,
-      })
-      yield* registerCounter({
-        name: "tickerline_database_shared_connections_blocked_total",
-        description: "Shared connections that were closed because a statement on them was not answered soon.",
-        read: shared.blockedCount,
-      })
+  ) =>
+    Effect.withFiber<Rows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
+      const { isPrepared, isShort = false, parameters, text } = statement
+      let run: SessionQuery<Rows> = (connection) => connection.queryValues(text, parameters, isPrepared)
+      const needsClient = fiber.getRef(References.TracerEnabled) ||
+        fiber.getRef(Statement.CurrentTransformer) !== undefined
+      if (needsClient) {
+        // Run by `SqlClient`, because `queryValues` creates no spans and applies no transformer.
+        const traced = sql.unsafe(text, parameters)
+        run = runOnConnection(isPrepared ? traced.values : traced.valuesUnprepared)
+      }
+      const readPrimary = pool.use(partition, run)
+      if (from !== "primary" && hasReplicas) {
+        return withReadPolicies(readFromReplica(from, partition, run, readPrimary))
+      }
+      const readAlone = withReadPolicies(readPrimary)
+      return isShort && !needsClient
+        ? Effect.flatMap(
+          shared.read(partition, statement),
+          (rows) => rows === undefined ? readAlone : Exit.succeed(rows),
+        )
+        : readAlone
+    })
 
-      const runOnConnection =
-        <A, R>(query: Effect.Effect<A, DatabaseReadError, R>): SessionQuery<A, R> => (connection) =>
-          Effect.provideService(query, sql.transactionService, [toSqlConnection(connection), 0])
+  /** Reads the rows of a statement. Failed reads are retried, so clients hardly notice a PostgreSQL restart. */
+  const read = (statement: CompiledStatement, { from, partition }: ReadOptions) =>
+    typeof from === "object" && "rewrite" in from
+      ? Effect.flatMap(from.rewrite(statement), (rewritten) => readPresent(rewritten, "primary", partition))
+      : readPresent(statement, from, partition)
+  return { read, query }
+})
 
-      const query = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition: string) =>
-        withReadPolicies(pool.use(partition, runOnConnection(query)))
-
-      const readPresent = (
-        statement: CompiledStatement,
-        from: Exclude<ReadSource, PastSource>,
-        partition: string,
-      ) =>
-        Effect.withFiber<Rows, DataRefreshing | DatabasePoolTimeout>((fiber) => {
-          const { isPrepared, isShort = false, parameters, text } = statement
-          let run: SessionQuery<Rows> = (connection) => connection.queryValues(text, parameters, isPrepared)
-          const needsClient = fiber.getRef(References.TracerEnabled) ||
-            fiber.getRef(Statement.CurrentTransformer) !== undefined
-          if (needsClient) {
-            // Run by `SqlClient`, because `queryValues` creates no spans and applies no transformer.
-            const traced = sql.unsafe(text, parameters)
-            run = runOnConnection(isPrepared ? traced.values : traced.valuesUnprepared)
-          }
-          const readPrimary = pool.use(partition, run)
-          if (from !== "primary" && hasReplicas) {
-            return withReadPolicies(readFromReplica(from, partition, run, readPrimary))
-          }
-          const readAlone = withReadPolicies(readPrimary)
-          return isShort && !needsClient
-            ? Effect.flatMap(
-              shared.read(partition, statement),
-              (rows) => rows === undefined ? readAlone : Exit.succeed(rows),
-            )
-            : readAlone
-        })
-
-      const read = (statement: CompiledStatement, { from, partition }: ReadOptions) =>
-        typeof from === "object" && "rewrite" in from
-          ? Effect.flatMap(from.rewrite(statement), (rewritten) => readPresent(rewritten, "primary", partition))
-          : readPresent(statement, from, partition)
-      return Reader.of({ read, query })
-    }),
-  ).pipe(Layer.provide(ReadRouter.layer))
+export class Reader extends Context.Service<Reader, Effect.Success<typeof makeReader>>()(
+  "tickerline/db/Reader",
+) {
+  static readonly layer = Layer.effect(Reader, makeReader).pipe(Layer.provide(ReadRouter.layer))
 }

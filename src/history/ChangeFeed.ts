@@ -11,8 +11,9 @@ import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { Reader } from "../db/Reader.ts"
 import { initializeCounters, makeCounter } from "../observability/CallbackMetrics.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
-import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, makeFieldError } from "../rules/Errors.ts"
 import {
+  changeFeedDatasets,
   type ChangeFeedStart,
   type ChangeKind,
   changeKinds,
@@ -74,6 +75,8 @@ export interface RowChangeSummary {
   /** Undefined unless the row was corrected. */
   readonly correction: RowCorrection | undefined
 }
+
+export const allChanges: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 /** The changes of a page, before their rows are read. */
 type FoundChanges = ReadonlyArray<
@@ -151,13 +154,6 @@ const makeExpiredError = (earliest: string) =>
     },
   })
 
-const makeFutureError = () => {
-  const reason = "must not be in the future"
-  return new ValidationError({
-    error: { message: `after ${reason}`, details: { fields: [{ field: "after", reason }] } },
-  })
-}
-
 type FeedReadError = DatabasePoolTimeout | DataRefreshing
 
 /** A change that endpoints show, and what a page says about it. */
@@ -168,369 +164,361 @@ interface ReadChange<A> {
 
 type ReadRows<A> = (found: FoundChanges) => Effect.Effect<ReadonlyArray<ReadChange<A>>, HistoryMoved | FeedReadError>
 
-type ReadPage<A> = (
-  place: ChangeFeedStart | undefined,
-  filter: ChangeFeedFilter,
-  limit: number,
-) => Effect.Effect<ChangeFeedPage<A>, CursorExpired | FeedReadError | ValidationError>
-
 /** All pages are read from the primary, in one partition of the pool. */
 const source = { partition: "changes", from: "primary" } as const
 
-export class ChangeFeedReader extends Context.Service<ChangeFeedReader, {
+const makeChangeFeedReader = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const database = yield* Reader
+  const readers = makeChangedRowReaders(sql)
+  yield* initializeCounters(changesWithoutRow)
+
+  const read = (statement: Statement.Statement<object>) => {
+    const [text, parameters] = statement.compile()
+    return database.read({ text, parameters, isPrepared: false }, source)
+  }
+
+  const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
+  const toMoment = (time: string) => sql.literal(makeMomentSql(time))
+  const literal = (text: string) => sql.literal(`'${text}'`)
+
+  /** Returns a query for the start of a page: the cursor's transaction, or the newest one up to the given time. */
+  const startOf = (place: ChangeFeedStart | undefined) => {
+    if (place?._tag === "Cursor") {
+      const { mark, transaction } = place
+      return sql`
+        select id, mark, recorded_at, null::timestamptz as moment from history.transactions
+        where id = ${transaction}::text::bigint and mark = ${mark}::text::uuid and recorded_at is not null
+      `
+    }
+    const moment = place === undefined
+      ? sql`beginning.earliest`
+      : place._tag === "Now"
+      ? sql`greatest(beginning.earliest, clock_timestamp())`
+      : sql`${place.moment}::text::timestamptz`
+    return sql`
+      select coalesce(newest.id, 0) as id, mark, coalesce(recorded_at, earliest) as recorded_at, moment
+      from (select earliest, ${moment} as moment from beginning) as requested left join lateral (
+        select id, mark, recorded_at from history.transactions
+        where transactions.recorded_at <= moment order by transactions.recorded_at desc limit 1
+      ) as newest on true
+    `
+  }
+
   /**
-   * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
-   * known change.
+   * Finds the transactions that a page examines, all in one month, so that the next statement reads one partition.
+   * A cursor at the end of a dropped transaction is valid unless a later transaction was dropped as well.
    */
-  readonly readPage: ReadPage<ChangeFeedEntry>
-  /** Like `readPage`, but returns each correction's delay and changed columns instead of its rows. */
-  readonly summarizePage: ReadPage<RowChangeSummary>
-}>()("tickerline/history/ChangeFeedReader") {
-  static readonly layer = Layer.effect(
-    ChangeFeedReader,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const database = yield* Reader
-      const readers = makeChangedRowReaders(sql)
-      yield* initializeCounters(changesWithoutRow)
-
-      const read = (statement: Statement.Statement<object>) => {
-        const [text, parameters] = statement.compile()
-        return database.read({ text, parameters, isPrepared: false }, source)
-      }
-
-      const textArray = (values: ReadonlyArray<string>) => sql`${makeArrayParameter(values, OID.text)}::text[]`
-      const toMoment = (time: string) => sql.literal(makeMomentSql(time))
-      const literal = (text: string) => sql.literal(`'${text}'`)
-
-      /** Returns a query for the start of a page: the cursor's transaction, or the newest one up to the given time. */
-      const startOf = (place: ChangeFeedStart | undefined) => {
-        if (place?._tag === "Cursor") {
-          const { mark, transaction } = place
-          return sql`
-            select id, mark, recorded_at, null::timestamptz as moment from history.transactions
-            where id = ${transaction}::text::bigint and mark = ${mark}::text::uuid and recorded_at is not null
-          `
-        }
-        const moment = place === undefined
-          ? sql`beginning.earliest`
-          : place._tag === "Now"
-          ? sql`greatest(beginning.earliest, clock_timestamp())`
-          : sql`${place.moment}::text::timestamptz`
-        return sql`
-          select coalesce(newest.id, 0) as id, mark, coalesce(recorded_at, earliest) as recorded_at, moment
-          from (select earliest, ${moment} as moment from beginning) as requested left join lateral (
-            select id, mark, recorded_at from history.transactions
-            where transactions.recorded_at <= moment order by transactions.recorded_at desc limit 1
-          ) as newest on true
-        `
-      }
-
-      /**
-       * Finds the transactions that a page examines, all in one month, so that the next statement reads one partition.
-       * A cursor at the end of a dropped transaction is valid unless a later transaction was dropped as well.
-       */
-      const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
-        const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
-        const [bounds] = yield* decodeBounds(read(sql`
-          with beginning as materialized (
-            select earliest from history.beginning
-          ), start as materialized (
-            ${startOf(place)}
-          ), upcoming as materialized (
-            select *, row_number() over (order by recorded_at) as place,
-              first_value(month) over (order by recorded_at) as first_month
-            from (
-              select transactions.id, transactions.mark, month, transactions.recorded_at from history.transactions
-              where transactions.recorded_at >= (select recorded_at from start)
-                ${isUnfinished ? sql.literal("") : sql`and transactions.id <> (select id from start)`}
-              order by transactions.recorded_at limit ${sql.literal(String(maxTransactions + 1))}
-            ) as later
-          ), last as (
-            select * from upcoming
-            where place <= ${sql.literal(String(maxTransactions))}
-              and place < coalesce((select min(place) from upcoming where month <> first_month), place + 1)
-            order by place desc limit 1
-          )
-          select ${toMoment("earliest")},
-            coalesce(case
-              when moment is not null then moment >= earliest
-              when start.recorded_at > earliest then true
-              else ${literal(String(!isUnfinished))}::boolean and not exists (
-                select from history.transactions
-                where transactions.recorded_at > start.recorded_at and transactions.recorded_at <= earliest
-              )
-            end, false),
-            coalesce(moment > clock_timestamp(), false),
-            start.id, start.mark::text, ${toMoment("start.recorded_at")},
-            last.id, last.mark::text, ${toMoment("last.recorded_at")}, last.month::text,
-            coalesce(last.place < (select count(*) from upcoming), false)
-          from beginning left join start on true left join last on true
-        `))
-        if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
-        if (bounds.is_future) return yield* makeFutureError()
-        const { earliest, start_id, start_mark, starts_at } = bounds
-        if (!bounds.is_available || start_id === null || starts_at === null) return yield* makeExpiredError(earliest)
-        return { ...bounds, start_id, start_mark, starts_at }
-      })
-
-      /** Datasets in which a corrected row may appear as added or removed, and the filter wants these kinds only. */
-      const findReinterpreted = ({ datasets, kinds = changeKinds }: ChangeFeedFilter) =>
-        kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
-
-      /** Returns the condition that a transaction has changes of the filter's datasets and kinds, for any symbol. */
-      const hasWanted = (filter: ChangeFeedFilter) => {
-        const { datasets, kinds } = filter
-        if (kinds === undefined) return sql`changes ?| ${textArray(datasets)}`
-        const reinterpreted = findReinterpreted(filter)
-        return sql`exists (
-          select from jsonb_each(changes) as counted (dataset, numbers)
-          where dataset = any(${textArray(datasets)}) and ${
-          sql.or([
-            sql`numbers ?| ${textArray(kinds)}`,
-            ...(reinterpreted.length === 0
-              ? []
-              : [sql`(numbers ? 'corrected' and dataset = any(${textArray(reinterpreted)}))`]),
-          ])
-        }
-        )`
-      }
-
-      const hasWantedKind = (filter: ChangeFeedFilter) => {
-        const { kinds } = filter
-        if (kinds === undefined) return []
-        const reinterpreted = findReinterpreted(filter)
-        const isWanted = sql`kind = any(${textArray(kinds)})`
-        return reinterpreted.length === 0
-          ? [isWanted]
-          : [sql`(${isWanted} or (kind = 'corrected' and dataset = any(${textArray(reinterpreted)})))`]
-      }
-
-      /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
-      const changesOf = (
-        filter: ChangeFeedFilter,
-        start: ChangeFeedStart | undefined,
-        startId: bigint,
-        month: string,
-        limit: number,
-      ) => {
-        const { datasets, tickers } = filter
-        const position = start?._tag === "Cursor" && start.position !== undefined ? start.position : endPosition
-        const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
-          sql`
-            select position, dataset, kind, ticker, other_ticker from history.changes
-            where ${
-            sql.and([
-              sql`transaction = later.id and month = date ${literal(month)}
-                and position > case later.id when ${String(startId)}::text::bigint then ${position}::text::bigint
-                  else 0 end`,
-              sql`dataset = any(${textArray(datasets)})`,
-              ...hasWantedKind(filter),
-              ...ticker,
-            ])
-          }
-            order by position limit ${sql.literal(String(limit))}
-          `
-        if (tickers === undefined) return select([])
-        // Per symbol, two index scans in order of `position`, each of which ends at the limit. One scan for all symbols
-        // would read a large transaction to its end for each page.
-        return sql`
-          select found.* from unnest((select ${textArray(tickers)})) as symbol cross join lateral (
-            (${select([sql`ticker = symbol`])})
-            union all
-            (${select([sql`other_ticker = symbol and ticker <> all(${textArray(tickers)})`])})
-          ) as found
-          order by position limit ${sql.literal(String(limit))}
-        `
-      }
-
-      /** Reads the changes between the bounds, at most `limit`. */
-      const readChanges = Effect.fnUntraced(function* (
-        place: ChangeFeedStart | undefined,
-        filter: ChangeFeedFilter,
-        limit: number,
-        bounds: Effect.Success<ReturnType<typeof readBounds>>,
-      ) {
-        const { earliest, last_at, month, start_id, start_mark, starts_at } = bounds
-        if (last_at === null || month === null) return []
-        const found = yield* decodeChanges(read(sql`
-          select earliest = ${earliest}::text::timestamptz and (
-              select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
-            ) is not distinct from ${start_mark}::text::uuid,
-            id, mark::text, position,
-            ${toMoment("recorded_at")}, dataset, kind,
-            ticker, other_ticker
-          from history.beginning left join (
-            select later.id, later.mark, later.recorded_at, found.*
-            from (
-              select id, mark, recorded_at from history.transactions
-              where recorded_at >= ${starts_at}::text::timestamptz and recorded_at <= ${last_at}::text::timestamptz
-                and ${hasWanted(filter)}
-              order by recorded_at
-            ) as later
-            cross join lateral (${changesOf(filter, place, start_id, month, limit)}) as found
-            order by recorded_at, position limit ${sql.literal(String(limit))}
-          ) as page on true
-          order by page.recorded_at, position
-        `))
-        if (found.some(({ is_current }) => !is_current)) return yield* new HistoryMoved()
-        return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
-          if (transaction === null || mark === null || position === null || recorded_at === null) return []
-          if (dataset === null || kind === null) return []
-          const cursor = formatChangeFeedCursor({ transaction: String(transaction), position: String(position), mark })
-          const change: ChangeWithoutRows = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
-          const tickers = [ticker, other_ticker].filter((symbol) => symbol !== null)
-          return [{ dataset, tickers, change }]
-        })
-      })
-
-      /** The datasets of which a lost row was logged. */
-      const damaged = new Set<string>()
-
-      const reportLostRow = Effect.fnUntraced(
-        function* (dataset: string, { position, transaction }: ChangeWithoutRows) {
-          yield* Metric.update(changesWithoutRow, 1)
-          if (damaged.has(dataset)) return
-          damaged.add(dataset)
-          yield* Effect.logError(
-            `The history lacks a row of ${dataset}, for change ${position} of transaction ${transaction}. ` +
-              "/v1/changes sends such changes without the row. `tickerline doctor` checks the triggers that keep rows.",
-          )
-        },
+  const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
+    const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
+    const [bounds] = yield* decodeBounds(read(sql`
+      with beginning as materialized (
+        select earliest from history.beginning
+      ), start as materialized (
+        ${startOf(place)}
+      ), upcoming as materialized (
+        select *, row_number() over (order by recorded_at) as place,
+          first_value(month) over (order by recorded_at) as first_month
+        from (
+          select transactions.id, transactions.mark, month, transactions.recorded_at from history.transactions
+          where transactions.recorded_at >= (select recorded_at from start)
+            ${isUnfinished ? sql.literal("") : sql`and transactions.id <> (select id from start)`}
+          order by transactions.recorded_at limit ${sql.literal(String(maxTransactions + 1))}
+        ) as later
+      ), last as (
+        select * from upcoming
+        where place <= ${sql.literal(String(maxTransactions))}
+          and place < coalesce((select min(place) from upcoming where month <> first_month), place + 1)
+        order by place desc limit 1
       )
-
-      /**
-       * Reads the rows of changes, one statement per dataset, and maps the changes that endpoints show. Fails if a
-       * change has vanished in the meantime.
-       */
-      const mapRows = Effect.fnUntraced(function* <A>(
-        found: FoundChanges,
-        compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,
-        map: (
-          reader: ChangedRowReader,
-          change: ChangeWithoutRows,
-          shown: ShownChange,
-          values: ReadonlyArray<unknown>,
-        ) => A,
-      ) {
-        const mapped = new Map<ChangeWithoutRows, A>()
-        for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
-          const reader = readers.get(dataset)
-          if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
-          const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
-          const rows = yield* database.read(compile(reader, changes), source)
-          // One statement reads the changes and their rows, so a row that it does not find is lost.
-          if (rows.length !== changes.length) return yield* new HistoryMoved()
-          for (const [index, change] of changes.entries()) {
-            const values = rows[index] ?? []
-            if (reader.lacksRow(change, values)) yield* reportLostRow(dataset, change)
-            const shown = reader.interpret(change, values)
-            if (shown !== "hidden") mapped.set(change, map(reader, change, shown, values))
-          }
-        }
-        return mapped
-      })
-
-      const encodeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
-        const encoded = yield* mapRows(
-          found,
-          (reader, changes) => reader.compile(changes),
-          (reader, change, shown, values) => ({ kind: shown.kind, json: reader.encode(change, shown, values) }),
-        )
-        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<ReadChange<ChangeFeedEntry>> => {
-          const shown = encoded.get(change)
-          if (shown === undefined) return []
-          return [{ change, value: { ...toPosition(change), ...shown, dataset, tickers, cursor: change.cursor } }]
-        })
-      })
-
-      const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
-        const isRead = ({ change: { kind }, dataset }: FoundChanges[number]) =>
-          kind === "corrected" || isPartlyShown(dataset)
-        const described = yield* mapRows(
-          found.filter(isRead),
-          (reader, changes) => reader.compileWithDelay(changes),
-          (reader, _, shown, values) => ({
-            kind: shown.kind,
-            correction: shown.kind === "corrected" ? reader.describeCorrection(shown, values) : undefined,
-          }),
-        )
-        return found.flatMap((one): ReadonlyArray<ReadChange<RowChangeSummary>> => {
-          const { change, dataset } = one
-          const { kind, recordedAt } = change
-          const shown = isRead(one) ? described.get(change) : { kind, correction: undefined }
-          return shown === undefined ? [] : [{ change, value: { ...shown, dataset, recordedAt } }]
-        })
-      })
-
-      /** Returns the first changes, with at most `limit` of datasets whose rows are always shown and may be large. */
-      const takeAlwaysShown = (found: FoundChanges, limit: number) => {
-        let count = 0
-        const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++count > limit)
-        return end < 0 ? found : found.slice(0, end)
-      }
-
-      /**
-       * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to those that are
-       * certainly shown.
-       */
-      const readOnce = Effect.fnUntraced(function* <A>(
-        place: ChangeFeedStart | undefined,
-        filter: ChangeFeedFilter,
-        limit: number,
-        batch: number,
-        readRows: ReadRows<A>,
-      ) {
-        const bounds = yield* readBounds(place)
-        const found = yield* readChanges(place, filter, batch + 1, bounds)
-        const examined = takeAlwaysShown(found.slice(0, batch), limit)
-        const read = yield* readRows(examined)
-        const changes = read.filter(({ value }) => filter.kinds?.includes(value.kind) !== false)
-        const last = examined.at(-1)?.change
-        if (found.length > examined.length && last !== undefined) {
-          return { changes, cursor: last.cursor, end: toPosition(last), hasMore: true, isFull: true }
-        }
-        const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
-        const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
-        // If there is no transaction up to this position, the cursor is a time.
-        const cursor = mark === null
-          ? starts_at
-          : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
-        const end = { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }
-        return { changes, cursor, end, hasMore, isFull: false }
-      })
-
-      /** Reads a page. Continues after changes that endpoints do not show, so that a page is seldom empty. */
-      const readShown = Effect.fnUntraced(function* <A>(
-        place: ChangeFeedStart | undefined,
-        filter: ChangeFeedFilter,
-        limit: number,
-        readRows: ReadRows<A>,
-      ) {
-        let page = yield* readOnce(place, filter, limit, limit, readRows)
-        const changes = [...page.changes]
-        for (let hidden = 0; page.isFull && changes.length < limit && hidden < maxHiddenChanges;) {
-          const next = parseChangeFeedStart(page.cursor)
-          page = yield* readOnce(next, filter, limit - changes.length, hiddenChangeBatch, readRows)
-          changes.push(...page.changes)
-          hidden += hiddenChangeBatch
-        }
-        const last = changes[limit - 1]?.change
-        const values = changes.slice(0, limit).map(({ value }) => value)
-        if (changes.length > limit && last !== undefined) {
-          return { changes: values, cursor: last.cursor, end: toPosition(last), hasMore: true }
-        }
-        const { cursor, end, hasMore } = page
-        return { changes: values, cursor, end, hasMore }
-      })
-
-      const readWith =
-        <A>(readRows: ReadRows<A>) => (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
-          readShown(place, filter, limit, readRows).pipe(
-            Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
-            Effect.catchTag("HistoryMoved", () => Effect.fail(makeDataRefreshingError())),
+      select ${toMoment("earliest")},
+        coalesce(case
+          when moment is not null then moment >= earliest
+          when start.recorded_at > earliest then true
+          else ${literal(String(!isUnfinished))}::boolean and not exists (
+            select from history.transactions
+            where transactions.recorded_at > start.recorded_at and transactions.recorded_at <= earliest
           )
-      return ChangeFeedReader.of({ readPage: readWith(encodeChanges), summarizePage: readWith(describeChanges) })
-    }),
+        end, false),
+        coalesce(moment > clock_timestamp(), false),
+        start.id, start.mark::text, ${toMoment("start.recorded_at")},
+        last.id, last.mark::text, ${toMoment("last.recorded_at")}, last.month::text,
+        coalesce(last.place < (select count(*) from upcoming), false)
+      from beginning left join start on true left join last on true
+    `))
+    if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
+    if (bounds.is_future) return yield* makeFieldError("after", "must not be in the future")
+    const { earliest, start_id, start_mark, starts_at } = bounds
+    if (!bounds.is_available || start_id === null || starts_at === null) return yield* makeExpiredError(earliest)
+    return { ...bounds, start_id, start_mark, starts_at }
+  })
+
+  /**
+   * Returns the condition that a change has a kind of the filter, or that it is corrected and may appear as added or
+   * removed, because endpoints do not show all rows of its dataset. `isOf` makes the condition that it has one of
+   * some kinds.
+   */
+  const hasWantedKind = (
+    { datasets, kinds = changeKinds }: ChangeFeedFilter,
+    isOf: (kinds: ReadonlyArray<ChangeKind>) => Statement.Fragment,
+  ) => {
+    const reinterpreted = kinds.includes("corrected") ? [] : datasets.filter(isPartlyShown)
+    return reinterpreted.length === 0
+      ? isOf(kinds)
+      : sql`(${isOf(kinds)} or (${isOf(["corrected"])} and dataset = any(${textArray(reinterpreted)})))`
+  }
+
+  /** Returns the condition that a transaction has changes of the filter's datasets and kinds, for any symbol. */
+  const hasWanted = (filter: ChangeFeedFilter) => {
+    const { datasets, kinds } = filter
+    if (kinds === undefined) return sql`changes ?| ${textArray(datasets)}`
+    return sql`exists (
+      select from jsonb_each(changes) as counted (dataset, numbers)
+      where dataset = any(${textArray(datasets)})
+        and ${hasWantedKind(filter, (kinds) => sql`numbers ?| ${textArray(kinds)}`)}
+    )`
+  }
+
+  /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
+  const changesOf = (
+    filter: ChangeFeedFilter,
+    start: ChangeFeedStart | undefined,
+    startId: bigint,
+    month: string,
+    limit: number,
+  ) => {
+    const { datasets, kinds, tickers } = filter
+    const position = start?._tag === "Cursor" && start.position !== undefined ? start.position : endPosition
+    const kindConditions = kinds === undefined
+      ? []
+      : [hasWantedKind(filter, (wanted) => sql`kind = any(${textArray(wanted)})`)]
+    const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
+      sql`
+        select position, dataset, kind, ticker, other_ticker from history.changes
+        where ${
+        sql.and([
+          sql`transaction = later.id and month = date ${literal(month)}
+            and position > case later.id when ${String(startId)}::text::bigint then ${position}::text::bigint
+              else 0 end`,
+          sql`dataset = any(${textArray(datasets)})`,
+          ...kindConditions,
+          ...ticker,
+        ])
+      }
+        order by position limit ${sql.literal(String(limit))}
+      `
+    if (tickers === undefined) return select([])
+    // Per symbol, two index scans in order of `position`, each of which ends at the limit. One scan for all symbols
+    // would read a large transaction to its end for each page.
+    return sql`
+      select found.* from unnest((select ${textArray(tickers)})) as symbol cross join lateral (
+        (${select([sql`ticker = symbol`])})
+        union all
+        (${select([sql`other_ticker = symbol and ticker <> all(${textArray(tickers)})`])})
+      ) as found
+      order by position limit ${sql.literal(String(limit))}
+    `
+  }
+
+  /** Reads the changes between the bounds, at most `limit`. */
+  const readChanges = Effect.fnUntraced(function* (
+    place: ChangeFeedStart | undefined,
+    filter: ChangeFeedFilter,
+    limit: number,
+    bounds: Effect.Success<ReturnType<typeof readBounds>>,
+  ) {
+    const { earliest, last_at, month, start_id, start_mark, starts_at } = bounds
+    if (last_at === null || month === null) return []
+    const found = yield* decodeChanges(read(sql`
+      select earliest = ${earliest}::text::timestamptz and (
+          select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
+        ) is not distinct from ${start_mark}::text::uuid,
+        id, mark::text, position,
+        ${toMoment("recorded_at")}, dataset, kind,
+        ticker, other_ticker
+      from history.beginning left join (
+        select later.id, later.mark, later.recorded_at, found.*
+        from (
+          select id, mark, recorded_at from history.transactions
+          where recorded_at >= ${starts_at}::text::timestamptz and recorded_at <= ${last_at}::text::timestamptz
+            and ${hasWanted(filter)}
+          order by recorded_at
+        ) as later
+        cross join lateral (${changesOf(filter, place, start_id, month, limit)}) as found
+        order by recorded_at, position limit ${sql.literal(String(limit))}
+      ) as page on true
+      order by page.recorded_at, position
+    `))
+    if (found.some(({ is_current }) => !is_current)) return yield* new HistoryMoved()
+    return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
+      if (transaction === null || mark === null || position === null || recorded_at === null) return []
+      if (dataset === null || kind === null) return []
+      const cursor = formatChangeFeedCursor({ transaction: String(transaction), position: String(position), mark })
+      const change: ChangeWithoutRows = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
+      const tickers = [ticker, other_ticker].filter((symbol) => symbol !== null)
+      return [{ dataset, tickers, change }]
+    })
+  })
+
+  /** The datasets of which a lost row was logged. */
+  const damaged = new Set<string>()
+
+  const reportLostRow = Effect.fnUntraced(
+    function* (dataset: string, { position, transaction }: ChangeWithoutRows) {
+      yield* Metric.update(changesWithoutRow, 1)
+      if (damaged.has(dataset)) return
+      damaged.add(dataset)
+      yield* Effect.logError(
+        `The history lacks a row of ${dataset}, for change ${position} of transaction ${transaction}. ` +
+          "/v1/changes sends such changes without the row. `tickerline doctor` checks the triggers that keep rows.",
+      )
+    },
   )
+
+  /**
+   * Reads the rows of changes, one statement per dataset, and maps the changes that endpoints show. Fails if a
+   * change has vanished in the meantime.
+   */
+  const mapRows = Effect.fnUntraced(function* <A>(
+    found: FoundChanges,
+    compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,
+    map: (
+      reader: ChangedRowReader,
+      change: ChangeWithoutRows,
+      shown: ShownChange,
+      values: ReadonlyArray<unknown>,
+    ) => A,
+  ) {
+    const mapped = new Map<ChangeWithoutRows, A>()
+    for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
+      const reader = readers.get(dataset)
+      if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
+      const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
+      const rows = yield* database.read(compile(reader, changes), source)
+      // One statement reads the changes and their rows, so a row that it does not find is lost.
+      if (rows.length !== changes.length) return yield* new HistoryMoved()
+      for (const [index, change] of changes.entries()) {
+        const values = rows[index] ?? []
+        if (reader.lacksRow(change, values)) yield* reportLostRow(dataset, change)
+        const shown = reader.interpret(change, values)
+        if (shown !== "hidden") mapped.set(change, map(reader, change, shown, values))
+      }
+    }
+    return mapped
+  })
+
+  const encodeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
+    const encoded = yield* mapRows(
+      found,
+      (reader, changes) => reader.compile(changes),
+      (reader, change, shown, values) => ({ kind: shown.kind, json: reader.encode(change, shown, values) }),
+    )
+    return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<ReadChange<ChangeFeedEntry>> => {
+      const shown = encoded.get(change)
+      if (shown === undefined) return []
+      return [{ change, value: { ...toPosition(change), ...shown, dataset, tickers, cursor: change.cursor } }]
+    })
+  })
+
+  const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
+    const isRead = ({ change: { kind }, dataset }: FoundChanges[number]) =>
+      kind === "corrected" || isPartlyShown(dataset)
+    const described = yield* mapRows(
+      found.filter(isRead),
+      (reader, changes) => reader.compileWithDelay(changes),
+      (reader, _, shown, values) => ({
+        kind: shown.kind,
+        correction: shown.kind === "corrected" ? reader.describeCorrection(shown, values) : undefined,
+      }),
+    )
+    return found.flatMap((one): ReadonlyArray<ReadChange<RowChangeSummary>> => {
+      const { change, dataset } = one
+      const { kind, recordedAt } = change
+      const shown = isRead(one) ? described.get(change) : { kind, correction: undefined }
+      return shown === undefined ? [] : [{ change, value: { ...shown, dataset, recordedAt } }]
+    })
+  })
+
+  /** Returns the first changes, with at most `limit` of datasets whose rows are always shown and may be large. */
+  const takeAlwaysShown = (found: FoundChanges, limit: number) => {
+    let count = 0
+    const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++count > limit)
+    return end < 0 ? found : found.slice(0, end)
+  }
+
+  /**
+   * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to those that are
+   * certainly shown.
+   */
+  const readOnce = Effect.fnUntraced(function* <A>(
+    place: ChangeFeedStart | undefined,
+    filter: ChangeFeedFilter,
+    limit: number,
+    batch: number,
+    readRows: ReadRows<A>,
+  ) {
+    const bounds = yield* readBounds(place)
+    const found = yield* readChanges(place, filter, batch + 1, bounds)
+    const examined = takeAlwaysShown(found.slice(0, batch), limit)
+    const read = yield* readRows(examined)
+    const changes = read.filter(({ value }) => filter.kinds?.includes(value.kind) !== false)
+    const last = examined.at(-1)?.change
+    if (found.length > examined.length && last !== undefined) {
+      return { changes, cursor: last.cursor, end: toPosition(last), hasMore: true, isFull: true }
+    }
+    const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
+    const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
+    // If there is no transaction up to this position, the cursor is a time.
+    const cursor = mark === null
+      ? starts_at
+      : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
+    const end = { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }
+    return { changes, cursor, end, hasMore, isFull: false }
+  })
+
+  /** Reads a page. Continues after changes that endpoints do not show, so that a page is seldom empty. */
+  const readShown = Effect.fnUntraced(function* <A>(
+    place: ChangeFeedStart | undefined,
+    filter: ChangeFeedFilter,
+    limit: number,
+    readRows: ReadRows<A>,
+  ) {
+    let page = yield* readOnce(place, filter, limit, limit, readRows)
+    const changes = [...page.changes]
+    for (let hidden = 0; page.isFull && changes.length < limit && hidden < maxHiddenChanges;) {
+      const next = parseChangeFeedStart(page.cursor)
+      page = yield* readOnce(next, filter, limit - changes.length, hiddenChangeBatch, readRows)
+      changes.push(...page.changes)
+      hidden += hiddenChangeBatch
+    }
+    const last = changes[limit - 1]?.change
+    const values = changes.slice(0, limit).map(({ value }) => value)
+    if (changes.length > limit && last !== undefined) {
+      return { changes: values, cursor: last.cursor, end: toPosition(last), hasMore: true }
+    }
+    const { cursor, end, hasMore } = page
+    return { changes: values, cursor, end, hasMore }
+  })
+
+  const readWith =
+    <A>(readRows: ReadRows<A>) => (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
+      readShown(place, filter, limit, readRows).pipe(
+        Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
+        Effect.catchTag("HistoryMoved", () => Effect.fail(makeDataRefreshingError())),
+      )
+  return {
+    /**
+     * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
+     * known change.
+     */
+    readPage: readWith(encodeChanges),
+    /** Like `readPage`, but returns each correction's delay and changed columns instead of its rows. */
+    summarizePage: readWith(describeChanges),
+  }
+})
+
+export class ChangeFeedReader extends Context.Service<ChangeFeedReader, Effect.Success<typeof makeChangeFeedReader>>()(
+  "tickerline/history/ChangeFeedReader",
+) {
+  static readonly layer = Layer.effect(ChangeFeedReader, makeChangeFeedReader)
 }

@@ -35,13 +35,14 @@ import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
 import { formatServerSentEvent, formatSseHeartbeat, sseReconnectDelayField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
+import { type ChangeFeedStart, formatChangeFeedCursor, parseChangeFeedStart } from "../v1/changes/Api.ts"
 import {
-  changeFeedDatasets,
-  type ChangeFeedStart,
-  formatChangeFeedCursor,
-  parseChangeFeedStart,
-} from "../v1/changes/Api.ts"
-import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "./ChangeFeed.ts"
+  allChanges,
+  type ChangeFeedFilter,
+  type ChangeFeedPage,
+  type ChangeFeedPosition,
+  ChangeFeedReader,
+} from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
   encodeChangeEvents,
@@ -127,39 +128,50 @@ interface Ending {
   readonly at: number
 }
 
-interface StreamState extends RecentChangesPosition {
+class StreamState implements RecentChangesPosition {
   readonly options: ChangeStreamOptions
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
   /** Opened when the stream may have something to send. */
-  readonly wake: Latch.Latch
+  readonly wake = Latch.makeUnsafe()
   /** Whether the stream sends the recent changes; otherwise it reads its own pages from the database. */
-  isLive: boolean
+  isLive = false
+  next = 0
+  cursor: string
+  end: ChangeFeedPosition
   /** Whether the feed had more changes after the page that the stream read last. */
-  hasMore: boolean
+  hasMore = true
   /** Maximum number of changes to read in the next page. */
-  pageChanges: number
+  pageChanges = firstPageChanges
   reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
   /** The last cursor that was sent to the client. Initially the cursor in its request, if there is one. */
   sentCursor: string | undefined
   /** Time of the last event or heartbeat, monotonic ms. */
   sentAt: number
-  sent: StreamedAmount
-  recorded: StreamedAmount
+  sent: StreamedAmount = { bytes: 0, records: 0 }
+  recorded = this.sent
   /** Time of the last record of usage, Unix ms. */
   recordedAt: number
   ending: Ending | undefined
-  isEnded: boolean
+  isEnded = false
+
+  constructor(options: ChangeStreamOptions, scope: Scope.Scope, firstPage: ChangeFeedPage, now: number) {
+    this.options = options
+    this.scope = scope
+    this.matcher = makeChangeMatcher(options.filter)
+    this.cursor = firstPage.cursor
+    this.end = firstPage.end
+    this.sentCursor = options.place?._tag === "Cursor" ? formatChangeFeedCursor(options.place) : undefined
+    this.sentAt = now
+    this.recordedAt = options.request.startedAt
+  }
 }
 
 type ReadError = CursorExpired | DatabasePoolTimeout | DataRefreshing | ValidationError
-type OpenError = ReadError | TooManyStreams
 
 const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" || _tag === "DataRefreshing"
 
 const encodeText = (text: string): Uint8Array => Buffer.from(text)
-
-const everything: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 /** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
 const choosePageChanges = ({ changes }: ChangeFeedPage) => {
@@ -178,340 +190,311 @@ const makeTooManyError = (limit: number) =>
     },
   })
 
-export class ChangeStream extends Context.Service<ChangeStream, {
-  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. Closing the scope ends it. */
-  readonly open: (options: ChangeStreamOptions) => Effect.Effect<Stream.Stream<Uint8Array>, OpenError, Scope.Scope>
-  /** Ends all streams, and from then on each new stream right after it opens. */
-  readonly stop: Effect.Effect<void>
-}>()("tickerline/history/ChangeStream") {
-  static readonly layer = Layer.effect(
-    ChangeStream,
-    Effect.gen(function* () {
-      const { readPage } = yield* ChangeFeedReader
-      const { getRemaining } = yield* PrepaidBalances
-      const { watch } = yield* KeyWatcher
-      const maxStreams = yield* MaxStreamsPerAccountConfig
-      const limits = yield* ChangeStreamLimits
-      const clock = yield* Clock.Clock
-      const now = yield* makeMonotonicClock
+const makeChangeStream = Effect.gen(function* () {
+  const { readPage } = yield* ChangeFeedReader
+  const { getRemaining } = yield* PrepaidBalances
+  const { watch } = yield* KeyWatcher
+  const maxStreams = yield* MaxStreamsPerAccountConfig
+  const limits = yield* ChangeStreamLimits
+  const clock = yield* Clock.Clock
+  const now = yield* makeMonotonicClock
 
-      const streams = new Set<StreamState>()
-      const hasStreams = yield* Latch.make()
-      const hasLiveStreams = yield* Latch.make()
-      let recent: RecentChangeBuffer | undefined
-      let isStopping = false
+  const streams = new Set<StreamState>()
+  const hasStreams = yield* Latch.make()
+  const hasLiveStreams = yield* Latch.make()
+  let recent: RecentChangeBuffer | undefined
+  let isStopping = false
 
-      yield* initializeCounters(...Object.values(endedCounters))
-      yield* registerGauge({
-        name: "tickerline_change_streams",
-        description: "Open streams of changes.",
-        read: () => streams.size,
-      })
+  yield* initializeCounters(...Object.values(endedCounters))
+  yield* registerGauge({
+    name: "tickerline_change_streams",
+    description: "Open streams of changes.",
+    read: () => streams.size,
+  })
 
-      // ---------------------------------------------------------------------------------------------------------------
-      // Database
-      // ---------------------------------------------------------------------------------------------------------------
+  // ---------------------------------------------------------------------------------------------------------------
+  // Database
+  // ---------------------------------------------------------------------------------------------------------------
 
-      const queueOptions = {
-        permits: makePermits(1),
-        timeout: yield* poolTimeout,
-        onTimeout: () => makePoolTimeoutError(),
+  /** The reader and the streams that read their own pages share one connection, which they use in turns. */
+  const { withPermit } = yield* makeBulkhead({
+    permits: makePermits(1),
+    timeout: yield* poolTimeout,
+    onTimeout: makePoolTimeoutError,
+  })
+
+  const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
+    withPermit("pages")(readPage(place, filter, limit))
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Ends and usage
+  // ---------------------------------------------------------------------------------------------------------------
+
+  const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
+    if (stream.ending !== undefined) return
+    stream.ending = { reason, gap, at: now() }
+    stream.wake.openUnsafe()
+  }
+
+  /** The end of a stream is recorded even if it sent no change, so that every stream is in the usage. */
+  const recordUsage = (stream: StreamState, isEnd = false) => {
+    const { recorded: from, recordedAt: startedAt, sent: to } = stream
+    stream.recordedAt = clock.currentTimeMillisUnsafe()
+    if (to.bytes === from.bytes && !isEnd) return
+    stream.recorded = to
+    stream.options.usage.recordUsage({ startedAt, from, to })
+  }
+
+  const sendFree = (stream: StreamState, text: string) => {
+    stream.sentAt = now()
+    return encodeText(text)
+  }
+
+  /** Counts `text`, which consists of `records` changes, as sent by the stream. Returns `text`. */
+  const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
+    const { sent } = stream
+    stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
+    stream.options.usage.countSent(sent, stream.sent)
+    stream.sentAt = now()
+    if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
+    return text
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Sending
+  // ---------------------------------------------------------------------------------------------------------------
+
+  /** Switches a stream to the recent changes if they reach back to its position. Returns whether it did. */
+  const joinRecent = (stream: StreamState) => {
+    if (recent === undefined) {
+      if (stream.hasMore) return false
+      recent = makeRecentChangeBuffer(stream, limits.recentBytes)
+      hasLiveStreams.openUnsafe()
+    }
+    const next = recent.find(stream.end)
+    if (next === undefined) return false
+    stream.next = next
+    stream.isLive = true
+    return true
+  }
+
+  const takeRecent = (stream: StreamState) => {
+    for (;;) {
+      if (recent === undefined || recent.isBehind(stream)) {
+        end(stream, "slow_client")
+        return undefined
       }
-      /** The reader and the streams that read their own pages share this connection, and use it one at a time. */
-      const connection = yield* makeBulkhead(queueOptions)
-      const pages = yield* makeBulkhead(queueOptions)
+      const selection = recent.take(stream, stream.matcher)
+      if (selection === undefined) return undefined
+      if (selection.count === 0) continue
+      stream.sentCursor = selection.cursor
+      return sendChanges(stream, selection.text, selection.count)
+    }
+  }
 
-      const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
-        pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
+  /** Starts to read the stream's next page in the background. Retries until the database responds. */
+  const startReading = Effect.fnUntraced(function* (stream: StreamState) {
+    const { options: { filter }, pageChanges, scope } = stream
+    const reading = yield* Effect.forkIn(
+      Effect.retry(readOwnPage(parseChangeFeedStart(stream.cursor), filter, pageChanges), {
+        schedule: retryDelay,
+        while: isUnavailable,
+      }),
+      scope,
+    )
+    stream.reading = reading
+    reading.addObserver(() => stream.wake.openUnsafe())
+  })
 
-      // ---------------------------------------------------------------------------------------------------------------
-      // Ends and usage
-      // ---------------------------------------------------------------------------------------------------------------
+  const takePage = (stream: StreamState, page: ChangeFeedPage) => {
+    stream.cursor = page.cursor
+    stream.end = page.end
+    stream.hasMore = page.hasMore
+    if (page.changes.length === 0) return undefined
+    stream.pageChanges = choosePageChanges(page)
+    stream.sentCursor = page.changes.at(-1)?.cursor
+    return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
+  }
 
-      const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
-        if (stream.ending !== undefined) return
-        stream.ending = { reason, gap, at: now() }
-        stream.wake.openUnsafe()
+  /** Returns the stream's next events; undefined if there are none yet. */
+  const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
+    if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
+    const exit = stream.reading?.pollUnsafe()
+    if (stream.reading === undefined) yield* startReading(stream)
+    if (exit === undefined) return undefined
+    stream.reading = undefined
+    stream.wake.openUnsafe()
+    if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
+    const error = Cause.findErrorOption(exit.cause)
+    if (Option.isSome(error) && error.value._tag === "CursorExpired") {
+      end(stream, "gap", error.value)
+      return undefined
+    }
+    yield* logDefectAsInternalError(Cause.squash(exit.cause))
+    return yield* Effect.die(new Error("A stream of changes cannot read the feed"))
+  })
+
+  const sendHeartbeat = (stream: StreamState) => {
+    const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
+    stream.sentCursor = stream.cursor
+    return sendFree(stream, formatSseHeartbeat(id))
+  }
+
+  const formatGap = ({ options }: StreamState, error: CursorExpired) =>
+    formatServerSentEvent("gap", { ...encodeExpiredError(error), request_id: options.request.id })
+
+  const sendEnd = (stream: StreamState, { gap, reason }: Ending) => {
+    const before = gap === undefined ? "" : formatGap(stream, gap)
+    const { cursor } = stream
+    stream.isEnded = true
+    const message = endMessages[reason]
+    return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
+  }
+
+  const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
+    for (;;) {
+      if (stream.isEnded) return yield* Cause.done()
+      if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
+      stream.wake.closeUnsafe()
+      if (getRemaining(stream.options.account) <= 0) {
+        end(stream, "out_of_credit")
+        continue
       }
+      const text = yield* takeNext(stream)
+      if (text !== undefined) return text
+      const silence = limits.heartbeatMillis - (now() - stream.sentAt)
+      if (silence <= 0) return sendHeartbeat(stream)
+      yield* Effect.timeoutOption(stream.wake.await, silence)
+    }
+  })
 
-      /** The end of a stream is recorded even if it sent no change, so that every stream is in the usage. */
-      const recordUsage = (stream: StreamState, isEnd = false) => {
-        const { recorded: from, recordedAt: startedAt, sent: to } = stream
-        stream.recordedAt = clock.currentTimeMillisUnsafe()
-        if (to.bytes === from.bytes && !isEnd) return
-        stream.recorded = to
-        stream.options.usage.recordUsage({ startedAt, from, to })
-      }
+  // ---------------------------------------------------------------------------------------------------------------
+  // Background
+  // ---------------------------------------------------------------------------------------------------------------
 
-      const sendFree = (stream: StreamState, text: string) => {
-        stream.sentAt = now()
-        return encodeText(text)
-      }
+  const forgetRecent = () => {
+    recent = undefined
+    hasLiveStreams.closeUnsafe()
+  }
 
-      /** Counts `text`, which consists of `records` changes, as sent by the stream. Returns `text`. */
-      const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
-        const { sent } = stream
-        stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
-        stream.options.usage.countSent(sent, stream.sent)
-        stream.sentAt = now()
-        if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
-        return text
-      }
+  const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
 
-      // ---------------------------------------------------------------------------------------------------------------
-      // Sending
-      // ---------------------------------------------------------------------------------------------------------------
+  const endLiveStreams = (error: CursorExpired) =>
+    Effect.sync(() => {
+      for (const stream of liveStreams()) end(stream, "gap", error)
+      forgetRecent()
+    })
 
-      /** Switches a stream to the recent changes if they reach back to its position. Returns whether it did. */
-      const joinRecent = (stream: StreamState) => {
-        if (recent === undefined) {
-          if (stream.hasMore) return false
-          recent = makeRecentChangeBuffer(stream, limits.recentBytes)
-          hasLiveStreams.openUnsafe()
+  let livePageChanges = firstPageChanges
+
+  /** Reads one page for all live streams. */
+  const followFeed = Effect.gen(function* () {
+    yield* hasLiveStreams.await
+    const followed = recent
+    if (followed === undefined) return
+    const place = parseChangeFeedStart(followed.getCursor())
+    const page = yield* withPermit("reader")(readPage(place, allChanges, livePageChanges))
+    // During the read, all live streams may have ended, and new ones may have joined at a different position.
+    if (followed !== recent) return
+    followed.append(page)
+    for (const stream of liveStreams()) {
+      if (followed.isBehind(stream)) end(stream, "slow_client")
+      else if (page.changes.length > 0) stream.wake.openUnsafe()
+    }
+    if (page.changes.length > 0) livePageChanges = choosePageChanges(page)
+    if (!page.hasMore) yield* Effect.sleep(pollInterval)
+  })
+
+  const followForever = followFeed.pipe(
+    Effect.catchTag("CursorExpired", endLiveStreams),
+    Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
+    Effect.retry(retryDelay),
+    Effect.forever,
+  )
+  yield* forkUntraced(followForever)
+
+  /** Ends a stream whose key or account lost access or credit. */
+  const checkStream = (stream: StreamState, account: Account | undefined) => {
+    if (account === undefined) return end(stream, "key_revoked")
+    if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
+    if (getRemaining(account) <= 0) end(stream, "out_of_credit")
+  }
+
+  const maintainStreams = Effect.andThen(
+    hasStreams.await,
+    Effect.sync(() => {
+      for (const stream of streams) {
+        if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.usageIntervalMillis) recordUsage(stream)
+        if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) {
+          stream.options.disconnect()
         }
-        const next = recent.find(stream.end)
-        if (next === undefined) return false
-        stream.next = next
-        stream.isLive = true
-        return true
       }
-
-      const takeRecent = (stream: StreamState) => {
-        for (;;) {
-          if (recent === undefined || recent.isBehind(stream)) {
-            end(stream, "slow_client")
-            return undefined
-          }
-          const selection = recent.take(stream, stream.matcher)
-          if (selection === undefined) return undefined
-          if (selection.count === 0) continue
-          stream.sentCursor = selection.cursor
-          return sendChanges(stream, selection.text, selection.count)
-        }
-      }
-
-      /** Starts to read the stream's next page in the background. Retries until the database responds. */
-      const startReading = Effect.fnUntraced(function* (stream: StreamState) {
-        const { options: { filter }, pageChanges, scope } = stream
-        const reading = yield* Effect.forkIn(
-          Effect.retry(readOwnPage(parseChangeFeedStart(stream.cursor), filter, pageChanges), {
-            schedule: retryDelay,
-            while: isUnavailable,
-          }),
-          scope,
-        )
-        stream.reading = reading
-        reading.addObserver(() => stream.wake.openUnsafe())
-      })
-
-      const takePage = (stream: StreamState, page: ChangeFeedPage) => {
-        stream.cursor = page.cursor
-        stream.end = page.end
-        stream.hasMore = page.hasMore
-        if (page.changes.length === 0) return undefined
-        stream.pageChanges = choosePageChanges(page)
-        stream.sentCursor = page.changes.at(-1)?.cursor
-        return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
-      }
-
-      /** Returns the stream's next events; undefined if there are none yet. */
-      const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
-        if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
-        const exit = stream.reading?.pollUnsafe()
-        if (stream.reading === undefined) yield* startReading(stream)
-        if (exit === undefined) return undefined
-        stream.reading = undefined
-        stream.wake.openUnsafe()
-        if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
-        const error = Cause.findErrorOption(exit.cause)
-        if (Option.isSome(error) && error.value._tag === "CursorExpired") {
-          end(stream, "gap", error.value)
-          return undefined
-        }
-        yield* logDefectAsInternalError(Cause.squash(exit.cause))
-        return yield* Effect.die(new Error("A stream of changes cannot read the feed"))
-      })
-
-      const sendHeartbeat = (stream: StreamState) => {
-        const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
-        stream.sentCursor = stream.cursor
-        return sendFree(stream, formatSseHeartbeat(id))
-      }
-
-      const formatGap = ({ options }: StreamState, error: CursorExpired) =>
-        formatServerSentEvent("gap", { ...encodeExpiredError(error), request_id: options.request.id })
-
-      const sendEnd = (stream: StreamState, { gap, reason }: Ending) => {
-        const before = gap === undefined ? "" : formatGap(stream, gap)
-        const { cursor } = stream
-        stream.isEnded = true
-        const message = endMessages[reason]
-        return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
-      }
-
-      const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
-        for (;;) {
-          if (stream.isEnded) return yield* Cause.done()
-          if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
-          stream.wake.closeUnsafe()
-          if (getRemaining(stream.options.account) <= 0) {
-            end(stream, "out_of_credit")
-            continue
-          }
-          const text = yield* takeNext(stream)
-          if (text !== undefined) return text
-          const silence = limits.heartbeatMillis - (now() - stream.sentAt)
-          if (silence <= 0) return sendHeartbeat(stream)
-          yield* Effect.timeoutOption(stream.wake.await, silence)
-        }
-      })
-
-      // ---------------------------------------------------------------------------------------------------------------
-      // Background
-      // ---------------------------------------------------------------------------------------------------------------
-
-      const forgetRecent = () => {
-        recent = undefined
-        hasLiveStreams.closeUnsafe()
-      }
-
-      const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
-
-      const endLiveStreams = (error: CursorExpired) =>
-        Effect.sync(() => {
-          for (const stream of liveStreams()) end(stream, "gap", error)
-          forgetRecent()
-        })
-
-      let livePageChanges = firstPageChanges
-
-      /** Reads one page for all live streams. */
-      const followFeed = Effect.gen(function* () {
-        yield* hasLiveStreams.await
-        const followed = recent
-        if (followed === undefined) return
-        const place = parseChangeFeedStart(followed.getCursor())
-        const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
-        // During the read, all live streams may have ended, and new ones may have joined at a different position.
-        if (followed !== recent) return
-        followed.append(page)
-        for (const stream of liveStreams()) {
-          if (followed.isBehind(stream)) end(stream, "slow_client")
-          else if (page.changes.length > 0) stream.wake.openUnsafe()
-        }
-        if (page.changes.length > 0) livePageChanges = choosePageChanges(page)
-        if (!page.hasMore) yield* Effect.sleep(pollInterval)
-      })
-
-      const followForever = followFeed.pipe(
-        Effect.catchTag("CursorExpired", endLiveStreams),
-        Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
-        Effect.retry(retryDelay),
-        Effect.forever,
-      )
-      yield* forkUntraced(followForever)
-
-      /** Ends a stream whose key or account lost access or credit. */
-      const checkStream = (stream: StreamState, account: Account | undefined) => {
-        if (account === undefined) return end(stream, "key_revoked")
-        if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
-        if (getRemaining(account) <= 0) end(stream, "out_of_credit")
-      }
-
-      const maintainStreams = Effect.andThen(
-        hasStreams.await,
-        Effect.sync(() => {
-          for (const stream of streams) {
-            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.usageIntervalMillis) recordUsage(stream)
-            if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) {
-              stream.options.disconnect()
-            }
-          }
-        }),
-      )
-      yield* repeatInBackground(maintainStreams, maintenanceInterval)
-
-      // ---------------------------------------------------------------------------------------------------------------
-      // Opening
-      // ---------------------------------------------------------------------------------------------------------------
-
-      /** Number of open streams by account id. */
-      const counts = new Map<number, number>()
-
-      const takeSlot = (account_id: number) =>
-        Effect.suspend(() => {
-          const count = counts.get(account_id) ?? 0
-          if (count >= maxStreams) return Effect.fail(makeTooManyError(maxStreams))
-          counts.set(account_id, count + 1)
-          return Effect.void
-        })
-
-      const releaseSlot = (account_id: number) =>
-        Effect.sync(() => {
-          const count = counts.get(account_id) ?? 0
-          if (count > 1) counts.set(account_id, count - 1)
-          else counts.delete(account_id)
-        })
-
-      const register = (stream: StreamState) =>
-        Effect.sync(() => {
-          streams.add(stream)
-          hasStreams.openUnsafe()
-        })
-
-      const close = (stream: StreamState) =>
-        Effect.suspend(() => {
-          streams.delete(stream)
-          if (streams.size === 0) hasStreams.closeUnsafe()
-          if (liveStreams().length === 0) forgetRecent()
-          recordUsage(stream, true)
-          const reason = stream.isEnded ? stream.ending?.reason : undefined
-          return Metric.update(endedCounters[reason ?? "disconnected"], 1)
-        })
-
-      const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
-        const { account, filter, place } = options
-        const { account_id } = account
-        yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
-        const page = yield* readOwnPage(place, filter, firstPageChanges)
-        const stream: StreamState = {
-          options,
-          scope: yield* Effect.scope,
-          matcher: makeChangeMatcher(filter),
-          wake: Latch.makeUnsafe(),
-          isLive: false,
-          hasMore: true,
-          pageChanges: firstPageChanges,
-          reading: undefined,
-          next: 0,
-          cursor: page.cursor,
-          end: page.end,
-          sentCursor: place?._tag === "Cursor" ? formatChangeFeedCursor(place) : undefined,
-          sentAt: now(),
-          sent: { bytes: 0, records: 0 },
-          recorded: { bytes: 0, records: 0 },
-          recordedAt: options.request.startedAt,
-          ending: undefined,
-          isEnded: false,
-        }
-        yield* Effect.acquireRelease(register(stream), () => close(stream))
-        yield* watch(account, (current) => checkStream(stream, current))
-        if (isStopping) end(stream, "server_stopping")
-        const beginning = Stream.sync(() => {
-          const events = takePage(stream, page)
-          const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)
-          const start = sendFree(stream, sseReconnectDelayField + heartbeat)
-          return Buffer.concat([start, events ?? sendHeartbeat(stream)])
-        })
-        const following = Effect.map(pullNext(stream), (text) => [text] as const)
-        return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
-      })
-
-      const stop = Effect.sync(() => {
-        isStopping = true
-        for (const stream of streams) end(stream, "server_stopping")
-      })
-      return ChangeStream.of({ open, stop })
     }),
   )
+  yield* repeatInBackground(maintainStreams, maintenanceInterval)
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Opening
+  // ---------------------------------------------------------------------------------------------------------------
+
+  /** The streams that are open, or read their first page. */
+  const opened = new Set<ChangeStreamOptions>()
+
+  const takeSlot = (options: ChangeStreamOptions) =>
+    Effect.suspend(() => {
+      const isOfAccount = ({ account }: ChangeStreamOptions) => account.account_id === options.account.account_id
+      if (Array.from(opened).filter(isOfAccount).length >= maxStreams) {
+        return Effect.fail(makeTooManyError(maxStreams))
+      }
+      opened.add(options)
+      return Effect.void
+    })
+
+  const register = (stream: StreamState) =>
+    Effect.sync(() => {
+      streams.add(stream)
+      hasStreams.openUnsafe()
+    })
+
+  const close = (stream: StreamState) =>
+    Effect.suspend(() => {
+      streams.delete(stream)
+      if (streams.size === 0) hasStreams.closeUnsafe()
+      if (liveStreams().length === 0) forgetRecent()
+      recordUsage(stream, true)
+      const reason = stream.isEnded ? stream.ending?.reason : undefined
+      return Metric.update(endedCounters[reason ?? "disconnected"], 1)
+    })
+
+  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. Closing the scope ends it. */
+  const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
+    const { account, filter, place } = options
+    yield* Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
+    const page = yield* readOwnPage(place, filter, firstPageChanges)
+    const stream = new StreamState(options, yield* Effect.scope, page, now())
+    yield* Effect.acquireRelease(register(stream), () => close(stream))
+    yield* watch(account, (current) => checkStream(stream, current))
+    if (isStopping) end(stream, "server_stopping")
+    const beginning = Stream.sync(() => {
+      const events = takePage(stream, page)
+      const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)
+      const start = sendFree(stream, sseReconnectDelayField + heartbeat)
+      return Buffer.concat([start, events ?? sendHeartbeat(stream)])
+    })
+    const following = Effect.map(pullNext(stream), (text) => [text] as const)
+    return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
+  })
+
+  /** Ends all streams, and from then on each new stream right after it opens. */
+  const stop = Effect.sync(() => {
+    isStopping = true
+    for (const stream of streams) end(stream, "server_stopping")
+  })
+  return { open, stop }
+})
+
+export class ChangeStream extends Context.Service<ChangeStream, Effect.Success<typeof makeChangeStream>>()(
+  "tickerline/history/ChangeStream",
+) {
+  static readonly layer = Layer.effect(ChangeStream, makeChangeStream)
 }

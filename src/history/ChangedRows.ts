@@ -7,19 +7,9 @@ import type { SqlClient, Statement } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { BinaryRecord } from "../rows/BinaryRecord.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
-import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
+import { makeJsonRowWriter } from "../rows/RowEncoder.ts"
 import type { ChangeKind } from "../v1/changes/Api.ts"
-import { type ShownDataset, shownDatasets } from "./ShownRows.ts"
-
-/** Makes a model of some columns of another model, in the given order. */
-const selectColumns = ({ fields, identifier, json }: RowModel, columns: ReadonlyArray<string>): RowModel => {
-  const select = (all: RowModel["fields"]) =>
-    Object.fromEntries(columns.flatMap((column) => {
-      const schema = all[column]
-      return schema === undefined ? [] : [[column, schema]]
-    }))
-  return { identifier, fields: select(fields), json: { fields: select(json.fields) } }
-}
+import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
 
 /** A change before its rows are read. */
 export interface ChangeWithoutRows {
@@ -59,7 +49,7 @@ const makeChangedRows = (
   { condition, expressions, key, model, row, table }: ShownDataset,
 ) => {
   const columns = Object.keys(model.json.fields)
-  const writeKey = makeJsonRowWriter(selectColumns(model, key), key)
+  const writeKey = makeJsonRowWriter(selectColumns([model], key), key)
   const writeRow = makeJsonRowWriter(model, columns)
 
   const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)

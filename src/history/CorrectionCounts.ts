@@ -2,13 +2,12 @@
  * Counts the changes of the feed per dataset: how many rows were corrected, how late, and in which fields
  * (docs/decisions/0118-counts-of-corrections.md). A job counts, and requests read the counts.
  */
-import { Array, Context, Duration, Effect, Exit, Layer, Option, Schema } from "effect"
+import { Array, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { changeFeedDatasets, changeKinds, parseChangeFeedStart } from "../v1/changes/Api.ts"
 import {
   classifyCorrectionDelay,
@@ -16,7 +15,7 @@ import {
   correctionDelayClasses,
   CorrectionsResponse,
 } from "../v1/corrections/Api.ts"
-import { ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
+import { allChanges, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -24,8 +23,6 @@ import { ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 
 /** Maximum number of changes that one statement counts. */
 const maxBatch = 1_000
-
-const allChanges = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
@@ -103,10 +100,7 @@ const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
 export const correctionCountsJob = {
   name: "corrections",
   every: Duration.minutes(1),
-  prepare: Effect.fnUntraced(function* () {
-    const context = yield* Effect.context<ChangeFeedReader | SqlClient.SqlClient>()
-    return Option.some(Effect.provide(countAllChanges, context))
-  }),
+  prepare: () => Effect.succeedSome(countAllChanges),
 } satisfies Job<never, ChangeFeedReader | SqlClient.SqlClient>
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -147,64 +141,62 @@ const countsQuery = `
     )
   from history.counting_place`
 
-type CorrectionCounts = typeof CorrectionsResponse.Type
-
 /** How long a process reuses the counts that it has read. */
 const ttl = Duration.seconds(5)
 
-export class CorrectionCountReader extends Context.Service<CorrectionCountReader, {
-  /** Reads the counts of all datasets. A result is reused for a few seconds. */
-  readonly read: Effect.Effect<CorrectionCounts, DataRefreshing | DatabasePoolTimeout>
-}>()("tickerline/history/CorrectionCountReader") {
-  static readonly layer = Layer.effect(
-    CorrectionCountReader,
-    Effect.gen(function* () {
-      const reader = yield* Reader
+const makeCorrectionCountReader = Effect.gen(function* () {
+  const reader = yield* Reader
 
-      const readCounts = Effect.gen(function* () {
-        const [counts] = yield* decodeCounts(
-          reader.read(
-            { text: countsQuery, parameters: [], isPrepared: false },
-            { partition: "corrections", from: "primary" },
-          ),
-        )
-        if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
-        const { changes, counted_until, fields, since } = counts
-        const results = changeFeedDatasets.map((dataset) => {
-          const found = changes.filter((change) => change.dataset === dataset)
-          const makeCounts = (period: "last_30_days" | "total") => {
-            const count = (kind: string) =>
-              found.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
-            const countDelay = (delay: CorrectionDelayClass) =>
-              found.find((change) => change.delay === delay)?.[period] ?? 0
-            return {
-              added: count("added"),
-              corrected: count("corrected"),
-              removed: count("removed"),
-              delays: {
-                within_hour: countDelay("within_hour"),
-                within_day: countDelay("within_day"),
-                within_week: countDelay("within_week"),
-                within_30_days: countDelay("within_30_days"),
-                later: countDelay("later"),
-                unknown: countDelay("unknown"),
-              },
-            }
-          }
-          return {
-            dataset,
-            last_30_days: makeCounts("last_30_days"),
-            total: makeCounts("total"),
-            fields: fields.flatMap(({ corrections, dataset: of, field }) =>
-              of === dataset ? [{ field, corrections }] : []
-            ),
-          }
-        })
-        return { count: results.length, results, since, counted_until }
-      })
+  const readCounts = Effect.gen(function* () {
+    const [counts] = yield* decodeCounts(
+      reader.read(
+        { text: countsQuery, parameters: [], isPrepared: false },
+        { partition: "corrections", from: "primary" },
+      ),
+    )
+    if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+    const { changes, counted_until, fields, since } = counts
+    const results = changeFeedDatasets.map((dataset) => {
+      const found = changes.filter((change) => change.dataset === dataset)
+      const makeCounts = (period: "last_30_days" | "total") => {
+        const count = (kind: string) =>
+          found.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
+        const countDelay = (delay: CorrectionDelayClass) =>
+          found.find((change) => change.delay === delay)?.[period] ?? 0
+        return {
+          added: count("added"),
+          corrected: count("corrected"),
+          removed: count("removed"),
+          delays: {
+            within_hour: countDelay("within_hour"),
+            within_day: countDelay("within_day"),
+            within_week: countDelay("within_week"),
+            within_30_days: countDelay("within_30_days"),
+            later: countDelay("later"),
+            unknown: countDelay("unknown"),
+          },
+        }
+      }
+      return {
+        dataset,
+        last_30_days: makeCounts("last_30_days"),
+        total: makeCounts("total"),
+        fields: fields.flatMap(({ corrections, dataset: of, field }) => of === dataset ? [{ field, corrections }] : []),
+      }
+    })
+    return { count: results.length, results, since, counted_until }
+  })
 
-      const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
-      return CorrectionCountReader.of({ read })
-    }),
-  )
+  const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
+  return {
+    /** Reads the counts of all datasets. A result is reused for a few seconds. */
+    read,
+  }
+})
+
+export class CorrectionCountReader
+  extends Context.Service<CorrectionCountReader, Effect.Success<typeof makeCorrectionCountReader>>()(
+    "tickerline/history/CorrectionCountReader",
+  ) {
+  static readonly layer = Layer.effect(CorrectionCountReader, makeCorrectionCountReader)
 }

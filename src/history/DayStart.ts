@@ -3,7 +3,7 @@
  * that day on, such as a ticker change, is then listed as added, although no transaction writes it. Ingested rows move
  * to the symbols that companies use from that day on (docs/decisions/0126-symbols-of-ingested-rows.md).
  */
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../jobs/Job.ts"
 import { todayInChicago } from "../rules/Dates.ts"
@@ -19,8 +19,5 @@ export const startFeedDay = Effect.gen(function* () {
 export const dayStartJob = {
   name: "feed-day",
   every: Duration.seconds(5),
-  prepare: Effect.fnUntraced(function* () {
-    const sql = yield* SqlClient.SqlClient
-    return Option.some(Effect.provideService(startFeedDay, SqlClient.SqlClient, sql))
-  }),
+  prepare: () => Effect.succeedSome(startFeedDay),
 } satisfies Job<never, SqlClient.SqlClient>

@@ -8,7 +8,13 @@ import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
-import { AsOfTooEarly, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import {
+  AsOfTooEarly,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeFieldError,
+  type ValidationError,
+} from "../rules/Errors.ts"
 import type { TransactionLedgerState } from "../db/versions/LedgerState.ts"
 
 /** A moment in the past, and the transactions that had committed by then. */
@@ -43,8 +49,6 @@ const makeRunningQuery = (selection: string, bound: string, moment: string) =>
 export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
-type MomentError = AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout
-
 /** Maximum wait until all transactions before a moment are visible. A commit takes milliseconds. */
 const settlingTimeout = Duration.seconds(5)
 
@@ -74,100 +78,96 @@ const makeTooEarlyError = (earliest: string) =>
 const futureReason = "is in the future. A date means the end of that day in New York, so today's date is in the " +
   "future, too: use an earlier date or a timestamp"
 
-const makeFutureError = () =>
-  new ValidationError({
-    error: { message: `as_of ${futureReason}`, details: { fields: [{ field: "as_of", reason: futureReason }] } },
-  })
-
 const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
 const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
-export class MomentResolver extends Context.Service<MomentResolver, {
+const makeMomentResolver = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const reader = yield* Reader
+  const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
+  const now = yield* makeMonotonicClock
+  const resolved = makeMomentStore()
+
+  /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
+  const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
+
+  const waitUntilSettled = (
+    moment: string,
+    requestedAt: number,
+  ): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
+    Effect.suspend(() => {
+      const ledger = getLedger()
+      if (ledger !== undefined) {
+        if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
+        if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
+        // Only a poll after the request may refuse the moment: the database's clock may have been set forward since
+        // an older poll.
+        const isCurrent = ledger.polledAt >= requestedAt
+        if (isCurrent && Date.parse(moment) > estimateClock(ledger)) {
+          return Effect.fail(makeFieldError("as_of", futureReason))
+        }
+      }
+      return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
+    })
+
+  /** Finds the bound, and whether any transaction is writing: it locks the table before it gets its id. */
+  const compileBound = compileStatement<string>({
+    isPrepared: true,
+    build: (parameter) =>
+      sql`
+        select coalesce(highest_id, 0)::text, coalesce(month, '-infinity')::text, exists (
+          select from pg_locks
+          where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
+            and database = (select oid from pg_database where datname = current_database())
+        )
+        from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested left join lateral (
+          select highest_id, month from history.transactions
+          where recorded_at <= at order by recorded_at desc limit 1
+        ) as newest on true
+      `,
+  })
+  const decodeBound = decodePositionalRows(Bound)
+  const decodeRunning = decodePositionalRows(Running)
+
+  const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
+    Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
+
+  const find = Effect.fnUntraced(function* (moment: string) {
+    const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
+    if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
+    // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
+    const statement = {
+      text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
+        least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
+      parameters: [],
+      isPrepared: false,
+    }
+    const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
+    return { moment, bound, month: firstMonth, running: ids, isPopular: false }
+  })
+
   /** Waits until all transactions up to the moment are visible. Fails if the moment is too early or in the future. */
-  readonly resolve: (moment: string) => Effect.Effect<ResolvedMoment, MomentError>
-}>()("tickerline/history/MomentResolver") {
-  static readonly layer = Layer.effect(
-    MomentResolver,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const reader = yield* Reader
-      const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
-      const now = yield* makeMonotonicClock
-      const resolved = makeMomentStore()
+  const resolve = Effect.fnUntraced(function* (moment: string) {
+    yield* Effect.timeoutOrElse(waitUntilSettled(moment, now()), {
+      duration: settlingTimeout,
+      orElse: () => Effect.fail(makeDataRefreshingError()),
+    })
+    // The timeline is part of the key, because ids of transactions that a failover lost may be assigned again.
+    const key = `${getTimeline()} ${moment}`
+    const known = resolved.get(key)
+    if (known !== undefined) {
+      known.requests += 1
+      return { ...known.found, isPopular: known.requests > minPopularRequests }
+    }
+    const found: ResolvedMoment = yield* find(moment)
+    if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
+    return found
+  })
+  return { resolve }
+})
 
-      /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
-      const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
-
-      const waitUntilSettled = (
-        moment: string,
-        requestedAt: number,
-      ): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
-        Effect.suspend(() => {
-          const ledger = getLedger()
-          if (ledger !== undefined) {
-            if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
-            if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
-            // Only a poll after the request may refuse the moment: the database's clock may have been set forward since
-            // an older poll.
-            const isCurrent = ledger.polledAt >= requestedAt
-            if (isCurrent && Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
-          }
-          return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
-        })
-
-      /** Finds the bound, and whether any transaction is writing: it locks the table before it gets its id. */
-      const compileBound = compileStatement<string>({
-        isPrepared: true,
-        build: (parameter) =>
-          sql`
-            select coalesce(highest_id, 0)::text, coalesce(month, '-infinity')::text, exists (
-              select from pg_locks
-              where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
-                and database = (select oid from pg_database where datname = current_database())
-            )
-            from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested left join lateral (
-              select highest_id, month from history.transactions
-              where recorded_at <= at order by recorded_at desc limit 1
-            ) as newest on true
-          `,
-      })
-      const decodeBound = decodePositionalRows(Bound)
-      const decodeRunning = decodePositionalRows(Running)
-
-      const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
-        Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
-
-      const find = Effect.fnUntraced(function* (moment: string) {
-        const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
-        if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
-        // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
-        const statement = {
-          text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
-            least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
-          parameters: [],
-          isPrepared: false,
-        }
-        const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
-        return { moment, bound, month: firstMonth, running: ids, isPopular: false }
-      })
-
-      const resolve = Effect.fnUntraced(function* (moment: string) {
-        yield* Effect.timeoutOrElse(waitUntilSettled(moment, now()), {
-          duration: settlingTimeout,
-          orElse: () => Effect.fail(makeDataRefreshingError()),
-        })
-        // The timeline is part of the key, because ids of transactions that a failover lost may be assigned again.
-        const key = `${getTimeline()} ${moment}`
-        const known = resolved.get(key)
-        if (known !== undefined) {
-          known.requests += 1
-          return { ...known.found, isPopular: known.requests > minPopularRequests }
-        }
-        const found: ResolvedMoment = yield* find(moment)
-        if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
-        return found
-      })
-      return MomentResolver.of({ resolve })
-    }),
-  )
+export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(
+  "tickerline/history/MomentResolver",
+) {
+  static readonly layer = Layer.effect(MomentResolver, makeMomentResolver)
 }

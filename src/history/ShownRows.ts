@@ -45,6 +45,21 @@ const sourceModel: RowModel = {
   json: { fields: { source: optInColumns.source.schemas.json } },
 }
 
+/** Makes a model of some columns of other models, in the given order. */
+export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], columns: ReadonlyArray<string>) => {
+  const select = (read: (model: RowModel) => RowModel["fields"]) =>
+    Object.fromEntries(columns.flatMap((column) => {
+      const schema = models.map(read).find((fields) => column in fields)?.[column]
+      return schema === undefined ? [] : [[column, schema]]
+    }))
+  const model: RowModel = {
+    identifier: models[0].identifier,
+    fields: select(({ fields }) => fields),
+    json: { fields: select(({ json }) => json.fields) },
+  }
+  return model
+}
+
 /** Describes the columns of the responses, except those that depend on other rows, such as `market_cap` on prices. */
 const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const dataset = loadableDatasets.find((dataset) => dataset.table === table)
@@ -53,23 +68,15 @@ const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const { computed = {}, condition, otherModel } = shownRows[table] ?? {}
   // Other columns of this name, such as that of `ticker_changes`, are not shown.
   const hasSources = row.fields["source"] === optInColumns.source.schemas.insert
-  const models = [model, ...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
+  const others = [...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
+  const models = [model, ...others] as const
   const columns = getColumnNames(models).filter((column) => column in row.fields || column in computed)
-  const pickSchemas = (read: (model: RowModel) => RowModel["fields"]) =>
-    Object.fromEntries(columns.flatMap((column) => {
-      const schema = models.map(read).find((fields) => column in fields)?.[column]
-      return schema === undefined ? [] : [[column, schema]]
-    }))
   return {
     table,
     key,
     row,
     ...(condition === undefined ? {} : { condition }),
-    model: {
-      identifier: model.identifier,
-      fields: pickSchemas(({ fields }) => fields),
-      json: { fields: pickSchemas(({ json }) => json.fields) },
-    },
+    model: selectColumns(models, columns),
     expressions: columns.map((column) => computed[column] ?? `"${column}"`),
   }
 }

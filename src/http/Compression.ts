@@ -1,10 +1,8 @@
 /** Compresses responses of 1 KiB or more with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3). */
 import { Effect, Stream } from "effect"
-import { HttpPlatform, HttpServerResponse } from "effect/http"
+import { type HttpBody, HttpPlatform, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import Negotiator from "negotiator"
-import { promisify } from "node:util"
-import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
 import type { FinishedResponse } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { isCompressible } from "./Finish.ts"
@@ -35,19 +33,11 @@ const negotiateEncodings = (acceptEncoding: string, available: ReadonlyArray<str
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
-type Compressor = (bytes: Uint8Array) => Promise<Uint8Array>
-
-/** Compressors at high levels, for static bodies that are compressed only once. */
-const staticCompressors: Readonly<Record<Algorithm, Compressor>> = {
-  zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
-  br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),
-  gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
-}
-
-type CompressedBodies = Map<string, Promise<Uint8Array>>
+/** High levels, for static bodies that are compressed only once. */
+const staticLevels: Readonly<Record<Algorithm, number>> = { zstd: 12, br: 7, gzip: 9 }
 
 /** The compressed bodies for each uncompressed static body, by algorithm. Each is created on the first request. */
-const compressedBodies = new WeakMap<Uint8Array, CompressedBodies>()
+const compressedBodies = new WeakMap<Uint8Array, Map<string, Promise<HttpBody.HttpBody>>>()
 
 /** Marks a static body so that it is compressed only once with each algorithm. Returns the same bytes. */
 export const cacheCompressedBodies = (bytes: Uint8Array) => {
@@ -55,16 +45,15 @@ export const cacheCompressedBodies = (bytes: Uint8Array) => {
   return bytes
 }
 
-/** Returns `bytes`, compressed with the algorithm. If the compression fails, the next request tries again. */
-export const getCompressedBody = (
-  bodies: CompressedBodies,
+/** Returns the body compressed with the algorithm. If the compression fails, the next request tries again. */
+export const getCompressedBody = <Body>(
+  bodies: Map<string, Promise<Body>>,
   algorithm: string,
-  compressor: Compressor,
-  bytes: Uint8Array,
-): Promise<Uint8Array> => {
+  compress: () => Promise<Body>,
+): Promise<Body> => {
   const existing = bodies.get(algorithm)
   if (existing !== undefined) return existing
-  const compressed = compressor(bytes)
+  const compressed = compress()
   bodies.set(algorithm, compressed)
   compressed.catch(() => bodies.delete(algorithm))
   return compressed
@@ -100,28 +89,18 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
     return found
   }
 
-  const compressBytes = (bytes: Uint8Array, contentType: string, algorithm: Algorithm) => {
-    const bodies = compressedBodies.get(bytes)
+  const compressBody = (body: NonNullable<FinishedResponse["body"]>, contentType: string, algorithm: Algorithm) => {
+    const isComplete = body instanceof Uint8Array
+    const response = isComplete
+      ? HttpServerResponse.uint8Array(body, { contentType })
+      : HttpServerResponse.stream(body, { contentType })
+    const bodies = isComplete ? compressedBodies.get(body) : undefined
+    const level = (bodies === undefined ? levels : staticLevels)[algorithm]
+    const compressed = Effect.map(compression.compressResponse(response, algorithm, { level }), ({ body }) => body)
     return bodies === undefined
-      ? Effect.map(
-        compression.compressResponse(HttpServerResponse.uint8Array(bytes, { contentType }), algorithm, {
-          level: levels[algorithm],
-        }),
-        ({ body }) => body,
-      )
-      : Effect.map(
-        Effect.promise(() => getCompressedBody(bodies, algorithm, staticCompressors[algorithm], bytes)),
-        (compressed) => HttpServerResponse.uint8Array(compressed, { contentType }).body,
-      )
+      ? compressed
+      : Effect.promise(() => getCompressedBody(bodies, algorithm, () => Effect.runPromise(compressed)))
   }
-
-  const compressBody = (body: NonNullable<FinishedResponse["body"]>, contentType: string, algorithm: Algorithm) =>
-    body instanceof Uint8Array ? compressBytes(body, contentType, algorithm) : Effect.map(
-      compression.compressResponse(HttpServerResponse.stream(body, { contentType }), algorithm, {
-        level: levels[algorithm],
-      }),
-      ({ body }) => body,
-    )
 
   /** Compresses the body if the client accepts it and it is worth it. A 304 gets the tag that the client sent. */
   return (request: ApiRequest, response: FinishedResponse): Effect.Effect<FinishedResponse> | FinishedResponse => {

@@ -3,15 +3,13 @@ import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import type { FinishedResponse } from "../rules/Answer.ts"
-import type { ApiRequest } from "../rules/ApiRequest.ts"
+import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
 import { exemptFromResponseTimeout } from "./ConnectionLimits.ts"
 import { maxRequestBodyBytes } from "./ProtocolErrors.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 import { makeClientAddressResolver } from "./TrustedProxies.ts"
 import { ProtocolErrorDescriber } from "./UnroutedResponses.ts"
-
-const getSingleHeader = (value: string | Array<string> | undefined) => typeof value === "string" ? value : undefined
 
 /** Reads the body of a request as text. */
 const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
@@ -97,13 +95,13 @@ export class NodeListener extends Context.Service<NodeListener, {
         const { headers, httpVersion, method = "GET", rawHeaders, socket, url = "/" } = request
         const peerAddress = socket.remoteAddress
         return {
-          id: resolveRequestId(getSingleHeader(headers["x-request-id"])),
+          id: resolveRequestId(getHeader(request, "x-request-id")),
           method,
           target: url,
           headers,
           rawHeaders,
           httpVersion,
-          address: resolveAddress(peerAddress, getSingleHeader(headers["x-forwarded-for"])),
+          address: resolveAddress(peerAddress, getHeader(request, "x-forwarded-for")),
           peerAddress,
           startedAt: clock.currentTimeMillisUnsafe(),
           arrivedAt: getMonotonicMillis(clock),

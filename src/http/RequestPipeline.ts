@@ -44,6 +44,7 @@ import {
   EndpointDirectory,
   isMcpRequest,
   listDeprecations,
+  makeEmptyAnswer,
 } from "./UnroutedResponses.ts"
 
 export type EndpointHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailure>
@@ -231,12 +232,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             case "Measurement": {
               const { bytes, records } = answer
               const total = { records, isPartial: false }
-              const response = finishPlain(answered, {
-                status: 200,
-                headers: {},
-                body: undefined,
-                contentType: undefined,
-              })
+              const response = finishPlain(answered, makeEmptyAnswer(200, {}))
               return finishRecorded({ ...response, bytes, records, total })
             }
             case "Export":
@@ -264,8 +260,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             )
           }
           const status = answered.request.hasDisconnected() ? 499 : 503
-          const answer = { _tag: "Plain", status, headers: {}, contentType: undefined, body: undefined } as const
-          return Exit.succeed(finishAndRecord(answered, { answer }, false))
+          return Exit.succeed(finishAndRecord(answered, { answer: makeEmptyAnswer(status, {}) }, false))
         }
 
         /**

@@ -16,7 +16,7 @@ export interface JobLease {
 export type JobReleaseDuration = Duration.Duration
 
 /** One run of a job. It is interrupted when the lease is lost. */
-export type JobRun = Effect.Effect<JobReleaseDuration | void, { readonly message: string }>
+export type JobRun<R = never> = Effect.Effect<JobReleaseDuration | void, { readonly message: string }, R>
 
 export interface Job<E, R> {
   /** The name, in lower case with hyphens. It identifies the lease, and is a label in metrics. */
@@ -24,5 +24,5 @@ export interface Job<E, R> {
   /** Pause between runs. After a failed run, the pause is at most a minute. */
   readonly every: Duration.Duration
   /** Called once at startup. Returns `None` if the settings exclude this process from the job. */
-  readonly prepare: (lease: JobLease) => Effect.Effect<Option.Option<JobRun>, E, R>
+  readonly prepare: (lease: JobLease) => Effect.Effect<Option.Option<JobRun<R>>, E, R>
 }

@@ -12,23 +12,20 @@ import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
 import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
 
 /** The state of one job in this process. Times are monotonic milliseconds. */
-interface JobState {
+class JobState {
   readonly name: string
   readonly every: Duration.Duration
-  leaseExpiresAt: number
+  leaseExpiresAt = -Infinity
   /** This process does not take the lease before this time. */
-  releasedUntil: number
+  releasedUntil = -Infinity
   /** A latch that is open while this process holds the lease, as of the last renewal. */
-  readonly leaseLatch: Latch.Latch
-}
+  readonly leaseLatch = Latch.makeUnsafe()
 
-const makeJobState = (name: string, every: Duration.Duration): JobState => ({
-  name,
-  every,
-  leaseExpiresAt: -Infinity,
-  releasedUntil: -Infinity,
-  leaseLatch: Latch.makeUnsafe(),
-})
+  constructor(name: string, every: Duration.Duration) {
+    this.name = name
+    this.every = every
+  }
+}
 
 const dropLease = (job: JobState) => {
   job.leaseExpiresAt = -Infinity
@@ -149,6 +146,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
+    const context = yield* Effect.context<R>()
     const now = yield* makeMonotonicClock
     const holder = SecureRandom.uuidV4Unsafe()
     const { holderCondition, release, ...statements } = makeJobLeaseStatements(sql, holder)
@@ -164,14 +162,14 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
 
     const loops: Array<Effect.Effect<never>> = []
     for (const { every, name, prepare } of jobs) {
-      const state = makeJobState(name, every)
+      const state = new JobState(name, every)
       const run = yield* prepare({
         holder,
         isHeld: () => now() < state.leaseExpiresAt,
         holderCondition: holderCondition(name),
       })
       if (Option.isNone(run)) continue
-      loops.push(yield* makeJobLoop(state, run.value, tryRelease([name])))
+      loops.push(yield* makeJobLoop(state, Effect.provide(run.value, context), tryRelease([name])))
       states.push(state)
     }
     if (states.length === 0) return

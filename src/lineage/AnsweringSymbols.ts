@@ -45,7 +45,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
       const reader = yield* Reader
       const versions = yield* DatasetVersions
       const tables = ["company_symbols"]
-      const tableVersion = versions.watchTables(tables)
+      const getTablesVersion = versions.watchTables(tables)
       const compileFind = compileStatement<ReadonlyArray<string> | undefined>({
         isPrepared: true,
         build: (parameter) => {
@@ -72,7 +72,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
         })
 
       const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, past: PastSource | undefined) {
-        const getVersion = past !== undefined ? versions.getTimeline : tableVersion.current
+        const getVersion = past !== undefined ? versions.getTimeline : getTablesVersion
         const version = getVersion()
         const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined
         const symbols = wasNeverWritten

@@ -1,6 +1,6 @@
 /** Errors for symbols that do not resolve to one chain: 409 if ambiguous (§4.1, D21), 422 for an unknown CIK (D35). */
 import { Array } from "effect"
-import { AmbiguousTickerLineage, ValidationError } from "../rules/Errors.ts"
+import { AmbiguousTickerLineage, makeFieldError } from "../rules/Errors.ts"
 import type { LineageConflict, UnknownLineageCik } from "./LineageRules.ts"
 
 interface AmbiguousSymbol {
@@ -96,5 +96,5 @@ export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: U
   const reason = candidates.length === 0
     ? `cannot be ${cik}: no recorded change of ${query_ticker} has a CIK; leave it out`
     : `must be a CIK in the history of ${query_ticker}: ${names}${more}; not ${cik}`
-  return new ValidationError({ error: { message: `cik ${reason}`, details: { fields: [{ field: "cik", reason }] } } })
+  return makeFieldError("cik", reason)
 }

@@ -99,7 +99,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
     Effect.gen(function* () {
       const now = yield* makeMonotonicClock
       const versions = yield* DatasetVersions
-      const table = versions.watchTables(["ticker_changes"])
+      const getVersion = versions.watchTables(["ticker_changes"])
       const maxBytes = yield* MaxCacheBytesConfig
       const readChanges = yield* makeTickerChangeReader(maxBytes)
       /** `changes` is undefined if the table is too large at this version. */
@@ -107,7 +107,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       let nextReadAt = Number.NEGATIVE_INFINITY
 
       const getChanges = (moment: string | undefined) =>
-        moment === undefined && known?.changes !== undefined && known.version === table.current()
+        moment === undefined && known?.changes !== undefined && known.version === getVersion()
           ? known.changes
           : undefined
 
@@ -124,7 +124,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       })
 
       const readIfChanged = Effect.suspend(() => {
-        const version = table.current()
+        const version = getVersion()
         if (version === undefined || version === known?.version || now() < nextReadAt) return Effect.void
         const startedAt = now()
         return Effect.catchCause(readVersion(version), (cause) => {

@@ -105,7 +105,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
     Effect.gen(function* () {
       const findLineages = yield* makeLineageFinder
       const versions = yield* DatasetVersions
-      const changes = versions.watchTables(["ticker_changes"])
+      const getChangesVersion = versions.watchTables(["ticker_changes"])
       const cache = makeLineageStore(Math.ceil((yield* MaxCacheBytesConfig) * cacheShare))
 
       const findAll = Effect.fnUntraced(function* (
@@ -138,7 +138,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         time: LineageTime,
       ) {
         // Past states never change, unless a failover loses transactions. The timeline then has another value.
-        const getVersion = () => time.past === undefined ? changes.current() : versions.getTimeline()
+        const getVersion = () => time.past === undefined ? getChangesVersion() : versions.getTimeline()
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)
         const results = Array.map(requests, (request) => ({

@@ -13,7 +13,8 @@ import {
   type AmbiguousTickerLineage,
   type DatabasePoolTimeout,
   type DataRefreshing,
-  ValidationError,
+  makeFieldError,
+  type ValidationError,
 } from "../rules/Errors.ts"
 import { getSymbolsWithSelectedCiks, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PagingQuery } from "../rules/Paging.ts"
@@ -39,14 +40,7 @@ const noneFound: FoundAnsweringSymbols = { found: [], isCurrent: () => true }
 
 /** Makes the error for a format. Its response says whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
-  Exit.fail(
-    new Refusal({
-      error: new ValidationError({
-        error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } },
-      }),
-      headers,
-    }),
-  )
+  Exit.fail(new Refusal({ error: makeFieldError(field, reason), headers }))
 
 export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   /**

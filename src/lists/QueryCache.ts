@@ -142,7 +142,7 @@ export class QueryCache extends Context.Service<QueryCache, {
 
       const makeCachedSource = <E>(endpoint: AnnotatedEndpoint): PageSource<E> => {
         const tables = getTablesReadByEndpoint(endpoint)
-        const getVersion = versions.watchTables(tables).current
+        const getVersion = versions.watchTables(tables)
         const sourceId = sourceCount++
         const pendingReads = new Map<string, Array<(exit: Exit.Exit<Page, E>) => void>>()
 

@@ -194,6 +194,10 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   readonly _tag = "ValidationError"
 }
 
+/** Makes the error of one parameter. `reason` completes a sentence that begins with its name. */
+export const makeFieldError = (field: string, reason: string) =>
+  new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
+
 /** 422: `as_of` is before the earliest time whose data is known. */
 export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   makeErrorFieldsWithDetails(

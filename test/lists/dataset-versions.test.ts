@@ -15,9 +15,9 @@ const readVersion = Effect.fnUntraced(function* (...tables: ReadonlyArray<string
   const { watchTables } = yield* DatasetVersions
   yield* Effect.sleep("1 second")
   // On a busy machine, the last poll may be too old. Then no version is known until the next poll.
-  const isKnown = Effect.sync(() => watchTables(["daily_prices"]).current() !== undefined)
+  const isKnown = Effect.sync(() => watchTables(["daily_prices"])() !== undefined)
   yield* Effect.repeat(isKnown, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
-  return watchTables(tables).current()
+  return watchTables(tables)()
 })
 
 const event = {
@@ -38,9 +38,9 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
     it.effect("exist for every dataset, but not for other tables (D17)", () =>
       Effect.gen(function* () {
         const { watchTables } = yield* DatasetVersions
-        for (const { table } of loadableDatasets) assert.isDefined(watchTables([table]).current(), table)
-        assert.isUndefined(watchTables(["accounts"]).current())
-        assert.isUndefined(watchTables(["ticker_changes", "nowhere"]).current())
+        for (const { table } of loadableDatasets) assert.isDefined(watchTables([table])(), table)
+        assert.isUndefined(watchTables(["accounts"])())
+        assert.isUndefined(watchTables(["ticker_changes", "nowhere"])())
       }))
 
     it.effect("change with every type of statement, once it is committed (D17)", () =>

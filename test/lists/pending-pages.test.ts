@@ -13,7 +13,7 @@ import { interruptAfterEachOperation } from "../support/Interruptions.ts"
 const services = QueryCache.layer.pipe(
   Layer.provide(
     Layer.mock(DatasetVersions)({
-      watchTables: () => ({ current: () => "version" }),
+      watchTables: () => () => "version",
       getLastChange: () => undefined,
       getLedger: () => undefined,
       getTimeline: () => undefined,

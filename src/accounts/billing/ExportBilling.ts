@@ -95,5 +95,3 @@ export const makeExportBilling = Effect.gen(function* () {
     return billed
   })
 })
-
-export type ExportBilling = Effect.Success<typeof makeExportBilling>

@@ -3,19 +3,14 @@
  * too many rows wait, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import type { SqlError } from "effect/sql"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
-import {
-  makeThrottledRequestCountWriter,
-  makeUsageBatch,
-  makeUsageWriter,
-  type UsageBatch,
-  type UsageRecord,
-} from "./UsageWriter.ts"
+import { makeThrottledRequestCountWriter, makeUsageBatch, makeUsageWriter, type UsageRecord } from "./UsageWriter.ts"
 
 /** Rows of usage that wait to be written; requests are refused while there are more. */
 export const UsageBufferSizeConfig = Config.schema(
@@ -57,177 +52,171 @@ const bufferFull = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
 })
 
-/** Measures for how long no row has been written although rows wait. `now` returns monotonic milliseconds. */
-const makeStallTimer = (now: () => number, countRows: () => number) => {
-  let startedAt = now()
-  const restart = () => {
-    startedAt = now()
-  }
-  return {
-    /** Call it before a row is added, and `restart` after rows are written. */
-    noteFirstRow: () => {
-      if (countRows() === 0) restart()
-    },
-    restart,
-    readSeconds: () => countRows() === 0 ? 0 : (now() - startedAt) / 1000,
-  }
+/** Rows that wait to be written in batches. */
+interface WaitingRows<Batch> {
+  readonly count: () => number
+  /** How long rows are collected before they are written. */
+  readonly delay: Duration.Duration
+  readonly takeBatch: () => Batch
+  /** Writes a batch. Writing the same batch again changes nothing. */
+  readonly write: (batch: Batch) => Effect.Effect<unknown, SqlError.SqlError>
+  /** Removes a written batch. Returns its number of requests. */
+  readonly remove: (batch: Batch) => number
 }
 
-export class UsageMetering extends Context.Service<UsageMetering, {
-  /** Fails with 503 while too many rows are waiting. */
-  readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
-  /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
-  readonly hasCapacity: () => boolean
-  /** Adds a row, which is normally written within half a second. */
-  readonly record: (row: UsageRecord) => void
-}>()("tickerline/accounts/UsageMetering") {
-  static readonly layer = Layer.effect(
-    UsageMetering,
-    Effect.gen(function* () {
-      const maxWaiting = yield* UsageBufferSizeConfig
-      const writeUsage = yield* makeUsageWriter
-      const writeRefusals = yield* makeThrottledRequestCountWriter
-      const balances = yield* PrepaidBalances
-      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
-      const waiting: Array<UsageRecord> = []
-      const refusals = makeThrottledRequestCounter()
-      yield* registerGauge({
-        name: "tickerline_usage_rows_waiting",
-        description: "Rows of usage not written yet.",
-        read: () => waiting.length + refusals.countWaitingRows(),
-      })
-      const now = yield* makeMonotonicClock
-      const usageStall = makeStallTimer(now, () => waiting.length)
-      const refusalStall = makeStallTimer(now, refusals.countWaitingRows)
-      yield* registerGauge({
-        name: "tickerline_usage_unwritten_seconds",
-        description: "How long no usage, or no request refused with 429, has been written although some wait; else 0.",
-        read: () => Math.max(usageStall.readSeconds(), refusalStall.readSeconds()),
-      })
-      const hasUsage = yield* Latch.make()
-      const hasRefusals = yield* Latch.make()
-      let isRefusing = false
+const makeUsageMetering = Effect.gen(function* () {
+  const maxWaiting = yield* UsageBufferSizeConfig
+  const writeUsage = yield* makeUsageWriter
+  const writeRefusals = yield* makeThrottledRequestCountWriter
+  const balances = yield* PrepaidBalances
+  yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
+  const waiting: Array<UsageRecord> = []
+  const refusals = makeThrottledRequestCounter()
+  yield* registerGauge({
+    name: "tickerline_usage_rows_waiting",
+    description: "Rows of usage not written yet.",
+    read: () => waiting.length + refusals.countWaitingRows(),
+  })
+  const now = yield* makeMonotonicClock
+  let isRefusing = false
 
-      const record = (row: UsageRecord) => {
-        if (row.status_code === 429) {
-          refusalStall.noteFirstRow()
-          refusals.add(row)
-          hasRefusals.openUnsafe()
-        } else {
-          usageStall.noteFirstRow()
-          waiting.push(row)
-          balances.addCharge(row)
-          hasUsage.openUnsafe()
-        }
-      }
+  const reportFailure = (error: { readonly message: string }) =>
+    Effect.andThen(
+      Metric.update(writesFailedTotal, 1),
+      Effect.logWarning(
+        `Usage was not recorded and will be retried; ${
+          waiting.length + refusals.countWaitingRows()
+        } rows wait: ${error.message}`,
+      ),
+    )
 
-      const hasCapacity = () => waiting.length < maxWaiting
+  const makeWriteLoop = <Batch>({ count, delay, remove, takeBatch, write }: WaitingRows<Batch>) => {
+    const hasRows = Latch.makeUnsafe()
+    /** When rows were last written, or the first waiting row was added. */
+    let stalledSince = now()
+    /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
+    let batch: Batch | undefined
 
-      const requireCapacity = Effect.suspend(() => {
-        if (hasCapacity()) return Effect.void
-        const isNew = !isRefusing
-        isRefusing = true
-        const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
-        return Metric.update(usageBufferRefusalsTotal, 1).pipe(
-          Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
-          Effect.andThen(Effect.fail(bufferFull)),
-        )
-      })
-
-      /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
-      let batch: UsageBatch | undefined
-
-      const writeUsageBatch = Effect.suspend(() => {
-        const sent = batch ??= makeUsageBatch(waiting.slice(0, maxBatchRows))
-        return Effect.andThen(
-          writeUsage(sent),
-          Effect.suspend(() => {
-            waiting.splice(0, sent.rows.length)
-            balances.completeCharges(sent.rows)
-            usageStall.restart()
-            batch = undefined
-            isRefusing = false
-            return Metric.update(rowsWrittenTotal, sent.rows.length)
-          }),
-        )
-      })
-
-      let refusalBatch: ReturnType<typeof refusals.takeBatch> | undefined
-
-      const writeRefusalBatch = Effect.suspend(() => {
-        const { batch, markWritten } = refusalBatch ??= refusals.takeBatch(maxBatchRows)
-        return Effect.andThen(
-          writeRefusals(batch),
-          Effect.suspend(() => {
-            markWritten()
-            refusalStall.restart()
-            refusalBatch = undefined
-            const requests = batch.reduce(
-              (sum, { countsAfter, countsBefore }) => sum + countsAfter.requests - countsBefore.requests,
-              0,
-            )
-            return Metric.update(rowsWrittenTotal, requests)
-          }),
-        )
-      })
-
-      const reportFailure = (error: { readonly message: string }) =>
-        Effect.andThen(
-          Metric.update(writesFailedTotal, 1),
-          Effect.logWarning(
-            `Usage was not recorded and will be retried; ${
-              waiting.length + refusals.countWaitingRows()
-            } rows wait: ${error.message}`,
-          ),
-        )
-
-      /** Retries until the batch is written, after any error or defect. */
-      const persist = (write: typeof writeUsageBatch) =>
-        write.pipe(
-          Effect.timeout(writeTimeout),
-          Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: String(defect) }))),
-          Effect.tapError(reportFailure),
-          Effect.retry(retryDelay),
-        )
-
-      // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
-      const loops = [
-        { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
-        {
-          hasRows: hasRefusals,
-          count: refusals.countWaitingRows,
-          delay: refusalDelay,
-          persist: persist(writeRefusalBatch),
-        },
-      ]
-
-      const writeRemaining = Effect.forEach(
-        loops,
-        ({ count, persist }) => Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
-        { concurrency: "unbounded", discard: true },
+    const writeBatch = Effect.suspend(() => {
+      const sent = batch ??= takeBatch()
+      return Effect.andThen(
+        write(sent),
+        Effect.suspend(() => {
+          const requests = remove(sent)
+          stalledSince = now()
+          batch = undefined
+          return Metric.update(rowsWrittenTotal, requests)
+        }),
       )
+    })
+    /** Retries until the batch is written, after any error or defect. */
+    const persist = writeBatch.pipe(
+      Effect.timeout(writeTimeout),
+      Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: String(defect) }))),
+      Effect.tapError(reportFailure),
+      Effect.retry(retryDelay),
+    )
+    return {
+      /** Must be called before a row is added. */
+      wake: () => {
+        if (count() === 0) stalledSince = now()
+        hasRows.openUnsafe()
+      },
+      /** For how long no row has been written although rows wait. */
+      readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
+      writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
+      writeForever: Effect.gen(function* () {
+        yield* hasRows.await
+        if (count() < maxBatchRows) yield* Effect.sleep(delay)
+        yield* persist
+        if (count() === 0) hasRows.closeUnsafe()
+      }).pipe(Effect.forever),
+    }
+  }
 
-      const reportLoss = Effect.suspend(() => {
-        const requests = waiting.length + refusals.countWaitingRequests()
-        const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
-        return Effect.andThen(
-          Metric.update(usageRecordsLostTotal, requests),
-          Effect.logError(
-            `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
-          ),
-        )
-      })
+  const usageLoop = makeWriteLoop({
+    count: () => waiting.length,
+    delay: usageDelay,
+    takeBatch: () => makeUsageBatch(waiting.slice(0, maxBatchRows)),
+    write: writeUsage,
+    remove: ({ rows }) => {
+      waiting.splice(0, rows.length)
+      balances.completeCharges(rows)
+      isRefusing = false
+      return rows.length
+    },
+  })
+  // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
+  const refusalLoop = makeWriteLoop({
+    count: refusals.countWaitingRows,
+    delay: refusalDelay,
+    takeBatch: () => refusals.takeBatch(maxBatchRows),
+    write: ({ batch }) => writeRefusals(batch),
+    remove: ({ batch, markWritten }) => {
+      markWritten()
+      return batch.reduce(
+        (sum, { countsAfter, countsBefore }) => sum + countsAfter.requests - countsBefore.requests,
+        0,
+      )
+    },
+  })
+  const loops = [usageLoop, refusalLoop]
+  yield* registerGauge({
+    name: "tickerline_usage_unwritten_seconds",
+    description: "How long no usage, or no request refused with 429, has been written although some wait; else 0.",
+    read: () => Math.max(...loops.map(({ readStalledSeconds }) => readStalledSeconds())),
+  })
 
-      const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
-      yield* addForkedFinalizer(finish)
-      yield* Effect.forEach(loops, ({ count, delay, hasRows, persist }) =>
-        Effect.gen(function* () {
-          yield* hasRows.await
-          if (count() < maxBatchRows) yield* Effect.sleep(delay)
-          yield* persist
-          if (count() === 0) hasRows.closeUnsafe()
-        }).pipe(Effect.forever, forkUntraced))
-      return UsageMetering.of({ requireCapacity, hasCapacity, record })
-    }),
-  )
+  /** Adds a row, which is normally written within half a second. */
+  const record = (row: UsageRecord) => {
+    if (row.status_code === 429) {
+      refusalLoop.wake()
+      refusals.add(row)
+    } else {
+      usageLoop.wake()
+      waiting.push(row)
+      balances.addCharge(row)
+    }
+  }
+
+  /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
+  const hasCapacity = () => waiting.length < maxWaiting
+
+  /** Fails with 503 while too many rows are waiting. */
+  const requireCapacity = Effect.suspend(() => {
+    if (hasCapacity()) return Effect.void
+    const isNew = !isRefusing
+    isRefusing = true
+    const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
+    return Metric.update(usageBufferRefusalsTotal, 1).pipe(
+      Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
+      Effect.andThen(Effect.fail(bufferFull)),
+    )
+  })
+
+  const reportLoss = Effect.suspend(() => {
+    const requests = waiting.length + refusals.countWaitingRequests()
+    const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
+    return Effect.andThen(
+      Metric.update(usageRecordsLostTotal, requests),
+      Effect.logError(
+        `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
+      ),
+    )
+  })
+
+  const writeRemaining = Effect.forEach(loops, (loop) => loop.writeRemaining, {
+    concurrency: "unbounded",
+    discard: true,
+  })
+  const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
+  yield* addForkedFinalizer(finish)
+  yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
+  return { requireCapacity, hasCapacity, record }
+})
+
+export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(
+  "tickerline/accounts/UsageMetering",
+) {
+  static readonly layer = Layer.effect(UsageMetering, makeUsageMetering)
 }

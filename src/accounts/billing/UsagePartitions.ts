@@ -2,16 +2,10 @@
  * The monthly partitions of `usage` and `usage_moments`: created ahead of time, and dropped when their retention ends.
  * PostgreSQL's clock determines the current month.
  */
-import { Config, DateTime, Duration, Effect, Option, Schema } from "effect"
-import { SqlClient } from "effect/sql"
-import { decodeRows } from "../../db/DecodeRows.ts"
+import { Config, Duration, Effect, Option } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
 import type { Job } from "../../jobs/Job.ts"
-
-const Retention = Schema.DurationFromString.check(
-  Schema.makeFilter((retention: Duration.Duration) => Duration.isGreaterThanOrEqualTo(retention, Duration.days(31)), {
-    message: "must be at least 31 days",
-  }),
-)
+import { dropOldMonths, Retention } from "../../jobs/Retention.ts"
 
 export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").pipe(
   Config.withDefault(Duration.days(400)),
@@ -20,21 +14,12 @@ export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").
 /** Months for which partitions are created, as offsets from the current month. */
 const monthOffsets = [0, 1, 2]
 
-const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
-const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
-
 /** Drops partitions that end at or before the given time, one by one. Returns their names. Keeps `usage_daily`. */
-export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
-  const sql = yield* SqlClient.SqlClient
-  const dropped: Array<string> = []
-  while (true) {
-    const names = yield* decodeNames(sql`
-      select name from drop_usage_partitions(${DateTime.formatIso(moment)}::text::timestamptz) as name
-    `)
-    if (names.length === 0) return dropped
-    dropped.push(...names.map(({ name }) => name))
-  }
-})
+export const dropUsagePartitionsBefore = (moment: Statement.Fragment) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => dropOldMonths(sql`select name from drop_usage_partitions(${moment}) as name`),
+  )
 
 /** Creates the missing partitions of this month and the next two, without blocking reads or writes. */
 export const createUpcomingUsagePartitions = Effect.gen(function* () {
@@ -50,9 +35,9 @@ export const createUpcomingUsagePartitions = Effect.gen(function* () {
 const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   yield* createUpcomingUsagePartitions
-  const [clock] = yield* decodeClock(sql`select extract(epoch from now())::float8 * 1000 as now`)
-  if (clock === undefined) return
-  const dropped = yield* dropUsagePartitionsBefore(DateTime.subtractDuration(DateTime.makeUnsafe(clock.now), retention))
+  const dropped = yield* dropUsagePartitionsBefore(
+    sql`now() - make_interval(secs => ${Duration.toSeconds(retention)}::float8)`,
+  )
   if (dropped.length > 0) yield* Effect.logInfo(`Dropped usage older than USAGE_RETENTION: ${dropped.join(", ")}`)
 })
 
@@ -63,9 +48,5 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 export const usagePartitionsJob = {
   name: "usage-partitions",
   every: Duration.hours(1),
-  prepare: Effect.fnUntraced(function* () {
-    const retention = yield* UsageRetentionConfig
-    const sql = yield* SqlClient.SqlClient
-    return Option.some(Effect.provideService(maintainPartitions(retention), SqlClient.SqlClient, sql))
-  }),
+  prepare: () => Effect.map(UsageRetentionConfig, (retention) => Option.some(maintainPartitions(retention))),
 } satisfies Job<Config.ConfigError, SqlClient.SqlClient>

@@ -48,6 +48,13 @@ export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, e
   return Redacted.value(key)
 })
 
+/** Fails with the reason why a key cannot be changed: it is unknown, or what the message says about it. */
+const failUnchangeable = Effect.fnUntraced(function* (id: number, message: string) {
+  const sql = yield* SqlClient.SqlClient
+  const existing = yield* sql`select from api_keys where key_id = ${id}`
+  return yield* existing.length === 0 ? noSuchKey(id) : new KeyNotActive({ message })
+})
+
 /** Creates a key with the same account, name, paths and expiry. The old key works until the grace period ends. */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
@@ -70,11 +77,10 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
     returning key_id
   `
   if (created.length === 1) return Redacted.value(key)
-  const existing = yield* sql`select from api_keys where key_id = ${id}`
-  if (existing.length === 0) return yield* noSuchKey(id)
-  return yield* new KeyNotActive({
-    message: `Key ${id} is not active and cannot be rotated. Create a new key with \`keys create\`.`,
-  })
+  return yield* failUnchangeable(
+    id,
+    `Key ${id} is not active and cannot be rotated. Create a new key with \`keys create\`.`,
+  )
 })
 
 const ListedApiKey = Schema.Struct({
@@ -113,28 +119,16 @@ export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   if (revoked.length === 0) return yield* noSuchKey(id)
 })
 
-/** Fails with the reason why the key cannot be enabled or disabled: it is unknown, or was revoked. */
-const failUnchangeable = Effect.fnUntraced(function* (id: number) {
+const setKeyDisabled = Effect.fnUntraced(function* (id: number, isDisabled: boolean) {
   const sql = yield* SqlClient.SqlClient
-  const existing = yield* sql`select from api_keys where key_id = ${id}`
-  if (existing.length === 0) return yield* noSuchKey(id)
-  return yield* new KeyNotActive({ message: `Key ${id} was revoked, which cannot be undone.` })
+  const changed = yield* sql`
+    update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) end
+    where key_id = ${id} and revoked_at is null returning key_id
+  `
+  if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
 })
 
 /** Suspends a key until it is enabled again. */
-export const disableApiKey = Effect.fnUntraced(function* (id: number) {
-  const sql = yield* SqlClient.SqlClient
-  const disabled = yield* sql`
-    update api_keys set disabled_at = coalesce(disabled_at, now())
-    where key_id = ${id} and revoked_at is null returning key_id
-  `
-  if (disabled.length === 0) return yield* failUnchangeable(id)
-})
+export const disableApiKey = (id: number) => setKeyDisabled(id, true)
 
-export const enableApiKey = Effect.fnUntraced(function* (id: number) {
-  const sql = yield* SqlClient.SqlClient
-  const enabled = yield* sql`
-    update api_keys set disabled_at = null where key_id = ${id} and revoked_at is null returning key_id
-  `
-  if (enabled.length === 0) return yield* failUnchangeable(id)
-})
+export const enableApiKey = (id: number) => setKeyDisabled(id, false)

@@ -1,5 +1,5 @@
 /** Finds the account of a request's key (D2, API keys). */
-import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { hash as computeHash } from "node:crypto"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
@@ -49,16 +49,9 @@ const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
-/** Whether the result of a lookup may be cached: an account or a 401, but not a database failure. */
-const isCacheable = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
-  Exit.match(exit, {
-    onSuccess: () => true,
-    onFailure: (cause) =>
-      Option.match(Cause.findErrorOption(cause), {
-        onNone: () => false,
-        onSome: ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled",
-      }),
-  })
+/** Whether a lookup ended with a 401, and not with an account or a database failure. */
+const isRefused = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
+  Option.exists(Exit.findErrorOption(exit), ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled")
 
 const missingKey = new MissingApiKey({
   error: { message: "No API key. Send it as `Authorization: Bearer <key>` or `X-API-Key: <key>`." },
@@ -107,9 +100,10 @@ const makeAuthenticator = Effect.gen(function* () {
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
   const recentKeys = yield* makeRecentKeys
+  /** Lookups in progress, and those that were refused. `recentKeys` has the accounts. */
   const lookups = yield* Cache.makeWith(yield* makeApiKeyLookup, {
     capacity: maxKeys,
-    timeToLive: (exit) => isCacheable(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
+    timeToLive: (exit) => isRefused(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
   })
   /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
   const trusted = yield* Cache.make({
@@ -122,9 +116,7 @@ const makeAuthenticator = Effect.gen(function* () {
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
-    if (found.asOf > oldest) return found
-    yield* Cache.invalidateWhen(lookups, digest, ({ asOf }) => asOf <= oldest)
-    return yield* Cache.get(lookups, digest)
+    return found.asOf > oldest ? found : yield* Cache.get(lookups, digest)
   })
 
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted, request: ApiRequest) {

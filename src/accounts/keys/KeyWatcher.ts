@@ -1,5 +1,5 @@
 /** Checks the keys of open streams and exports, so that a revoked key ends them within a second (D2, API keys). */
-import { Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
+import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { logDefectAsInternalError } from "../../rules/Validation.ts"
 import type { CurrentAccount } from "./Authentication.ts"
@@ -14,48 +14,44 @@ interface WatchedKey {
   readonly onCheck: (current: Account | undefined) => void
 }
 
-export class KeyWatcher extends Context.Service<KeyWatcher, {
-  /**
-   * Passes the current account of the key to `onCheck` twice a second until the scope closes, or undefined if the key
-   * is revoked, disabled or expired. While the database is unreachable, `onCheck` is not called.
-   */
-  readonly watch: (
-    account: Account,
-    onCheck: (current: Account | undefined) => void,
-  ) => Effect.Effect<void, never, Scope.Scope>
-}>()("tickerline/accounts/KeyWatcher") {
-  static readonly layer = Layer.effect(
-    KeyWatcher,
-    Effect.gen(function* () {
-      const readKeysInUse = yield* makeAccountsByKeyReader
-      const watched = new Set<WatchedKey>()
-      const hasWatched = yield* Latch.make()
+const makeKeyWatcher = Effect.gen(function* () {
+  const readKeysInUse = yield* makeAccountsByKeyReader
+  const watched = new Set<WatchedKey>()
+  const hasWatched = yield* Latch.make()
 
-      /** Checks all keys with one statement. */
-      const checkKeys = Effect.gen(function* () {
-        yield* hasWatched.await
-        const checked = Array.from(watched)
-        const accounts = yield* readKeysInUse(Array.from(new Set(checked.map(({ keyId }) => keyId))))
-        for (const { keyId, onCheck } of checked) onCheck(accounts.get(keyId))
-      }).pipe(Effect.ignore, Effect.catchDefect(logDefectAsInternalError))
-      yield* repeatInBackground(checkKeys, checkInterval)
+  /** Checks all keys with one statement. */
+  const checkKeys = Effect.gen(function* () {
+    yield* hasWatched.await
+    const checked = Array.from(watched)
+    const accounts = yield* readKeysInUse(Array.from(new Set(checked.map(({ keyId }) => keyId))))
+    for (const { keyId, onCheck } of checked) onCheck(accounts.get(keyId))
+  }).pipe(Effect.ignore, Effect.catchDefect(logDefectAsInternalError))
+  yield* repeatInBackground(checkKeys, checkInterval)
 
-      const add = (key: WatchedKey) => {
-        watched.add(key)
-        hasWatched.openUnsafe()
-        return key
-      }
-      const remove = (key: WatchedKey) => {
-        watched.delete(key)
-        if (watched.size === 0) hasWatched.closeUnsafe()
-      }
-      return KeyWatcher.of({
-        watch: ({ key_id: keyId }, onCheck) =>
-          Effect.asVoid(Effect.acquireRelease(
-            Effect.sync(() => add({ keyId, onCheck })),
-            (key) => Effect.sync(() => remove(key)),
-          )),
-      })
-    }),
-  )
+  const add = (key: WatchedKey) => {
+    watched.add(key)
+    hasWatched.openUnsafe()
+    return key
+  }
+  const remove = (key: WatchedKey) => {
+    watched.delete(key)
+    if (watched.size === 0) hasWatched.closeUnsafe()
+  }
+  return {
+    /**
+     * Passes the current account of the key to `onCheck` twice a second until the scope closes, or undefined if the key
+     * is revoked, disabled or expired. While the database is unreachable, `onCheck` is not called.
+     */
+    watch: ({ key_id: keyId }: Account, onCheck: WatchedKey["onCheck"]) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => add({ keyId, onCheck })),
+        (key) => Effect.sync(() => remove(key)),
+      )),
+  }
+})
+
+export class KeyWatcher extends Context.Service<KeyWatcher, Effect.Success<typeof makeKeyWatcher>>()(
+  "tickerline/accounts/KeyWatcher",
+) {
+  static readonly layer = Layer.effect(KeyWatcher, makeKeyWatcher)
 }

@@ -10,13 +10,12 @@ import { makeSharedTokenBuckets, type TokenBucketResult } from "./SharedTokenBuc
 
 const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
-export const BasicTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_BASIC").pipe(
-  Config.withDefault(200),
-)
-export const ProTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_PRO").pipe(Config.withDefault(1_000))
-export const UltimateTierRateLimitConfig = Config.schema(RequestsPerMinute, "RATE_LIMIT_ULTIMATE").pipe(
-  Config.withDefault(5_000),
-)
+const makeLimitConfig = (name: string, requestsPerMinute: number) =>
+  Config.schema(RequestsPerMinute, name).pipe(Config.withDefault(requestsPerMinute))
+
+export const BasicTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_BASIC", 200)
+export const ProTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_PRO", 1_000)
+export const UltimateTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_ULTIMATE", 5_000)
 
 export const RateLimitsByTierConfig = Config.all({
   basic: BasicTierRateLimitConfig,
@@ -31,6 +30,12 @@ const countedLocallyTotal = makeCounter(
 
 /** Returns the seconds until this number of tokens is refilled, rounded up; at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
+
+interface RateLimitResult {
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly refusal: RateLimitExceeded | undefined
+}
 
 const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): RateLimitResult => {
   const headers = {
@@ -47,52 +52,44 @@ const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): Ra
   }
 }
 
-export interface RateLimitResult {
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly refusal: RateLimitExceeded | undefined
-}
+const makeAccountRateLimiter = Effect.gen(function* () {
+  const limits = yield* RateLimitsByTierConfig
+  yield* initializeCounters(countedLocallyTotal)
+  const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
+  const buckets = yield* makeSharedTokenBuckets
 
-export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
-  readonly getRequestsPerMinute: (tier: Tier) => number
+  const consumeLocally = Effect.fnUntraced(function* (account_id: number, limit: number) {
+    yield* Metric.update(countedLocallyTotal, 1)
+    const refillRate = Duration.divideUnsafe(Duration.minutes(1), limit)
+    const [remaining, elapsedMillis] = yield* Effect.orDie(
+      memory.tokenBucket({ key: String(account_id), tokens: 1, limit, refillRate, allowOverflow: false }),
+    )
+    const isAllowed = remaining >= 0
+    const tokens = remaining + elapsedMillis / Duration.toMillis(refillRate) + (isAllowed ? 0 : 1)
+    return { isAllowed, tokens }
+  })
+
   /** Takes a token, unless the request is refused. Call it once per request: it counts even before the effect runs. */
-  readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
-  /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
-  readonly isCountingLocally: () => boolean
-}>()("tickerline/accounts/AccountRateLimiter") {
-  static readonly layer = Layer.effect(
-    AccountRateLimiter,
-    Effect.gen(function* () {
-      const limits = yield* RateLimitsByTierConfig
-      yield* initializeCounters(countedLocallyTotal)
-      const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
-      const buckets = yield* makeSharedTokenBuckets
+  const countRequest = ({ account_id, tier }: typeof CurrentAccount.Service) => {
+    const limit = limits[tier]
+    const held = buckets.consumeHeld(account_id, limit)
+    if (held !== undefined) return Exit.succeed(makeResult(held, limit))
+    return Effect.map(
+      Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
+      (result) => makeResult(result, limit),
+    )
+  }
+  return {
+    getRequestsPerMinute: (tier: Tier) => limits[tier],
+    countRequest,
+    /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
+    isCountingLocally: buckets.isUnavailable,
+  }
+})
 
-      const consumeLocally = Effect.fnUntraced(function* (account_id: number, limit: number) {
-        yield* Metric.update(countedLocallyTotal, 1)
-        const refillRate = Duration.divideUnsafe(Duration.minutes(1), limit)
-        const [remaining, elapsedMillis] = yield* Effect.orDie(
-          memory.tokenBucket({ key: String(account_id), tokens: 1, limit, refillRate, allowOverflow: false }),
-        )
-        const isAllowed = remaining >= 0
-        const tokens = remaining + elapsedMillis / Duration.toMillis(refillRate) + (isAllowed ? 0 : 1)
-        return { isAllowed, tokens }
-      })
-
-      const countRequest = ({ account_id, tier }: typeof CurrentAccount.Service) => {
-        const limit = limits[tier]
-        const held = buckets.consumeHeld(account_id, limit)
-        if (held !== undefined) return Exit.succeed(makeResult(held, limit))
-        return Effect.map(
-          Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
-          (result) => makeResult(result, limit),
-        )
-      }
-      return AccountRateLimiter.of({
-        getRequestsPerMinute: (tier) => limits[tier],
-        countRequest,
-        isCountingLocally: buckets.isUnavailable,
-      })
-    }),
-  ).pipe(Layer.provide(Reactivity.layer))
+export class AccountRateLimiter
+  extends Context.Service<AccountRateLimiter, Effect.Success<typeof makeAccountRateLimiter>>()(
+    "tickerline/accounts/AccountRateLimiter",
+  ) {
+  static readonly layer = Layer.effect(AccountRateLimiter, makeAccountRateLimiter).pipe(Layer.provide(Reactivity.layer))
 }

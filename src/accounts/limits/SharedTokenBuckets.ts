@@ -35,36 +35,29 @@ export interface TokenBucketResult {
 }
 
 /** This process's share of one bucket. */
-interface Share {
+class Share {
   readonly account_id: number
   limit: number
   /** Whole tokens that this process may spend. */
-  held: number
+  held = 0
   /** Tokens left in PostgreSQL at `syncedAt`. Negative if a process with a higher limit used more than `limit`. */
-  shared: number
+  shared = 0
   /** When the last query succeeded (monotonic clock, ms). */
-  syncedAt: number
+  syncedAt = -Infinity
   /** Tokens spent since `syncedAt`. */
-  spent: number
+  spent = 0
   /** Number of tokens that the last query requested in advance, for later requests. */
-  prefetch: number
+  prefetch = 0
   /** Number of requests waiting for the next query. */
-  waiting: number
+  waiting = 0
   /** Completes when the next query ends. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
-}
 
-const makeShare = (account_id: number, limit: number): Share => ({
-  account_id,
-  limit,
-  held: 0,
-  shared: 0,
-  syncedAt: -Infinity,
-  spent: 0,
-  prefetch: 0,
-  waiting: 0,
-  nextSync: undefined,
-})
+  constructor(account_id: number, limit: number) {
+    this.account_id = account_id
+    this.limit = limit
+  }
+}
 
 /** Allows or refuses a request without PostgreSQL. Returns undefined if the share is too old or too small for that. */
 const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
@@ -191,7 +184,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   const getShare = (account_id: number, limit: number) => {
     const existing = shares.get(account_id)
     if (existing !== undefined) return existing
-    const share = makeShare(account_id, limit)
+    const share = new Share(account_id, limit)
     shares.set(account_id, share)
     return share
   }

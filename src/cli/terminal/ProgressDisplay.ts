@@ -1,7 +1,7 @@
 /** Shows the progress of a long operation: redraws one line on a terminal, or prints a line every ten seconds. */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
-import { makeInitialProgress, OperationProgress, type ProgressState } from "../../observability/Progress.ts"
+import { OperationProgress, ProgressState } from "../../observability/Progress.ts"
 import { addProgressSample, formatProgressLine, formatProgressParts, type ProgressSample } from "./ProgressLine.ts"
 import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
 import { escapeTerminalLine } from "./TerminalText.ts"
@@ -96,7 +96,7 @@ export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities
-    const state = makeInitialProgress()
+    const state = new ProgressState()
     const reportingWork = Effect.provideService(work, OperationProgress, state)
     if (yield* IsProgressLogged) {
       yield* Effect.forkScoped(logProgress(state))

@@ -12,13 +12,6 @@ import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
 import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "./PostgresServer.ts"
 
-export interface EmbeddedPostgres {
-  readonly url: Redacted.Redacted<string>
-  readonly port: number
-  readonly dataDirectory: string
-  readonly logFile: string
-}
-
 /** The home directory. The default is `.tickerline` next to package.json, so that commands work from any folder. */
 export const TickerlineHomeConfig: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
@@ -112,12 +105,9 @@ export const startEmbeddedPostgres = Effect.fnUntraced(
       }),
     )
     yield* repeatInBackground(restartIfDead(cluster, port), checkInterval)
-    const server: EmbeddedPostgres = {
-      url: makeEmbeddedUrl(cluster.password, port),
-      port,
-      dataDirectory: cluster.dataDirectory,
-      logFile: cluster.logFile,
-    }
-    return server
+    const { dataDirectory, password } = cluster
+    return { url: makeEmbeddedUrl(password, port), port, dataDirectory }
   },
 )
+
+export type EmbeddedPostgres = Effect.Success<ReturnType<typeof startEmbeddedPostgres>>

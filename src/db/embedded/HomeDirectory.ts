@@ -141,11 +141,8 @@ export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
     : Effect.fail(accessError.value)
 }, explainFileErrors)
 
-export const locateEmbeddedServer = Effect.fnUntraced(function* (home: string): Effect.fn.Return<
-  ServerLocation,
-  EmbeddedPostgresError | PlatformError.PlatformError,
-  FileSystem.FileSystem
-> {
+export const locateEmbeddedServer = Effect.fnUntraced(function* (home: string) {
   const systemUser = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
-  return { home, systemUser, baseDirectory: yield* findBase(home, systemUser) }
+  const location: ServerLocation = { home, systemUser, baseDirectory: yield* findBase(home, systemUser) }
+  return location
 })

@@ -6,13 +6,12 @@ import { Config, Data, Effect, Option, Redacted, Schema } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import type { Socket } from "node:net"
-import { Duplex } from "node:stream"
+import { type Duplex, duplexPair, pipeline } from "node:stream"
 import { connect, type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { makeSocketRegistry, parseDatabaseAddress } from "../health/SocketRegistry.ts"
 
 export const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const
 const SslMode = Schema.Literals(sslModes)
-type SslMode = typeof SslMode.Type
 
 /** Defaults for URLs that do not contain the parameter. */
 export const SslModeConfig = Config.option(Config.schema(SslMode, "PGSSLMODE"))
@@ -42,54 +41,48 @@ export const areTlsParametersValid = (url: string) =>
 export const tlsParametersRule = `sslmode must be ${sslModes.join(", ")}; of the other parameters for TLS, only ` +
   "sslrootcert, sslcert and sslkey are supported, each with a value"
 
-/** Settings of the connections to one server. */
-interface TlsSettings {
-  readonly mode: SslMode
-  /** A file with the certificates of trusted authorities, or `system`. */
-  readonly rootCertificate: string | undefined
-  readonly certificate: string | undefined
-  readonly key: string | undefined
-}
-
 /** Reads the parameters of the URL, and for missing ones the variables. Unix sockets never use TLS, as in libpq. */
 export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const address = Redacted.value(url)
   const parameters = new Map(new URL(address).searchParams)
   const read = <A extends string>(name: string, variable: Config.Config<Option.Option<A>>) =>
     Effect.map(variable, (value) => parameters.get(name) ?? Option.getOrUndefined(value))
+  /** A file with the certificates of trusted authorities, or `system`. */
   const rootCertificate = yield* read("sslrootcert", SslRootCertificateConfig)
   const certificate = yield* read("sslcert", SslCertificateConfig)
   const key = yield* read("sslkey", SslKeyConfig)
   const named = yield* read("sslmode", SslModeConfig)
-  const mode = "path" in parseDatabaseAddress(address)
+  const chosen = "path" in parseDatabaseAddress(address)
     ? "disable"
     : named ?? (rootCertificate === "system" ? "verify-full" : undefined)
-  if (mode === undefined && [rootCertificate, certificate, key].some((file) => file !== undefined)) {
+  if (chosen === undefined && [rootCertificate, certificate, key].some((file) => file !== undefined)) {
     return yield* new DatabaseTlsError({
       message: "A database URL or a PGSSL variable names certificates, but no sslmode says how to use them. " +
         "Add sslmode=verify-full to the URL, or set PGSSLMODE=verify-full.",
     })
   }
-  const settings: TlsSettings = { mode: isSslMode(mode) ? mode : "disable", rootCertificate, certificate, key }
-  if (settings.mode === "verify-ca" && rootCertificate === undefined) {
+  const mode = isSslMode(chosen) ? chosen : "disable"
+  if (mode === "verify-ca" && rootCertificate === undefined) {
     return yield* new DatabaseTlsError({
       message: "sslmode=verify-ca needs sslrootcert, a file with the certificate of the authority. Add it to the " +
         "database URL, or use verify-full for a certificate of a public authority.",
     })
   }
-  if (rootCertificate === "system" && settings.mode !== "verify-full" && settings.mode !== "disable") {
+  if (rootCertificate === "system" && mode !== "verify-full" && mode !== "disable") {
     return yield* new DatabaseTlsError({
-      message: `sslrootcert=system needs sslmode=verify-full, not ${settings.mode}, because anybody can get a ` +
+      message: `sslrootcert=system needs sslmode=verify-full, not ${mode}, because anybody can get a ` +
         "certificate of a public authority.",
     })
   }
-  if (settings.mode !== "disable" && (certificate === undefined) !== (key === undefined)) {
+  if (mode !== "disable" && (certificate === undefined) !== (key === undefined)) {
     return yield* new DatabaseTlsError({
       message: "sslcert and sslkey belong together: the client's certificate and its private key. Set both, or none.",
     })
   }
-  return settings
+  return { mode, rootCertificate, certificate, key }
 })
+
+type TlsSettings = Effect.Success<ReturnType<typeof readTlsSettings>>
 
 const readCertificateFile = (parameter: string, file: string | undefined) =>
   file === undefined ? Effect.succeed(undefined) : Effect.tryPromise({
@@ -159,30 +152,11 @@ const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
  */
 const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Duplex => {
   const raw = open()
-  let socket: Socket | undefined
-  let pending: ((socket: Socket) => void) | undefined
-  const run = (action: (socket: Socket) => void) => {
-    if (socket === undefined) pending = action
-    else action(socket)
-  }
-  const stream = new Duplex({
-    read: () => void socket?.resume(),
-    write: (chunk, _encoding, done) => run((socket) => socket.write(chunk, done)),
-    final: (done) => run((socket) => socket.end(done)),
-    destroy: (error, done) => {
-      socket?.destroy()
-      raw.destroy()
-      done(error)
-    },
-  })
+  const [stream, inner] = duplexPair()
   const begin = (negotiated: Socket) => {
-    socket = negotiated
-    negotiated.on("data", (chunk) => {
-      if (!stream.push(chunk)) negotiated.pause()
-    })
-    negotiated.on("end", () => stream.push(null))
-    pending?.(negotiated)
+    pipeline(inner, negotiated, inner, (error) => stream.destroy(error ?? undefined))
   }
+  stream.once("close", () => raw.destroy())
   raw.on("error", (error) => stream.destroy(error))
   raw.on("close", () => stream.destroy())
   raw.once("connect", () => stream.emit("connect"))

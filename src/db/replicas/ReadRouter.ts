@@ -100,94 +100,80 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   })
 })
 
-export class ReadRouter extends Context.Service<ReadRouter, {
-  readonly hasReplicas: boolean
-  /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
-  readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
+const makeReadRouter = Effect.gen(function* () {
+  const { lagOf, record } = makeReplicationLagTracker()
+  const replicas = yield* Effect.forEach(yield* ReplicaUrlsConfig, (named) => makeReplica({ ...named, lagOf }))
+  const polls = yield* Effect.forEach(
+    replicas,
+    (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),
+  )
+  yield* Effect.forEach(replicas, registerMetrics)
+  if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
+
+  /**
+   * Starts a poll of every replica; `primary` is the primary's state, polled just before. Polls run in the background,
+   * so that the primary's poll never waits for them; at most one per replica.
+   */
+  const pollReplicas = (primary: ServerState) => {
+    if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
+    return Effect.forEach(
+      polls,
+      ({ handle, replica }) => FiberHandle.run(handle, replica.poll(primary), { onlyIfMissing: true }),
+      { discard: true },
+    )
+  }
+
+  let firstIndex = 0
   /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
-  readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
+  const chooseReplica = (required: RequiredTableVersion) => {
+    let chosen: Replica | undefined
+    firstIndex += 1
+    for (let offset = 0; offset < replicas.length; offset += 1) {
+      const replica = replicas[(firstIndex + offset) % replicas.length]
+      if (replica?.hasVersion(required) !== true) continue
+      if (chosen === undefined || replica.pendingReads() < chosen.pendingReads()) chosen = replica
+    }
+    return chosen
+  }
+
+  /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
+  const withFallback = <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    replica: Replica,
+    fallback: Effect.Effect<A, E, R>,
+  ) =>
+    Effect.catch(effect, (error) => {
+      if (!isReplicaFailure(error)) return Effect.fail(error)
+      if (!isRecoveryConflict(error)) replica.markUnavailable()
+      return Effect.andThen(
+        Metric.update(isRecoveryConflict(error) ? conflictRetries : replicaRetries, 1),
+        fallback,
+      )
+    })
+
   /** Runs a query on a replica with the required version. If there is none or it fails, runs `primary`. */
-  readonly readFromReplica: <A, R>(
+  const readFromReplica = <A, R>(
     required: RequiredTableVersion,
     partition: string,
     query: SessionQuery<A, R>,
     primary: PrimaryRead<A, R>,
-  ) => PrimaryRead<A, R>
-  /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
-  readonly withFallback: <A, E, R>(
-    effect: Effect.Effect<A, E, R>,
-    replica: Replica,
-    fallback: Effect.Effect<A, E, R>,
-  ) => Effect.Effect<A, E, R>
-}>()("tickerline/db/ReadRouter") {
-  static readonly layer = Layer.effect(
-    ReadRouter,
-    Effect.gen(function* () {
-      const { lagOf, record } = makeReplicationLagTracker()
-      const replicas = yield* Effect.forEach(yield* ReplicaUrlsConfig, (named) => makeReplica({ ...named, lagOf }))
-      const polls = yield* Effect.forEach(
-        replicas,
-        (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),
-      )
-      yield* Effect.forEach(replicas, registerMetrics)
-      if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
+  ) =>
+    // Suspended, so that each retry chooses a replica anew.
+    Effect.suspend(() => {
+      const replica = chooseReplica(required)
+      return replica === undefined ? primary : withFallback(replica.read(query, required, partition), replica, primary)
+    })
+  return {
+    hasReplicas: replicas.length > 0,
+    pollReplicas,
+    chooseReplica,
+    readFromReplica,
+    withFallback,
+  }
+})
 
-      // Runs polls in the background, so that the primary's poll never waits for them; at most one per replica.
-      const pollReplicas = (primary: ServerState) => {
-        if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
-        return Effect.forEach(
-          polls,
-          ({ handle, replica }) => FiberHandle.run(handle, replica.poll(primary), { onlyIfMissing: true }),
-          { discard: true },
-        )
-      }
-
-      let firstIndex = 0
-      const chooseReplica = (required: RequiredTableVersion) => {
-        let chosen: Replica | undefined
-        firstIndex += 1
-        for (let offset = 0; offset < replicas.length; offset += 1) {
-          const replica = replicas[(firstIndex + offset) % replicas.length]
-          if (replica?.hasVersion(required) !== true) continue
-          if (chosen === undefined || replica.pendingReads() < chosen.pendingReads()) chosen = replica
-        }
-        return chosen
-      }
-
-      const withFallback = <A, E, R>(
-        effect: Effect.Effect<A, E, R>,
-        replica: Replica,
-        fallback: Effect.Effect<A, E, R>,
-      ) =>
-        Effect.catch(effect, (error) => {
-          if (!isReplicaFailure(error)) return Effect.fail(error)
-          if (!isRecoveryConflict(error)) replica.markUnavailable()
-          return Effect.andThen(
-            Metric.update(isRecoveryConflict(error) ? conflictRetries : replicaRetries, 1),
-            fallback,
-          )
-        })
-
-      const readFromReplica = <A, R>(
-        required: RequiredTableVersion,
-        partition: string,
-        query: SessionQuery<A, R>,
-        primary: PrimaryRead<A, R>,
-      ) =>
-        // Suspended, so that each retry chooses a replica anew.
-        Effect.suspend(() => {
-          const replica = chooseReplica(required)
-          return replica === undefined
-            ? primary
-            : withFallback(replica.read(query, required, partition), replica, primary)
-        })
-      return ReadRouter.of({
-        hasReplicas: replicas.length > 0,
-        pollReplicas,
-        chooseReplica,
-        readFromReplica,
-        withFallback,
-      })
-    }),
-  ).pipe(Layer.provide(Reactivity.layer))
+export class ReadRouter extends Context.Service<ReadRouter, Effect.Success<typeof makeReadRouter>>()(
+  "tickerline/db/ReadRouter",
+) {
+  static readonly layer = Layer.effect(ReadRouter, makeReadRouter).pipe(Layer.provide(Reactivity.layer))
 }

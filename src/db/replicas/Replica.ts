@@ -111,12 +111,6 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     return readVersion(state) === version
   }
 
-  const countRead = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.suspend(() => {
-      readCount += 1
-      return effect
-    })
-
   const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: RequiredTableVersion) {
     const polled = yield* poll
     const timeline = state?.timeline ?? null
@@ -191,9 +185,10 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     read,
     /** Opens a session outside the pool. Fails if the replica no longer has the required version. */
     openSession: (required: RequiredTableVersion) =>
-      countRead(
-        Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makeServerPoll(session), required)),
-      ),
+      Effect.suspend(() => {
+        readCount += 1
+        return Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makeServerPoll(session), required))
+      }),
     /** Whether the last poll succeeded and is recent. */
     isAvailable,
     hasVersion: (required: RequiredTableVersion) => isAvailable() && state !== undefined && hasVersion(state, required),

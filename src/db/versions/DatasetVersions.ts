@@ -38,104 +38,97 @@ const failedPolls = makeCounter(
   "Failed polls of the dataset versions. Without versions, every response comes from the database.",
 )
 
-/** The combined version of several tables. */
-export interface CombinedTableVersion {
-  /** Returns text that changes with every committed write to one of the tables; undefined while no version is known. */
-  readonly current: () => string | undefined
-}
-
 /** The polled server is a replica instead of the primary. Its versions are not used, because they may be outdated. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
-export class DatasetVersions extends Context.Service<DatasetVersions, {
-  readonly watchTables: (tables: ReadonlyArray<string>) => CombinedTableVersion
+const makeDatasetVersions = Effect.gen(function* () {
+  const now = yield* makeMonotonicClock
+  const { config } = yield* DirectConnectionConfig
+  const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
+  const readLedger = makeTransactionLedgerPoll(sql)
+  const readState = makeServerPoll(sql)
+  const readRouter = yield* ReadRouter
+  yield* initializeCounters(failedPolls)
+  const scope = yield* Effect.scope
+  let state: ServerState | undefined
+  let ledger: TransactionLedgerState | undefined
+  let polled = Deferred.makeUnsafe<void>()
+  let isFailing = false
+
+  const registered = new Set<string>()
+  const registerMetrics = Effect.fnUntraced(function* (dataset: string) {
+    registered.add(dataset)
+    yield* registerCounter({
+      name: "tickerline_dataset_changes_total",
+      description: "Committed changes of a dataset since its creation.",
+      attributes: { dataset },
+      read: () => state?.datasets.get(dataset)?.changes ?? 0,
+    })
+    yield* registerGauge({
+      name: "tickerline_dataset_changed_timestamp_seconds",
+      description: "Time of the last change of a dataset, in seconds since 1970; 0 if it never changed.",
+      attributes: { dataset },
+      read: () => state?.datasets.get(dataset)?.changed_at ?? 0,
+    })
+  }, Scope.provide(scope))
+
+  const poll = Effect.gen(function* () {
+    // The ledger is read first: a replica with these versions has all changes up to the ledger's settled time.
+    const polledLedger = yield* readLedger(ledger)
+    const polledState = yield* readState
+    if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
+    ledger = polledLedger
+    state = polledState
+    const newDatasets = Array.from(polledState.datasets.keys()).filter((dataset) => !registered.has(dataset))
+    yield* Effect.forEach(newDatasets, registerMetrics)
+    isFailing = false
+    Deferred.doneUnsafe(polled, Effect.void)
+    polled = Deferred.makeUnsafe()
+    yield* readRouter.pollReplicas(polledState)
+  })
+
+  const reportFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
+    yield* Metric.update(failedPolls, 1)
+    if (!isFailing) yield* Effect.logWarning(`The dataset versions cannot be read: ${error.message}`)
+    isFailing = true
+  })
+
+  const tryPoll = Effect.catch(Effect.timeout(poll, serverPollTimeout), reportFailure)
+  yield* tryPoll
+  yield* repeatInBackground(tryPoll, pollInterval)
+
+  const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
+
+  /**
+   * Makes a function that returns the combined version of several tables: text that changes with every committed write
+   * to one of them; undefined while no version is known.
+   */
+  const watchTables = (tables: ReadonlyArray<string>) => {
+    const combine = makeDatasetVersionReader(tables)
+    return () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined
+  }
+
   /** Returns the time of the last change to one of the tables, Unix seconds; undefined if none has ever changed. */
-  readonly getLastChange: (tables: ReadonlyArray<string>) => number | undefined
-  /** Returns the last polled state of the ledger of changes; undefined before the first successful poll. */
-  readonly getLedger: () => TransactionLedgerState | undefined
-  /** Returns the id of PostgreSQL's timeline, which changes with every failover; undefined while it is unknown. */
-  readonly getTimeline: () => string | undefined
-  /** Completes after the next successful poll. */
-  readonly nextPoll: Effect.Effect<void>
-  /** Whether a poll has succeeded within the last three seconds. */
-  readonly isPolling: () => boolean
-}>()("tickerline/db/DatasetVersions") {
-  static readonly layer = Layer.effect(
-    DatasetVersions,
-    Effect.gen(function* () {
-      const now = yield* makeMonotonicClock
-      const { config } = yield* DirectConnectionConfig
-      const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
-      const readLedger = makeTransactionLedgerPoll(sql)
-      const readState = makeServerPoll(sql)
-      const readRouter = yield* ReadRouter
-      yield* initializeCounters(failedPolls)
-      const scope = yield* Effect.scope
-      let state: ServerState | undefined
-      let ledger: TransactionLedgerState | undefined
-      let polled = Deferred.makeUnsafe<void>()
-      let isFailing = false
+  const getLastChange = (tables: ReadonlyArray<string>) => {
+    const times = tables.flatMap((table) => state?.datasets.get(table)?.changed_at ?? [])
+    return times.length === 0 ? undefined : Math.max(...times)
+  }
+  return {
+    watchTables,
+    getLastChange,
+    /** Returns the last polled state of the ledger of changes; undefined before the first successful poll. */
+    getLedger: () => ledger,
+    /** Returns the id of PostgreSQL's timeline, which changes with every failover; undefined while it is unknown. */
+    getTimeline: () => state?.timeline ?? undefined,
+    /** Completes after the next successful poll. */
+    nextPoll: Effect.suspend(() => Deferred.await(polled)),
+    /** Whether a poll has succeeded within the last three seconds. */
+    isPolling: () => isYounger(maxGapMillis),
+  }
+})
 
-      const registered = new Set<string>()
-      const registerMetrics = Effect.fnUntraced(function* (dataset: string) {
-        registered.add(dataset)
-        yield* registerCounter({
-          name: "tickerline_dataset_changes_total",
-          description: "Committed changes of a dataset since its creation.",
-          attributes: { dataset },
-          read: () => state?.datasets.get(dataset)?.changes ?? 0,
-        })
-        yield* registerGauge({
-          name: "tickerline_dataset_changed_timestamp_seconds",
-          description: "Time of the last change of a dataset, in seconds since 1970; 0 if it never changed.",
-          attributes: { dataset },
-          read: () => state?.datasets.get(dataset)?.changed_at ?? 0,
-        })
-      }, Scope.provide(scope))
-
-      const poll = Effect.gen(function* () {
-        // The ledger is read first: a replica with these versions has all changes up to the ledger's settled time.
-        const polledLedger = yield* readLedger(ledger)
-        const polledState = yield* readState
-        if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
-        ledger = polledLedger
-        state = polledState
-        const newDatasets = Array.from(polledState.datasets.keys()).filter((dataset) => !registered.has(dataset))
-        yield* Effect.forEach(newDatasets, registerMetrics)
-        isFailing = false
-        Deferred.doneUnsafe(polled, Effect.void)
-        polled = Deferred.makeUnsafe()
-        yield* readRouter.pollReplicas(polledState)
-      })
-
-      const reportFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
-        yield* Metric.update(failedPolls, 1)
-        if (!isFailing) yield* Effect.logWarning(`The dataset versions cannot be read: ${error.message}`)
-        isFailing = true
-      })
-
-      const tryPoll = Effect.catch(Effect.timeout(poll, serverPollTimeout), reportFailure)
-      yield* tryPoll
-      yield* repeatInBackground(tryPoll, pollInterval)
-
-      const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
-
-      const watchTables = (tables: ReadonlyArray<string>): CombinedTableVersion => {
-        const combine = makeDatasetVersionReader(tables)
-        return { current: () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined }
-      }
-      const getLastChange = (tables: ReadonlyArray<string>) => {
-        const times = tables.flatMap((table) => state?.datasets.get(table)?.changed_at ?? [])
-        return times.length === 0 ? undefined : Math.max(...times)
-      }
-      return DatasetVersions.of({
-        watchTables,
-        getLastChange,
-        getLedger: () => ledger,
-        getTimeline: () => state?.timeline ?? undefined,
-        nextPoll: Effect.suspend(() => Deferred.await(polled)),
-        isPolling: () => isYounger(maxGapMillis),
-      })
-    }),
-  ).pipe(Layer.provide(Reactivity.layer))
+export class DatasetVersions extends Context.Service<DatasetVersions, Effect.Success<typeof makeDatasetVersions>>()(
+  "tickerline/db/DatasetVersions",
+) {
+  static readonly layer = Layer.effect(DatasetVersions, makeDatasetVersions).pipe(Layer.provide(Reactivity.layer))
 }

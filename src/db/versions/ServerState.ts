@@ -3,8 +3,9 @@
  * The primary and its replicas run the same query. A change becomes visible within one second (D17: caching).
  */
 import { Duration, Effect, Schema } from "effect"
-import { type SqlClient, SqlSchema } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { decodeRows } from "../DecodeRows.ts"
 
 /** Maximum age of a usable poll result, in milliseconds: one second minus the time a request needs to start. */
 export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
@@ -31,29 +32,24 @@ export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" |
 
 /** Makes an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached. */
 export const makeServerPoll = (sql: SqlClient.SqlClient) => {
-  const query = SqlSchema.findAll({
-    Request: Schema.Void,
-    Result: DatasetRow,
-    execute: () =>
-      sql`
-        select relname as dataset,
-          coalesce(string_agg(mark::text, ',' order by mark), '') as version,
-          coalesce(sum(changes), 0)::float8 as changes, extract(epoch from max(changed_at))::float8 as changed_at,
-          pg_is_in_recovery() as is_replica,
-          pg_wal_lsn_diff(
-            case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, '0/0'
-          )::float8 as wal_position,
-          case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline
-        from pg_trigger join pg_class on pg_class.oid = tgrelid left join dataset_versions on dataset = relname
-        where tgfoid = 'public.note_change'::regproc and tgenabled in ('O', 'A')
-          and relnamespace = 'public'::regnamespace
-        group by pg_class.oid, relname
-      `,
-  })
+  const readDatasets = decodeRows(DatasetRow)(sql`
+    select relname as dataset,
+      coalesce(string_agg(mark::text, ',' order by mark), '') as version,
+      coalesce(sum(changes), 0)::float8 as changes, extract(epoch from max(changed_at))::float8 as changed_at,
+      pg_is_in_recovery() as is_replica,
+      pg_wal_lsn_diff(
+        case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, '0/0'
+      )::float8 as wal_position,
+      case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline
+    from pg_trigger join pg_class on pg_class.oid = tgrelid left join dataset_versions on dataset = relname
+    where tgfoid = 'public.note_change'::regproc and tgenabled in ('O', 'A')
+      and relnamespace = 'public'::regnamespace
+    group by pg_class.oid, relname
+  `)
   return Effect.gen(function* () {
     const now = yield* makeMonotonicClock
     const polledAt = now()
-    const rows = yield* query()
+    const rows = yield* readDatasets
     const { is_replica = false, timeline = null, wal_position = null } = rows[0] ?? {}
     const datasets = new Map(rows.map((row) => [row.dataset, row]))
     const state: ServerState = { polledAt, is_replica, timeline, wal_position, datasets }

@@ -87,9 +87,6 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseU
 })
 
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
-  const context = yield* Effect.context<
-    SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner
-  >()
   const baseUrl = yield* EdgarBaseUrlConfig
   let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
   let [failedAt, waiting] = [-Infinity, 0]
@@ -139,7 +136,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     )
     yield* readMetrics
     return Duration.zero
-  }).pipe(Effect.provide(context))
+  })
 })
 
 /** Runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A failed run is continued later. */

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../load/Datasets.ts"
 import { loadDatasetFile } from "../../load/Load.ts"
 import type { InvalidRows } from "../../load/RowValidation.ts"
-import { makeInitialProgress, OperationProgress } from "../../observability/Progress.ts"
+import { OperationProgress, ProgressState } from "../../observability/Progress.ts"
 import { type CompanyVisit, makeEmptyCompanyVisit } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import type { IngestOptions } from "./IngestOptions.ts"
@@ -122,7 +122,7 @@ export const makeBatchWriter = Effect.fnUntraced(
         const load = Effect.provideService(
           loadBatch(files, batch, runId, report),
           OperationProgress,
-          makeInitialProgress(),
+          new ProgressState(),
         )
         for (const { merged, table } of yield* load) addMerged(report, table, merged)
         yield* files.clear

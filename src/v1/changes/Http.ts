@@ -10,7 +10,7 @@ import { makeStorablePage } from "../../lists/QueryCache.ts"
 import type { EventStreamAnswer, PlainAnswer } from "../../rules/Answer.ts"
 import { getHeader } from "../../rules/ApiRequest.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
-import { ValidationError } from "../../rules/Errors.ts"
+import { makeFieldError } from "../../rules/Errors.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import {
   type ChangeFeedDataset,
@@ -82,9 +82,6 @@ const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamAnswer => 
   body,
   ...streamHead,
 })
-
-const makeFieldError = (field: string, reason: string) =>
-  new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
 /**
  * Returns the place in the feed at which to start. `Last-Event-ID` takes precedence over `after`, because a client that

@@ -5,7 +5,6 @@ import {
   Clock,
   ConfigProvider,
   Context,
-  DateTime,
   Effect,
   Exit,
   Fiber,
@@ -306,11 +305,11 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const kept = sql<
         { readonly rows: number }
       >`select count(*)::int as rows from usage where requested_at < '2025-01-01'`
-      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2024-02-29T23:59:59Z")), [
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2024-02-29T23:59:59Z'`), [
         "usage_2024_01",
       ])
       assert.strictEqual((yield* kept)[0]?.rows, 2)
-      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2024-03-01T00:00:00Z")), [
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2024-03-01T00:00:00Z'`), [
         "usage_2024_02",
       ])
       assert.strictEqual((yield* kept)[0]?.rows, 0)

@@ -1,7 +1,7 @@
 /** D29 (usage): monthly partitions are created ahead of time, and dropped after the retention period. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { DateTime, Effect, Fiber, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import {
   createUpcomingUsagePartitions,
@@ -55,7 +55,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       const write = yield* makeUsageWriter
       const times = ["1999-12-31T23:59:59.999Z", "2031-02-28T12:00:00.000Z"].map((text) => Date.parse(text))
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
-      const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
+      const old = sql`timestamptz '2000-01-01T00:00:00Z'`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
       // The writer does not know that the partition was dropped, so its first attempt fails.
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
@@ -68,6 +68,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
 
   it.effect("drops the partitions of months before the retention period, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
       yield* write(
@@ -76,7 +77,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
           Date.now(),
         ].map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))),
       )
-      const after = DateTime.makeUnsafe("2099-01-01T00:00:00Z")
+      const after = sql`timestamptz '2099-01-01T00:00:00Z'`
       const dropped = yield* dropUsagePartitionsBefore(after)
       assert.includeMembers(dropped, ["usage_2020_01", "usage_2020_02", "usage_2020_03"])
       assert.includeMembers(yield* readPartitions, yield* readExpectedNames)
@@ -90,7 +91,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       // Statistics may make PostgreSQL evaluate the conditions in a different order, which must not matter.
       yield* sql`analyze`
-      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
+      assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2010-03-01T00:00:00Z'`), [
         "usage_2010_01",
         "usage_2010_02",
       ])
@@ -112,7 +113,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       const dropWithoutTimeout = sql.withTransaction(
         Effect.andThen(
           sql`set local lock_timeout = 0`,
-          dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")),
+          dropUsagePartitionsBefore(sql`timestamptz '2021-07-01T00:00:00Z'`),
         ),
       )
       const dropping = yield* Effect.forkChild(Effect.flip(dropWithoutTimeout))
@@ -120,7 +121,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       assert.isTrue(isLockTimeout(yield* Fiber.join(dropping)))
       assert.isUndefined(reading.pollUnsafe(), "neither waited for the read to end")
       yield* Fiber.interrupt(reading)
-      assert.include(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z")), "usage_2021_05")
+      assert.include(yield* dropUsagePartitionsBefore(sql`timestamptz '2021-07-01T00:00:00Z'`), "usage_2021_05")
     }))
 })
 

@@ -135,6 +135,7 @@ const state = (more: Partial<ProgressState>): ProgressState => ({
   total: 100,
   count: 0,
   unit: "rows",
+  isHidden: false,
   ...more,
 })
 

@@ -84,7 +84,7 @@ const readServices = Effect.gen(function* () {
   const versions = Context.get(services, DatasetVersions)
   const tables = ["screener"]
   const wanted = yield* repeatUntilTrue(
-    Effect.sync(() => ({ tables, version: versions.watchTables(tables).current() ?? "" })),
+    Effect.sync(() => ({ tables, version: versions.watchTables(tables)() ?? "" })),
     (wanted) => Context.get(services, ReadRouter).chooseReplica(wanted) !== undefined,
   )
   return {
