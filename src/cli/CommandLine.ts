@@ -3,7 +3,7 @@
  * tests can run it in-process.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import { type Config, Console, Data, Effect, Layer, Option } from "effect"
+import { type Config, Console, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
@@ -18,7 +18,7 @@ import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts
 import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
-import { makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
+import { CommandFailed, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
 import { generateMarketCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
@@ -33,13 +33,11 @@ import { samplesCommand } from "./SamplesCommand.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspelledSettings } from "./Settings.ts"
 
-class InvalidSettings extends Data.TaggedError("InvalidSettings")<{ readonly message: string }> {}
-
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
 const validateSettings = Effect.flatMap(
   findInvalidSettings,
   (invalid) =>
-    invalid.length === 0 ? Effect.void : Effect.fail(new InvalidSettings({ message: formatSettingProblems(invalid) })),
+    invalid.length === 0 ? Effect.void : Effect.fail(new CommandFailed({ message: formatSettingProblems(invalid) })),
 )
 
 /** Loads the server only for this command, so that all other commands start faster. */
@@ -122,7 +120,7 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
     findInvalidSettings,
     (invalid) =>
-      Effect.fail(invalid.length > 1 ? new InvalidSettings({ message: formatSettingProblems(invalid) }) : error),
+      Effect.fail(invalid.length > 1 ? new CommandFailed({ message: formatSettingProblems(invalid) }) : error),
   )
 
 /** Runs the command given by the arguments in `Stdio`. Runs `onServe` before `serve` starts. */

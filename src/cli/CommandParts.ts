@@ -4,6 +4,9 @@ import { Argument, CliError, Flag } from "effect/cli"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 
+/** A command cannot do what it was asked to do. The message says why, and what to do. */
+export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}
+
 /** The name of an account or a key, or the reference of a payment. */
 export const TrimmedName = Schema.String.check(
   Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {

@@ -1,5 +1,5 @@
 /** The commands `load` and `datasets`: load files into datasets, and describe the columns of a dataset. */
-import { Console, Duration, Effect, Option, Ref, Schema, Stdio } from "effect"
+import { Console, Duration, Effect, Option, Ref, Stdio } from "effect"
 import { Argument, CliError, Command, Flag, Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { describeDatasetFormat } from "../load/DatasetDescription.ts"
@@ -7,7 +7,13 @@ import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../load/Load.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
-import { makeBooleanFlag, makeCommandExample, makeSilentCommandExample, makeUsageError } from "./CommandParts.ts"
+import {
+  CommandFailed,
+  makeBooleanFlag,
+  makeCommandExample,
+  makeSilentCommandExample,
+  makeUsageError,
+} from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
@@ -57,8 +63,6 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   yield* Console.log(formatResult(result, task.check === true, Duration.toSeconds(duration)))
 })
 
-class FilesRefused extends Schema.TaggedError<FilesRefused>()("FilesRefused", { message: Schema.String }) {}
-
 /** Runs all tasks. If a file is refused, the remaining files are still loaded. */
 const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   const refused = yield* Effect.filter(tasks, (task) =>
@@ -70,7 +74,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
       ),
     ))
   if (refused.length > 0) {
-    return yield* new FilesRefused({ message: `${refused.length} of ${tasks.length} files were refused; see above.` })
+    return yield* new CommandFailed({ message: `${refused.length} of ${tasks.length} files were refused; see above.` })
   }
 })
 

@@ -1,13 +1,10 @@
 /** The command `ingest check`: compares ten known values of real filings with the database. */
-import { Console, Data, Effect } from "effect"
+import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { compareKnownValues } from "../ingest/edgar/KnownValues.ts"
-import { makeSilentCommandExample } from "./CommandParts.ts"
+import { CommandFailed, makeSilentCommandExample } from "./CommandParts.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
-
-/** The database lacks a known value, or has another one. */
-class KnownValuesDiffer extends Data.TaggedError("KnownValuesDiffer")<{ readonly message: string }> {}
 
 const formatValue = (
   { company, expected, field, found, isKnown, url }: Effect.Success<typeof compareKnownValues>[number],
@@ -27,7 +24,7 @@ export const ingestCheckCommand = Command.make(
     yield* Console.log(escapeTerminalLines(values.map(formatValue).join("\n")))
     const wrong = values.filter(({ isKnown }) => !isKnown).length
     if (wrong === 0) return
-    return yield* new KnownValuesDiffer({
+    return yield* new CommandFailed({
       message:
         `${wrong} of ${values.length} values ${wrong === 1 ? "is" : "are"} different or missing. The SEC's pages ` +
         "show what is right. The values are of AAPL and IMNN since 2025-07-01. To load them, run: " +

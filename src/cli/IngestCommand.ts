@@ -1,5 +1,5 @@
 /** The command `ingest edgar`: fills datasets from the SEC's public documents. */
-import { Console, Data, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { EdgarBaseUrlConfig, EdgarClient, EdgarUserAgent, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
@@ -17,6 +17,7 @@ import { type IngestReport, makeEmptyIngestReport } from "../ingest/edgar/Ingest
 import { listWork } from "../ingest/edgar/IngestWork.ts"
 import { PastDate } from "../rules/Dates.ts"
 import {
+  CommandFailed,
   makeBooleanFlag,
   makeCommandExample,
   makeDatasetListParser,
@@ -75,9 +76,6 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
   return `Interrupted. ${loaded} To continue, run ${command}.`
 }
 
-/** The run visited all companies, but set many documents aside. */
-class IngestIncomplete extends Data.TaggedError("IngestIncomplete")<{ readonly message: string }> {}
-
 /** Runs the ingest for a service, in its own process: with the settings of the service, and without progress. */
 const runScheduledIngest = Effect.gen(function* () {
   const agent = yield* EdgarUserAgentConfig
@@ -102,7 +100,7 @@ const runScheduledIngest = Effect.gen(function* () {
       `${report.rejections} set aside.`,
   )
   if (incompleteness === null) return
-  return yield* new IngestIncomplete({
+  return yield* new CommandFailed({
     message: `The ingest is incomplete, because ${incompleteness}. The next run requests them again.`,
   })
 })
@@ -232,7 +230,7 @@ const edgarCommand = Command.make(
       for (const message of report.unlisted) yield* Console.error(message)
       yield* Console.log(formatSummary(report, options.target, Duration.toSeconds(duration)))
       if (incompleteness === null) return
-      return yield* new IngestIncomplete({
+      return yield* new CommandFailed({
         message: `The data is incomplete, because ${incompleteness}. The next run requests them again.`,
       })
     },

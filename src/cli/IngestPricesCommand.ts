@@ -5,7 +5,7 @@ import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ingestPriceFile, type PriceFileResult, type PriceIngestOptions } from "../ingest/prices/PriceIngest.ts"
 import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
-import { makeBooleanFlag, makeCommandExample, makeDatasetListParser, makeFlag } from "./CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, makeCommandExample, makeDatasetListParser, makeFlag } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
@@ -49,10 +49,6 @@ const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
 
 const formatTotals = (totals: Totals) =>
   Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
-
-class PriceFilesRefused extends Schema.TaggedError<PriceFilesRefused>()("PriceFilesRefused", {
-  message: Schema.String,
-}) {}
 
 /** Ingests the files one by one. If a file is refused, the others are still ingested. */
 const ingestFiles = Effect.fnUntraced(
@@ -120,7 +116,7 @@ export const pricesCommand = Command.make(
     )
     if (refused > 0) {
       const message = `Refused ${refused} of ${formatCountWithNoun(files.length, "file")}; see above.`
-      return yield* new PriceFilesRefused({ message })
+      return yield* new CommandFailed({ message })
     }
   }),
 ).pipe(

@@ -1,5 +1,5 @@
 /** The `lineage` command: lists estimated ticker changes with their evidence, and confirms or rejects them. */
-import { Console, Effect, Layer, Option, Result, Schema } from "effect"
+import { Console, Effect, Layer, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { Reader } from "../db/Reader.ts"
@@ -8,6 +8,7 @@ import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
 import {
+  CommandFailed,
   makeArgument,
   makeBooleanFlag,
   makeCommandExample,
@@ -41,15 +42,12 @@ const formatConflict = ({ candidates, event_count, events }: LineageConflict) =>
 
 const printText = (lines: ReadonlyArray<string>) => Console.log(escapeTerminalLines(lines.join("\n")))
 
-/** The database could not be read. The message is that of the API error, and tells the user to retry. */
-class LineageUnreadable
-  extends Schema.TaggedError<LineageUnreadable>()("LineageUnreadable", { message: Schema.String }) {}
-
+/** If the database could not be read, fails with the message of the API error, which tells the user to retry. */
 const previewConfirmation = (change: TickerChangeEvent) =>
   Effect.catchTag(
     Review.previewConfirmedLineage(change),
     ["DataRefreshing", "DatabasePoolTimeout"],
-    ({ error: { message } }) => new LineageUnreadable({ message }),
+    ({ error: { message } }) => new CommandFailed({ message }),
   )
 
 const reviewCommand = Command.make(
@@ -89,9 +87,6 @@ const key = {
   ),
 }
 
-class ConfirmationRefused
-  extends Schema.TaggedError<ConfirmationRefused>()("ConfirmationRefused", { message: Schema.String }) {}
-
 const confirmCommand = Command.make(
   "confirm",
   { ...key, force: makeBooleanFlag("force", "Confirm the change even if its symbols become ambiguous") },
@@ -99,7 +94,7 @@ const confirmCommand = Command.make(
     const change = yield* Review.findEstimatedTickerChange({ ...symbols, cik: Option.getOrUndefined(cik) })
     const preview = yield* previewConfirmation(change)
     if (Result.isFailure(preview) && !force) {
-      return yield* new ConfirmationRefused({
+      return yield* new CommandFailed({
         message: [
           `The change from ${formatEvent(change)} was not confirmed. If confirmed, ${formatEffect(preview)}`,
           ...formatConflict(preview.failure),

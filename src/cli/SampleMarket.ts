@@ -1,7 +1,7 @@
 /** Keeps the fictional sample market and real data apart. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeBooleanFlag } from "./CommandParts.ts"
+import { CommandFailed, makeBooleanFlag } from "./CommandParts.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 
 /** Whether a table contains rows of the sample market: all of its CIKs, and no real ones, begin with 9990 or 0999. */
@@ -18,10 +18,6 @@ const hasSampleMarket = Effect.gen(function* () {
 const description = "The database contains the fictional sample market, with which real rows would mix."
 const advice = "Remove it with: npm run tickerline -- samples remove"
 
-/** Real data would be loaded into the sample market, which nobody has confirmed. */
-export class SampleMarketPresent
-  extends Schema.TaggedError<SampleMarketPresent>()("SampleMarketPresent", { message: Schema.String }) {}
-
 /** The flag that accepts the mixture in scripts. */
 export const mixingFlag = makeBooleanFlag("yes", "Load into a database with the fictional sample market without asking")
 
@@ -29,7 +25,7 @@ export const mixingFlag = makeBooleanFlag("yes", "Load into a database with the 
 export const confirmRealRows = Effect.fnUntraced(function* (isAccepted: boolean) {
   if (isAccepted || !(yield* hasSampleMarket)) return
   if (yield* askOnTerminal(`${description} Continue?`)) return
-  return yield* new SampleMarketPresent({ message: `${description} ${advice}. To mix them, add --yes.` })
+  return yield* new CommandFailed({ message: `${description} ${advice}. To mix them, add --yes.` })
 })
 
 /** Warns of the sample market, for a service that ingests real data on its own. */

@@ -1,11 +1,11 @@
 /** The `doctor` command: checks the installation without changing it, and explains how to correct problems. */
-import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
+import { Console, Duration, Effect, Option, Redacted, Result } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
-import { makeBooleanFlag, makeSilentCommandExample } from "../CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, makeSilentCommandExample } from "../CommandParts.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
@@ -135,9 +135,6 @@ const formatFinding = (
 const countState = (findings: ReadonlyArray<Finding.DoctorFinding>, state: Finding.DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
-/** At least one check failed. Ends the command with exit code 1. */
-class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("ChecksFailed", { message: Schema.String }) {}
-
 export const makeDoctorCommand = (version: string) =>
   Command.make(
     "doctor",
@@ -162,7 +159,7 @@ export const makeDoctorCommand = (version: string) =>
         )
       }
       if (failures > 0) {
-        return yield* new ChecksFailed({ message: `doctor: ${failures} of ${all.length} checks failed.` })
+        return yield* new CommandFailed({ message: `doctor: ${failures} of ${all.length} checks failed.` })
       }
     }),
   ).pipe(

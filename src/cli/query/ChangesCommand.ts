@@ -7,6 +7,7 @@ import type { AnyQuery } from "../../client/EndpointTypes.ts"
 import type { RawResponse } from "../../client/ResponseDecoder.ts"
 import { shownDatasets } from "../../history/ShownRows.ts"
 import {
+  type CommandFailed,
   makeBooleanFlag,
   makeFlag,
   makeSilentCommandExample,
@@ -27,12 +28,12 @@ import {
   type QueryCommandRequest,
   waitForRateLimit,
 } from "./QueryRequest.ts"
-import { makeQueryErrorFromResponse, parseJsonWithExactNumbers, type QueryCommandError } from "./QueryResponse.ts"
+import { makeQueryErrorFromResponse, parseJsonWithExactNumbers } from "./QueryResponse.ts"
 
 const path = "/v1/changes"
 
 /** Makes a reader that keeps each change as a line of JSON, with all digits of its numbers. */
-const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
+const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
     Effect.fail(makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
   return {

@@ -7,6 +7,7 @@ import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import {
+  CommandFailed,
   makeArgument,
   makeBooleanFlag,
   makeFlag,
@@ -32,7 +33,7 @@ import {
   type QueryCommandRequest,
   type QueryResult,
 } from "./QueryRequest.ts"
-import { listResponseColumnNames, makeResponseTable, QueryCommandError, type ResponseRow } from "./QueryResponse.ts"
+import { listResponseColumnNames, makeResponseTable, type ResponseRow } from "./QueryResponse.ts"
 
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listResponseColumnNames(rows)
@@ -103,7 +104,7 @@ const binaryError =
   "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
 
 const makeFileError = (file: string) => (error: PlatformError.PlatformError) =>
-  new QueryCommandError({ message: describeWriteError(file, error) })
+  new CommandFailed({ message: describeWriteError(file, error) })
 
 /**
  * Opens a file for writing. Bytes go to `<file>.part`, which `commit` renames, so that `<file>` is never incomplete.
@@ -114,7 +115,7 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
   const existing = yield* Effect.option(fs.stat(file))
   const type = Option.match(existing, { onNone: () => "File", onSome: (info) => info.type })
   if (type === "Directory") {
-    return yield* new QueryCommandError({ message: `${file} is a folder. Add the name of a file.` })
+    return yield* new CommandFailed({ message: `${file} is a folder. Add the name of a file.` })
   }
   const part = type === "File" ? `${file}.part` : file
   // Appending writes without a position, which a pipe does not have.

@@ -10,11 +10,11 @@ import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { describeReadError } from "../../load/FileErrors.ts"
+import { CommandFailed } from "../CommandParts.ts"
 import {
   extractResponseRows,
   makeQueryErrorFromResponse,
   parseJsonWithExactNumbers,
-  QueryCommandError,
   type ResponseRow,
 } from "./QueryResponse.ts"
 
@@ -56,14 +56,14 @@ const parseKeyFile = (path: string, text: string) => {
   const key = text.trim()
   if (/^\S+$/.test(key)) return Effect.succeed(Redacted.make(key))
   const problem = key === "" ? "is empty" : "contains more than one word"
-  return Effect.fail(new QueryCommandError({ message: `The key file ${path} ${problem}. ${keyFileAdvice}` }))
+  return Effect.fail(new CommandFailed({ message: `The key file ${path} ${problem}. ${keyFileAdvice}` }))
 }
 
 const readKeyFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.mapError(
     fs.readFileString(path),
-    (error) => new QueryCommandError({ message: `--key-file: ${describeReadError(path, error)} ${keyFileAdvice}` }),
+    (error) => new CommandFailed({ message: `--key-file: ${describeReadError(path, error)} ${keyFileAdvice}` }),
   )
   return yield* parseKeyFile(path, text)
 })
@@ -121,13 +121,13 @@ export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest
     userAgent: "tickerline-query",
   }).pipe(
     Effect.mapError(({ message }) =>
-      new QueryCommandError({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
+      new CommandFailed({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
     ),
   )
 
 export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, reason }: NoAnswer) => {
   const certificateError = describeCertificateError(cause)
-  return new QueryCommandError({
+  return new CommandFailed({
     message: reason === "timeout"
       ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
       : certificateError !== undefined
@@ -151,7 +151,7 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
       return yield* makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
     }
     if (headers["content-type"]?.startsWith("text/html") === true) {
-      return yield* new QueryCommandError({
+      return yield* new CommandFailed({
         message: `${request.baseUrl}${path} is a page for browsers, not an endpoint. To list the endpoints, run: ` +
           "tickerline query endpoints",
       })
@@ -242,7 +242,7 @@ export const openExportDownload = Effect.fnUntraced(function* (request: QueryCom
   }
   const bytes = Stream.mapError(
     body,
-    () => new QueryCommandError({ message: "The response was cut off, so the file is not complete. Try again." }),
+    () => new CommandFailed({ message: "The response was cut off, so the file is not complete. Try again." }),
   )
   return { bytes, rows: headers["x-row-count"] }
 })

@@ -1,6 +1,7 @@
 /** Turns response bodies into table rows, and error responses into messages. */
 import { Option, Predicate, Schema } from "effect"
 import { getListAt, getTextAt } from "../../site/browser/json-values.js"
+import { CommandFailed } from "../CommandParts.ts"
 import type { TableCell, TextTableColumn, TextTableData } from "../terminal/TextTable.ts"
 
 function keepDigits(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
@@ -62,10 +63,6 @@ export const makeResponseTable = (
   })),
   rows: rows.map((row) => columns.map((name) => toCell(row[name], arrow))),
 })
-
-/** The key cannot be read, the request cannot be sent, or the response is an error. The message says which. */
-export class QueryCommandError
-  extends Schema.TaggedError<QueryCommandError>()("QueryCommandError", { message: Schema.String }) {}
 
 /** The body of an error response (§7.1, error body). */
 const ErrorBody = Schema.Struct({
@@ -144,5 +141,5 @@ export const makeQueryErrorFromResponse = (response: ErrorResponse, arrow: strin
       ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
     ],
   })
-  return new QueryCommandError({ message: [...lines, ...getAdvice(response)].join("\n") })
+  return new CommandFailed({ message: [...lines, ...getAdvice(response)].join("\n") })
 }
