@@ -6,7 +6,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlError } from "effect/sql"
 import { createServer, type Socket } from "node:net"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import { type DoctorFinding, runDoctorCheck } from "../../src/cli/doctor/DoctorFinding.ts"
+import { type CheckResult, runDoctorCheck } from "../../src/cli/doctor/DoctorFinding.ts"
 import * as DatabaseChecks from "../../src/cli/doctor/DatabaseChecks.ts"
 import { settingNames } from "../../src/cli/Settings.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
@@ -49,7 +49,7 @@ type NodeService = Layer.Success<typeof NodeServices.layer>
 /** Runs one check in this process, over the connection that `doctor` uses. */
 const runDatabaseCheck = <E>(
   url: Redacted.Redacted,
-  effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, SqlClient.SqlClient | NodeService>,
+  effect: Effect.Effect<CheckResult | ReadonlyArray<CheckResult>, E, SqlClient.SqlClient | NodeService>,
 ) =>
   Effect.map(
     Effect.provide(runDoctorCheck({ name: "check", effect }), DatabaseChecks.doctorConnectionLayer(url)),

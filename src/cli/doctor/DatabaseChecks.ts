@@ -49,17 +49,17 @@ export const checkPooler = Effect.fnUntraced(
     if (Option.isNone(directUrl)) {
       const { hasPooler } = yield* checkDirectConnection("DATABASE_URL", url)
       return Finding.passed(
-        "pooler",
         hasPooler ? "in session mode" : "none; the service connects to PostgreSQL directly",
+        "pooler",
       )
     }
     const { hasPooler } = yield* checkPooledAndDirectConnections(url, directUrl.value)
     return hasPooler
-      ? Finding.passed("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
+      ? Finding.passed("in transaction mode; work that needs a session uses DATABASE_DIRECT_URL", "pooler")
       : Finding.warning(
-        "pooler",
         "DATABASE_URL points directly to PostgreSQL, but statements are planned on every use, as for a pooler",
         "Unset DATABASE_DIRECT_URL, or set DATABASE_URL to the pooler.",
+        "pooler",
       )
   },
 )
@@ -78,20 +78,20 @@ const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, ver
   const isRemote = !isLocal(new URL(Redacted.value(url)))
   if (version === null) {
     return isRemote
-      ? [Finding.warning("encryption", "the connection to another machine is not encrypted", encryptionAdvice)]
+      ? [Finding.warning("the connection to another machine is not encrypted", encryptionAdvice, "encryption")]
       : []
   }
   const isVerified = mode.startsWith("verify") || (mode === "require" && rootCertificate !== undefined)
   if (isVerified) {
     const name = mode === "verify-full" ? "certificate and host name" : "certificate, but not the host name,"
     const authority = rootCertificate ?? "the authorities that Node trusts"
-    return [Finding.passed("encryption", `${version}; sslmode=${mode} verifies the ${name} with ${authority}`)]
+    return [Finding.passed(`${version}; sslmode=${mode} verifies the ${name} with ${authority}`, "encryption")]
   }
   const found = `${version}, but sslmode=${mode} does not verify the server's certificate`
   return [
     isRemote
-      ? Finding.warning("encryption", `${found}, so another machine could take its place`, encryptionAdvice)
-      : Finding.passed("encryption", found),
+      ? Finding.warning(`${found}, so another machine could take its place`, encryptionAdvice, "encryption")
+      : Finding.passed(found, "encryption"),
   ]
 })
 
@@ -114,24 +114,22 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
   `
   if (server === undefined) return []
   const { autovacuum, encoding, is_replica, number, tls_version, version } = server
-  const findings: Array<Finding.DoctorFinding> = [
-    Math.floor(number / 10_000) >= oldestVersion ? Finding.passed("version", `PostgreSQL ${version}`) : Finding.failed(
-      "version",
-      `PostgreSQL ${version} is too old`,
-      `Use PostgreSQL ${oldestVersion} or newer.`,
-    ),
+  const findings: Array<Finding.CheckResult> = [
+    Math.floor(number / 10_000) >= oldestVersion
+      ? Finding.passed(`PostgreSQL ${version}`, "version")
+      : Finding.failed(`PostgreSQL ${version} is too old`, `Use PostgreSQL ${oldestVersion} or newer.`, "version"),
   ]
   if (encoding !== "UTF8") {
     const advice = "Create a database in UTF-8: create database … encoding 'UTF8'"
-    findings.push(Finding.failed("encoding", `the database's encoding is ${encoding}`, advice))
+    findings.push(Finding.failed(`the database's encoding is ${encoding}`, advice, "encoding"))
   }
   if (is_replica) {
     const advice = "Set DATABASE_URL to the primary."
-    findings.push(Finding.failed("primary", "the server is a replica, which cannot record usage", advice))
+    findings.push(Finding.failed("the server is a replica, which cannot record usage", advice, "primary"))
   }
   if (autovacuum !== "on") {
     findings.push(
-      Finding.warning("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."),
+      Finding.warning("it is off, so statistics and query plans become outdated", "Turn it on.", "autovacuum"),
     )
   }
   return [...findings, ...yield* checkEncryption(url, tls_version)]
@@ -141,13 +139,13 @@ export const checkDatabaseClock = Effect.gen(function* () {
   const difference = yield* measureClockDifference
   if (!exceeds(difference, maxUnreportedDifference)) {
     const seconds = Math.abs(difference.millis) / 1000
-    return Finding.passed("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
+    return Finding.passed(`this machine and the database differ by ${seconds.toFixed(2)} s`)
   }
   const found = describeClockDifference(difference)
   const advice = "Set both clocks with NTP. Dates in responses, key expiry and recorded usage depend on them."
   return exceeds(difference, maxClockDifference)
-    ? Finding.failed("clocks", `${found}, so the service does not start and is not ready`, advice)
-    : Finding.warning("clocks", found, advice)
+    ? Finding.failed(`${found}, so the service does not start and is not ready`, advice)
+    : Finding.warning(found, advice)
 })
 
 export const checkConnectionLimit = Effect.gen(function* () {
@@ -165,10 +163,10 @@ export const checkConnectionLimit = Effect.gen(function* () {
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
-  if (needed > max) return Finding.failed("connections", found, `There are too few connections: ${advice}`)
+  if (needed > max) return Finding.failed(found, `There are too few connections: ${advice}`)
   return needed * 2 > max
-    ? Finding.warning("connections", found, `There are too few for a second instance: ${advice}`)
-    : Finding.passed("connections", found)
+    ? Finding.warning(found, `There are too few for a second instance: ${advice}`)
+    : Finding.passed(found)
 })
 
 const tables = loadableDatasets.map(({ table }) => table)
@@ -193,9 +191,9 @@ export const checkMigrations = Effect.gen(function* () {
       coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
   `
   const advice = "Run `tickerline migrate` as the role that owns the tables, or start the service as that role."
-  if (table?.exists !== true) return Finding.warning("migrations", "the database is empty", advice)
+  if (table?.exists !== true) return Finding.warning("the database is empty", advice)
   if (!table.is_readable) {
-    return Finding.skipped("migrations", "this role may not read which migrations were applied")
+    return Finding.skipped("this role may not read which migrations were applied")
   }
   const applied = yield* sql<{ readonly id: number; readonly name: string }>`
     select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
@@ -206,14 +204,13 @@ export const checkMigrations = Effect.gen(function* () {
     .map(({ id, name }) => `${id}_${name}`)
   if (newer.length > 0) {
     return Finding.warning(
-      "migrations",
       `the database is newer than this program: ${formatNames(newer)}`,
       "This release works with the tables of the next one. Update this program soon.",
     )
   }
   return pending.length === 0
-    ? Finding.passed("migrations", `all ${known.length} are applied`)
-    : Finding.failed("migrations", `${pending.length} are missing: ${formatNames(pending)}`, advice)
+    ? Finding.passed(`all ${known.length} are applied`)
+    : Finding.failed(`${pending.length} are missing: ${formatNames(pending)}`, advice)
 })
 
 interface RolePrivileges {
@@ -267,24 +264,23 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
     `
     const advice = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
     if (role?.missing != null) {
-      return Finding.failed("role", `${role.name} lacks: ${formatNames(role.missing)}`, advice)
+      return Finding.failed(`${role.name} lacks: ${formatNames(role.missing)}`, advice)
     }
     if (isEmbedded || role === undefined) {
-      return Finding.passed("role", "the embedded server has a single role")
+      return Finding.passed("the embedded server has a single role")
     }
     if (role.is_superuser) {
       return Finding.warning(
-        "role",
         `${role.name} is a superuser`,
         "Let the service connect as a role with fewer privileges: `tickerline grant ROLE`.",
       )
     }
     if (role.owns_tables) {
-      return Finding.passed("role", `${role.name} owns the tables: it can load, migrate and serve`)
+      return Finding.passed(`${role.name} owns the tables: it can load, migrate and serve`)
     }
     return role.excessive === null
-      ? Finding.passed("role", `${role.name} has only the privileges to serve`)
-      : Finding.warning("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
+      ? Finding.passed(`${role.name} has only the privileges to serve`)
+      : Finding.warning(`${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
 interface ExpectedTrigger {
@@ -324,7 +320,7 @@ export const checkChangeTriggers = Effect.gen(function* () {
   const problems = yield* findTriggerProblems(
     tables.map((table) => ({ table: `public.${table}`, trigger: "note_change", calls: "public.note_change" })),
   )
-  if (problems.length === 0) return Finding.passed("triggers", "all datasets record their changes")
+  if (problems.length === 0) return Finding.passed("all datasets record their changes")
   const repairs = problems.map((problem) => {
     if (problem.is_disabled) return enableTrigger(problem)
     const table = problem.table.replace("public.", "")
@@ -332,7 +328,6 @@ export const checkChangeTriggers = Effect.gen(function* () {
       `for each statement execute function note_change(); ${enableTrigger(problem)}`
   })
   return Finding.failed(
-    "triggers",
     `note_change is missing or not always enabled: ${
       formatNames(problems.map(({ table }) => table.replace("public.", "")))
     }; their responses may be outdated or are never cached`,
@@ -365,7 +360,7 @@ const createRecordTrigger = "drop trigger if exists record_transaction on histor
 export const checkHistory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [schema] = yield* sql`select where to_regprocedure('history.end_statement()') is not null`
-  if (schema === undefined) return Finding.skipped("history", "migrations are missing")
+  if (schema === undefined) return Finding.skipped("migrations are missing")
   const triggers = yield* findTriggerProblems([
     recordTrigger,
     ...tables.flatMap((table) =>
@@ -389,7 +384,7 @@ export const checkHistory = Effect.gen(function* () {
     order by 1, attnum
   `
   if (triggers.length === 0 && columns.length === 0) {
-    return Finding.passed("history", "all datasets keep their earlier rows")
+    return Finding.passed("all datasets keep their earlier rows")
   }
   const problems = [
     ...triggers.map(({ problem, table, trigger }) => `${trigger} of ${table.replace("public.", "")} (${problem})`),
@@ -406,7 +401,6 @@ export const checkHistory = Effect.gen(function* () {
     ...columns.map(({ table }) => `select history.track('${table}')`),
   ]
   return Finding.failed(
-    "history",
     `${problems.join(", ")}; as_of and /v1/changes miss what is written meanwhile`,
     `As the role that owns the tables, run: ${
       Array.from(new Set(repairs)).join("; ")
@@ -422,8 +416,7 @@ export const checkIndexes = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and not indisvalid order by 1
   `
   const names = invalid.map(({ name }) => name)
-  return names.length === 0 ? Finding.passed("indexes", "all are valid") : Finding.failed(
-    "indexes",
+  return names.length === 0 ? Finding.passed("all are valid") : Finding.failed(
     `invalid, so no query uses them: ${formatNames(names)}`,
     names.map((name) => `reindex index concurrently ${name}`).join("; "),
   )
@@ -439,10 +432,9 @@ export const checkConstraints = Effect.gen(function* () {
       and relname = any (string_to_array(${tableList}, ','))
     order by 1, 2
   `
-  if (notValidated.length === 0) return [Finding.passed("rules", "all rows of the datasets satisfy the constraints")]
+  if (notValidated.length === 0) return [Finding.passed("all rows of the datasets satisfy the constraints")]
   return notValidated.map(({ dataset, expression, name }) =>
     Finding.warning(
-      "rules",
       `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
       `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
         `alter table ${dataset} validate constraint ${name}. Or load ${dataset} again.`,
@@ -471,19 +463,15 @@ export const checkDatasetRows = Effect.gen(function* () {
   const found = `${tables.length - empty.length} of ${tables.length} have rows${lastChange}`
   return [
     empty.length > 0
-      ? Finding.warning(
-        "datasets",
-        `${found}; empty: ${formatNames(empty)}`,
-        "Load data: `tickerline load DATASET FILE`.",
-      )
+      ? Finding.warning(`${found}; empty: ${formatNames(empty)}`, "Load data: `tickerline load DATASET FILE`.")
       : days !== null && days > 7
-      ? Finding.warning("datasets", found, "Find out whether the loads still run.")
-      : Finding.passed("datasets", found),
+      ? Finding.warning(found, "Find out whether the loads still run.")
+      : Finding.passed(found),
     ...(notAnalyzed.length === 0 ? [] : [
       Finding.warning(
-        "statistics",
         `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`,
         "Run `analyze`.",
+        "statistics",
       ),
     ]),
   ]
@@ -550,8 +538,8 @@ export const checkIngest = Effect.gen(function* () {
   const runs = yield* readIngestRuns(isScheduled)
   if (runs === undefined) {
     return isScheduled
-      ? Finding.warning("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
-      : Finding.passed("ingest", "the SEC's documents were never ingested")
+      ? Finding.warning("INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
+      : Finding.passed("the SEC's documents were never ingested")
   }
   const { error, is_alive, last_failure, scheduled, seen_minutes, status, success_hours } = runs
   const work = yield* readWorkSize
@@ -574,7 +562,6 @@ export const checkIngest = Effect.gen(function* () {
   ].join("; ")
   if (isDead || status === "failed" || status === "interrupted") {
     return Finding.warning(
-      "ingest",
       found,
       scheduled
         ? "A process with INGEST_EDGAR continues it within half an hour. Find out whether one runs."
@@ -582,15 +569,11 @@ export const checkIngest = Effect.gen(function* () {
     )
   }
   if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {
-    return Finding.warning("ingest", found, "Find the documents and the reasons: `tickerline ingest rejections`.")
+    return Finding.warning(found, "Find the documents and the reasons: `tickerline ingest rejections`.")
   }
   return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
-    ? Finding.warning(
-      "ingest",
-      found,
-      "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.",
-    )
-    : Finding.passed("ingest", found)
+    ? Finding.warning(found, "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.")
+    : Finding.passed(found)
 })
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
@@ -613,27 +596,21 @@ const getServerMessage = (error: { readonly message: string }) => {
 /** Time within which a replica should replay the primary's latest changes. */
 const replayTimeout = Duration.seconds(1)
 
-const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) =>
+const checkReplica = (primary: Effect.Success<typeof readServer>) =>
   Effect.gen(function* () {
     const replica = yield* readServer
     if (replica.system !== primary.system) {
       return Finding.failed(
-        name,
         "it belongs to another cluster than DATABASE_URL",
         "List only replicas of the primary in DATABASE_READ_URLS.",
       )
     }
     if (!replica.state.is_replica) {
-      return Finding.warning(
-        name,
-        "it is not a replica, so it is not used",
-        "List the primary only in DATABASE_URL.",
-      )
+      return Finding.warning("it is not a replica, so it is not used", "List the primary only in DATABASE_URL.")
     }
     const datasets = Array.from(primary.state.datasets.keys())
     if (replica.state.datasets.size === 0 || !datasets.some((dataset) => replica.state.datasets.has(dataset))) {
       return Finding.failed(
-        name,
         "it has none of the datasets",
         "Check that the URL names the right database and that replay is running.",
       )
@@ -647,9 +624,8 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
       }),
     )
     return missing <= 0
-      ? Finding.passed(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
+      ? Finding.passed(`it replays changes of the primary within ${Duration.format(replayTimeout)}`)
       : Finding.warning(
-        name,
         `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
           "until it catches up, it serves no changed datasets",
         "See pg_stat_replication on the primary. Replay may be paused, or wait for a query.",
@@ -661,7 +637,7 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
   if (named.length === 0) return []
   const primary = yield* Effect.provide(readServer, doctorConnectionLayer(url))
   if (primary.state.is_replica) {
-    return [Finding.skipped("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
+    return [Finding.skipped("DATABASE_URL points to a replica, so there is no primary to compare with")]
   }
   const findings = yield* Effect.forEach(
     named,
@@ -669,7 +645,7 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
       Finding.runDoctorCheck({
         name: `replica ${replica.name}`,
         advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
-        effect: checkReplica(`replica ${replica.name}`, primary).pipe(
+        effect: checkReplica(primary).pipe(
           Effect.provide(doctorConnectionLayer(replica.url)),
           Effect.mapError((error) => ({ message: getServerMessage(error) })),
         ),

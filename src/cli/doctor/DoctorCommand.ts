@@ -22,7 +22,7 @@ interface Section {
 
 const check = <E, R>(
   name: string,
-  effect: Effect.Effect<Finding.DoctorFinding | ReadonlyArray<Finding.DoctorFinding>, E, R>,
+  effect: Effect.Effect<Finding.CheckResult | ReadonlyArray<Finding.CheckResult>, E, R>,
 ) => Finding.runDoctorCheck({ name, effect })
 
 const makeSection = <R>(
@@ -80,16 +80,13 @@ const database = Effect.gen(function* () {
     return [...findings, ...(Option.isSome(running) ? yield* checkDatabaseAt(running.value, true) : [])]
   }
   const directUrl = yield* DirectDatabaseUrlConfig
-  const source = Finding.passed(
-    "database",
-    `from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`,
-  )
+  const source = Finding.passed(`from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`, "database")
   const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
   if (Result.isFailure(pooler)) {
     // Any other error means that the server cannot be reached, which the `connection` check reports.
     if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
     const advice = "The service would not start. See docs/operations/poolers.md."
-    return [source, Finding.failed("pooler", pooler.failure.message, advice)]
+    return [source, Finding.failed(pooler.failure.message, advice, "pooler")]
   }
   const primary = Option.getOrElse(directUrl, () => url.value)
   const findings = yield* checkDatabaseAt(primary, false)

@@ -5,8 +5,10 @@ import { toSettingProblems } from "../Settings.ts"
 
 export type DoctorFindingState = "ok" | "warning" | "failed" | "skipped"
 
-export interface DoctorFinding {
-  readonly check: string
+/** What a check has found. */
+export interface CheckResult {
+  /** What was checked, if it is not named like the check. */
+  readonly check: string | undefined
   readonly state: DoctorFindingState
   /** The result of the check. Contains no secrets. */
   readonly found: string
@@ -14,15 +16,19 @@ export interface DoctorFinding {
   readonly advice?: string
 }
 
-export const passed = (check: string, found: string): DoctorFinding => ({ check, state: "ok", found })
-export const skipped = (check: string, found: string): DoctorFinding => ({ check, state: "skipped", found })
-export const warning = (check: string, found: string, advice: string): DoctorFinding => ({
+export interface DoctorFinding extends CheckResult {
+  readonly check: string
+}
+
+export const passed = (found: string, check?: string): CheckResult => ({ check, state: "ok", found })
+export const skipped = (found: string, check?: string): CheckResult => ({ check, state: "skipped", found })
+export const warning = (found: string, advice: string, check?: string): CheckResult => ({
   check,
   state: "warning",
   found,
   advice,
 })
-export const failed = (check: string, found: string, advice: string): DoctorFinding => ({
+export const failed = (found: string, advice: string, check?: string): CheckResult => ({
   check,
   state: "failed",
   found,
@@ -35,7 +41,7 @@ interface DoctorCheck<E, R> {
   readonly advice?: string
   /** Maximum duration of the check, ten seconds by default. */
   readonly timeout?: Duration.Duration
-  readonly effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, R>
+  readonly effect: Effect.Effect<CheckResult | ReadonlyArray<CheckResult>, E, R>
 }
 
 const defaultTimeout = Duration.seconds(10)
@@ -51,7 +57,6 @@ export const runDoctorCheck = <E, R>(
       orElse: () =>
         Effect.succeed([
           failed(
-            name,
             `no answer within ${Duration.toSeconds(timeout)} seconds`,
             "Find out whether the server is overloaded or unreachable.",
           ),
@@ -63,10 +68,11 @@ export const runDoctorCheck = <E, R>(
       if (error instanceof Config.ConfigError) {
         return Effect.map(
           toSettingProblems(error),
-          (problems) => problems.map(({ fix, problem }) => failed(name, problem, fix)),
+          (problems) => problems.map(({ fix, problem }) => failed(problem, fix)),
         )
       }
       const found = summarizeError(error) ?? "the check ended with an unexpected error"
-      return Effect.succeed([failed(name, found, advice)])
+      return Effect.succeed([failed(found, advice)])
     }),
+    Effect.map((results) => results.map((result) => ({ ...result, check: result.check ?? name }))),
   )

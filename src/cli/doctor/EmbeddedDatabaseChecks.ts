@@ -12,17 +12,17 @@ const gibibyte = 2 ** 30
 
 const checkFreeSpace = (folder: string) =>
   Effect.tryPromise(() => statfs(folder)).pipe(
-    Effect.map(({ bavail, bsize }): Finding.DoctorFinding => {
+    Effect.map(({ bavail, bsize }): Finding.CheckResult => {
       const free = Number(bavail) * Number(bsize)
       const found = `${(free / gibibyte).toFixed(1)} GiB free`
       if (free < gibibyte / 4) {
-        return Finding.failed("disk", found, "Free some disk space. PostgreSQL stops when the disk is full.")
+        return Finding.failed(found, "Free some disk space. PostgreSQL stops when the disk is full.", "disk")
       }
       return free < 2 * gibibyte
-        ? Finding.warning("disk", found, "Free some disk space. A load needs twice the size of its table.")
-        : Finding.passed("disk", found)
+        ? Finding.warning(found, "Free some disk space. A load needs twice the size of its table.", "disk")
+        : Finding.passed(found, "disk")
     }),
-    Effect.orElseSucceed(() => Finding.skipped("disk", "this system does not report its free space")),
+    Effect.orElseSucceed(() => Finding.skipped("this system does not report its free space", "disk")),
   )
 
 /** Returns the files that other users can read. */
@@ -39,50 +39,50 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))
   if (Option.isNone(info)) {
-    return [Finding.passed("home", `${home} does not exist yet; the first start creates it`)]
+    return [Finding.passed(`${home} does not exist yet; the first start creates it`, "home")]
   }
   if (info.value.type !== "Directory") {
-    return [Finding.failed("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
+    return [Finding.failed(`${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.", "home")]
   }
   const owner = Option.getOrUndefined(info.value.uid)
   const user = process.getuid?.()
   if (owner !== undefined && user !== undefined && user !== 0 && owner !== user) {
     const advice = "Run as that user, or set TICKERLINE_HOME to a folder of your own."
     return [
-      Finding.failed("home", `${home} belongs to user ${owner}, but this process runs as user ${user}`, advice),
+      Finding.failed(`${home} belongs to user ${owner}, but this process runs as user ${user}`, advice, "home"),
     ]
   }
   const writable = yield* Effect.option(fs.access(home, { writable: true }))
   if (Option.isNone(writable)) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
-    return [Finding.failed("home", `${home} is not writable`, advice)]
+    return [Finding.failed(`${home} is not writable`, advice, "home")]
   }
   // The first file contains the demo key, the second the database credentials.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
-    readable.length === 0 ? Finding.passed("home", home) : Finding.warning(
-      "home",
+    readable.length === 0 ? Finding.passed(home, "home") : Finding.warning(
       `other users can read ${readable.join(" and ")}`,
       `Restrict access: chmod 600 ${readable.join(" ")}`,
+      "home",
     ),
     yield* checkFreeSpace(home),
   ]
 })
 
 interface EmbeddedCheckResult {
-  readonly findings: ReadonlyArray<Finding.DoctorFinding>
+  readonly findings: ReadonlyArray<Finding.CheckResult>
   /** URL of the server; `None` if the server is not running. */
   readonly url: Option.Option<Redacted.Redacted>
 }
 
 const checkPrograms = findPostgresPackage().pipe(
-  Effect.map(({ version }) => ({ version, finding: Finding.passed("programs", `PostgreSQL ${version}`) })),
+  Effect.map(({ version }) => ({ version, finding: Finding.passed(`PostgreSQL ${version}`, "programs") })),
   Effect.catchTag(
     "EmbeddedPostgresError",
     ({ message }) =>
       Effect.succeed({
         version: undefined,
-        finding: Finding.failed("programs", message, "Run `npm ci`, or set DATABASE_URL."),
+        finding: Finding.failed(message, "Run `npm ci`, or set DATABASE_URL.", "programs"),
       }),
   ),
 )
@@ -91,9 +91,9 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)
   const programs = yield* checkPrograms
-  const findings: Array<Finding.DoctorFinding> = [programs.finding, ...yield* checkHomeFolder(home)]
+  const findings: Array<Finding.CheckResult> = [programs.finding, ...yield* checkHomeFolder(home)]
   const report = (
-    finding: Finding.DoctorFinding,
+    finding: Finding.CheckResult,
     url: Option.Option<Redacted.Redacted> = Option.none(),
   ): EmbeddedCheckResult => ({
     findings: [...findings, finding],
@@ -103,29 +103,31 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const data = Option.map(base, (path) => `${path}/cluster/data`)
   if (
     Option.isNone(base) || Option.isNone(data) || !(yield* Effect.orElseSucceed(fs.exists(data.value), () => false))
-  ) return report(Finding.passed("server", "there is no database yet; the first start creates it"))
+  ) return report(Finding.passed("there is no database yet; the first start creates it", "server"))
   const dataVersion = Option.map(
     yield* Effect.option(fs.readFileString(`${data.value}/PG_VERSION`)),
     (text) => text.trim(),
   )
   const major = programs.version?.split(".")[0]
   if (Option.isSome(dataVersion) && major !== undefined && dataVersion.value !== major) {
-    findings.push(Finding.failed(
-      "data",
-      `the data directory belongs to PostgreSQL ${dataVersion.value}`,
-      `Dump it with PostgreSQL ${dataVersion.value}, then restore the dump in PostgreSQL ${major}.`,
-    ))
+    findings.push(
+      Finding.failed(
+        `the data directory belongs to PostgreSQL ${dataVersion.value}`,
+        `Dump it with PostgreSQL ${dataVersion.value}, then restore the dump in PostgreSQL ${major}.`,
+        "data",
+      ),
+    )
   }
   const running = yield* findRunningPostgres({ dataDirectory: data.value })
   if (running === undefined) {
     return report(
-      Finding.passed("server", "it is not running; `npm start` and every command that needs it start it"),
+      Finding.passed("it is not running; `npm start` and every command that needs it start it", "server"),
     )
   }
-  findings.push(Finding.passed("server", `it is running (pid ${running.pid}, port ${running.port})`))
+  findings.push(Finding.passed(`it is running (pid ${running.pid}, port ${running.port})`, "server"))
   const credentials = yield* Effect.result(readServerCredentials(base.value))
   if (credentials._tag === "Failure") {
-    return report(Finding.failed("access", credentials.failure.message, "Restore the file or its permissions."))
+    return report(Finding.failed(credentials.failure.message, "Restore the file or its permissions.", "access"))
   }
   const url = makeEmbeddedUrl(credentials.success.password, running.port)
   return { findings, url: Option.some(url) } satisfies EmbeddedCheckResult

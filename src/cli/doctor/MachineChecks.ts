@@ -7,10 +7,9 @@ import * as Finding from "./DoctorFinding.ts"
 
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
-  if (deno !== undefined) return Finding.passed("runtime", `Deno ${deno}`)
+  if (deno !== undefined) return Finding.passed(`Deno ${deno}`)
   const [major = 0, minor = 0] = node.split(".").map(Number)
-  return major > 22 || (major === 22 && minor >= 18) ? Finding.passed("runtime", `Node ${node}`) : Finding.failed(
-    "runtime",
+  return major > 22 || (major === 22 && minor >= 18) ? Finding.passed(`Node ${node}`) : Finding.failed(
     `Node ${node} is too old`,
     "Use Node 22.19 or newer. `npm ci` installs one, and `npm run` uses it.",
   )
@@ -21,8 +20,7 @@ const latestPlausible = Date.UTC(2100, 0, 1)
 
 export const checkSystemClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const time = new Date(now).toISOString()
-  return now >= earliestPlausible && now < latestPlausible ? Finding.passed("clock", time) : Finding.failed(
-    "clock",
+  return now >= earliestPlausible && now < latestPlausible ? Finding.passed(time) : Finding.failed(
     `the clock shows ${time}`,
     "Set the clock, preferably with NTP. Rate limits, key expiry and calendar days depend on it.",
   )
@@ -47,8 +45,7 @@ export const checkTimeZones = Effect.try(() =>
   .pipe(
     Effect.orElseSucceed(() => false),
     Effect.map((isCorrect) =>
-      isCorrect ? Finding.passed("time zones", "New York and Chicago have the expected offsets") : Finding.failed(
-        "time zones",
+      isCorrect ? Finding.passed("New York and Chicago have the expected offsets") : Finding.failed(
         "the runtime lacks the time zones of New York or Chicago",
         "Use an official build of Node, which includes full ICU data, or unset NODE_ICU_DATA.",
       )
@@ -67,9 +64,8 @@ export const checkMemory = Effect.gen(function* () {
   // Two caches of results, and the ticker changes.
   const cache = Math.ceil((yield* MaxCacheBytesConfig) * 3 / mebibyte)
   return available >= cache + baseMemory
-    ? Finding.passed("memory", `${available} MiB, of which the caches may use ${cache} MiB`)
+    ? Finding.passed(`${available} MiB, of which the caches may use ${cache} MiB`)
     : Finding.warning(
-      "memory",
       `${available} MiB, but the service needs about ${baseMemory} MiB in addition to caches of ${cache} MiB`,
       "Give the process more memory, or lower CACHE_MEGABYTES.",
     )
@@ -81,11 +77,10 @@ export const checkOpenFileLimit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const [, softLimit] = /^Max open files\s+(\S+)/m.exec(limits) ?? []
-  if (softLimit === undefined) return Finding.skipped("open files", "this system does not report its limit")
+  if (softLimit === undefined) return Finding.skipped("this system does not report its limit")
   return softLimit === "unlimited" || Number(softLimit) >= minOpenFiles
-    ? Finding.passed("open files", `limit ${softLimit}`)
+    ? Finding.passed(`limit ${softLimit}`)
     : Finding.warning(
-      "open files",
       `the limit is ${softLimit}, and each connection needs one file`,
       "Raise the limit: `ulimit -n 65536`, or `LimitNOFILE=` in systemd.",
     )

@@ -17,17 +17,17 @@ import {
 import * as Finding from "./DoctorFinding.ts"
 
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
-  const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => Finding.failed("settings", problem, fix))
+  const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => Finding.failed(problem, fix))
   const misspelt = findMisspelledSettings(environment).map((variable) =>
     Finding.warning(
-      variable.name,
       "no setting has this name, so it has no effect",
       formatMisspelledSettingAdvice(variable),
+      variable.name,
     )
   )
   const set = settingNames.filter((name) => environment[name] !== undefined)
   const summary = set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`
-  return [...(invalid.length === 0 ? [Finding.passed("settings", summary)] : invalid), ...misspelt]
+  return [...(invalid.length === 0 ? [Finding.passed(summary)] : invalid), ...misspelt]
 })
 
 /** Whether a program accepts connections at the address. Sends no data. */
@@ -76,7 +76,6 @@ export const checkPort = Effect.gen(function* () {
   const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
   if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
     return Finding.failed(
-      "port",
       `${host} is not an address of this machine`,
       "Set HOST to one of its addresses, or to 0.0.0.0 for all of them.",
     )
@@ -84,22 +83,17 @@ export const checkPort = Effect.gen(function* () {
   if (!(yield* acceptsConnections(toLocalHost(host), port))) {
     return port < 1024 && process.getuid?.() !== 0
       ? Finding.warning(
-        "port",
         `${port} is free, but may need special permission`,
         "Set PORT to 1024 or higher, and let a load balancer listen on the lower port.",
       )
-      : Finding.passed("port", `${port} is free; the service is not running`)
+      : Finding.passed(`${port} is free; the service is not running`)
   }
   const service = yield* identifyService(formatLocalOrigin(host, port))
   if (Option.isSome(service) && service.value.info.title.startsWith("Tickerline")) {
     const sharing = reusesPort ? ", port shared" : ""
-    return Finding.passed("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
+    return Finding.passed(`${port}: the service is running (API ${service.value.info.version}${sharing})`)
   }
-  return Finding.failed(
-    "port",
-    `${port} is in use by another program`,
-    "End that program, or set PORT to a free port.",
-  )
+  return Finding.failed(`${port} is in use by another program`, "End that program, or set PORT to a free port.")
 })
 
 const isLoopback = (host: string) => /^(localhost|127\.|\[?::1)/.test(host)
@@ -112,17 +106,15 @@ export const checkAddressSettings = Effect.gen(function* () {
   if (Option.isNone(baseUrl)) {
     return allAddresses.has(host)
       ? Finding.warning(
-        "clients",
         "other machines can connect, but links in responses point to localhost",
         "Set BASE_URL to the address that clients use.",
       )
-      : Finding.passed("clients", `connect from this machine, at ${host}`)
+      : Finding.passed(`connect from this machine, at ${host}`)
   }
   if (isLoopback(new URL(baseUrl.value).hostname) || proxies.length > 0) {
-    return Finding.passed("clients", `connect through ${baseUrl.value}`)
+    return Finding.passed(`connect through ${baseUrl.value}`)
   }
   return Finding.warning(
-    "clients",
     `connect through ${baseUrl.value}, and no proxy is trusted, so all clients may appear to have one address`,
     "Behind a load balancer, set TRUSTED_PROXIES to its addresses. Without one, ignore this warning.",
   )
@@ -145,15 +137,14 @@ export const checkTrustedProxies = Effect.gen(function* () {
   if (proxies.length === 0) return []
   const port = yield* MetricsPortConfig
   if (Option.isNone(port)) {
-    return Finding.skipped("proxies", "without METRICS_PORT, doctor cannot ask whether they name their clients")
+    return Finding.skipped("without METRICS_PORT, doctor cannot ask whether they name their clients")
   }
   const origin = formatLocalOrigin(yield* MetricsHostConfig, port.value)
   const unnamed = yield* readUnnamedClients(origin)
   if (Option.isNone(unnamed)) {
-    return Finding.skipped("proxies", `${origin}/metrics does not answer whether they name their clients`)
+    return Finding.skipped(`${origin}/metrics does not answer whether they name their clients`)
   }
-  return unnamed.value === 0 ? Finding.passed("proxies", "name their clients in X-Forwarded-For") : Finding.warning(
-    "proxies",
+  return unnamed.value === 0 ? Finding.passed("name their clients in X-Forwarded-For") : Finding.warning(
     `since the process started, ${unnamed.value} requests with a key came from an address in TRUSTED_PROXIES, but ` +
       "named no client in X-Forwarded-For, so their wrong keys were not counted",
     "Let the proxy send this header: see docs/operations/load-balancer.md. Then restart the process.",
