@@ -8,7 +8,7 @@ import { InvalidOptions, NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { AnyQuery, QueryValue, ResultPage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } from "./ResponseMetadata.ts"
-import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toRequestAttemptResult } from "./RetryPolicy.ts"
+import { makeRetryPolicy, type RetryOptions, toRequestAttemptResult } from "./RetryPolicy.ts"
 
 /** The version in `clients/typescript/package.json`. */
 export const clientVersion = "0.3.0"
@@ -89,29 +89,6 @@ const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reas
 
 /** The bytes of a file, as they arrive. */
 export type FileBytes = Stream.Stream<Uint8Array, NoAnswer>
-
-/** A response to a request for a file: the bytes of the file, or the text of any other response. */
-interface FileResponse extends Omit<RawResponse, "text"> {
-  readonly body: FileBytes | string
-}
-
-/** A response to a request for events: the bytes of the event stream, or the text of any other response. */
-export interface EventsResponse extends Omit<RawResponse, "text"> {
-  readonly body: Stream.Stream<Uint8Array, HttpClientError.HttpClientError> | string
-}
-
-export interface RequestSender {
-  readonly send: (path: string, query: AnyQuery | string) => Effect.Effect<RawResponse, NoAnswer>
-  /** Like `send`, but returns the bytes of a file as a stream. `format` must be the format in the query. */
-  readonly openFile: (
-    path: string,
-    query: AnyQuery | string,
-    format: ExportFormat,
-  ) => Effect.Effect<FileResponse, NoAnswer>
-  /** Sends a request without retries, and returns the bytes of an event stream as a stream. */
-  readonly openEvents: (path: string, query: AnyQuery) => Effect.Effect<EventsResponse, NoAnswer>
-  readonly retryPolicy: RetryPolicy
-}
 
 type Read<Body> = (
   response: HttpClientResponse.HttpClientResponse,
@@ -232,7 +209,14 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
         ? Effect.succeed(response.stream)
         : response.text
 
-  const openFile: RequestSender["openFile"] = Effect.fnUntraced(function* (path, query, format) {
+  const send = (path: string, query: AnyQuery | string): Effect.Effect<RawResponse, NoAnswer> =>
+    Effect.map(
+      sendAndRead(path, query, (response) => response.text),
+      ({ body, ...response }) => ({ ...response, text: body }),
+    )
+
+  /** Like `send`, but returns the bytes of a file as a stream. `format` must be the format in the query. */
+  const openFile = Effect.fnUntraced(function* (path: string, query: AnyQuery | string, format: ExportFormat) {
     const read = readBytesOf(getMediaType(listContentTypes[format]))
     const { body, ...response } = yield* sendAndRead(path, query, read)
     if (typeof body === "string") return { ...response, body }
@@ -243,49 +227,18 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return { ...response, body: checkEnd(bytes, format, rows, () => toNoAnswer(undefined)) }
   })
 
-  const openEvents: RequestSender["openEvents"] = (path, query) =>
+  /** Sends a request without retries, and returns the bytes of an event stream as a stream. */
+  const openEvents = (path: string, query: AnyQuery) =>
     sendOnce(path, query, readBytesOf(eventStreamType), 1, { Accept: `${eventStreamType}, application/json` })
 
-  const sender: RequestSender = {
-    send: (path, query) =>
-      Effect.map(
-        sendAndRead(path, query, (response) => response.text),
-        ({ body, ...response }) => ({ ...response, text: body }),
-      ),
-    openFile,
-    openEvents,
-    retryPolicy,
-  }
-  return sender
+  return { send, openFile, openEvents, retryPolicy }
 })
-
-export interface CallOutcome {
-  /** The decoded body, or the decoded error. */
-  readonly result: Result.Result<unknown, unknown>
-  readonly metadata: ResponseMetadata
-}
-
-export type CallEndpoint = (endpoint: EndpointDecoder, query: AnyQuery) => Effect.Effect<CallOutcome, NoAnswer>
 
 /** A complete list that is being downloaded. */
 export interface DownloadedFile {
   /** The number of rows; null if the response does not state it. */
   readonly rows: number | null
   readonly bytes: FileBytes
-}
-
-/** Calls endpoints, and reports each response to the callbacks in `ClientOptions`. */
-export interface EndpointCaller {
-  readonly call: CallEndpoint
-  readonly openEvents: RequestSender["openEvents"]
-  readonly retryPolicy: RetryPolicy
-  readonly openFile: (
-    endpoint: EndpointDecoder,
-    query: AnyQuery,
-  ) => Effect.Effect<
-    Omit<CallOutcome, "result"> & { readonly result: Result.Result<DownloadedFile, unknown> },
-    NoAnswer
-  >
 }
 
 const isExportFormat = (format: QueryValue): format is ExportFormat =>
@@ -298,6 +251,7 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
     ...(documentation === null ? [] : [`See ${documentation}`]),
   ].join(" ")
 
+/** Makes the functions that call endpoints, and that report each response to the callbacks in `ClientOptions`. */
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
   const { openEvents, openFile, retryPolicy, send } = yield* makeRequestSender(options)
   const {
@@ -314,13 +268,14 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
   const report = (path: string, metadata: ResponseMetadata) =>
     Effect.andThen(reportDeprecation(path, metadata), onAnswer(path, metadata))
 
-  const call: CallEndpoint = Effect.fnUntraced(function* ({ decode, path }, query) {
+  /** `result` is the decoded body, or the decoded error. */
+  const call = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {
     const response = yield* send(path, query)
     yield* report(path, response.metadata)
     return { result: yield* Effect.result(decode(response)), metadata: response.metadata }
   })
 
-  const callForFile: EndpointCaller["openFile"] = Effect.fnUntraced(function* ({ decode, path }, query) {
+  const callForFile = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {
     const format = isExportFormat(query["format"]) ? query["format"] : "parquet"
     const { body, headers, metadata } = yield* openFile(path, { ...query, format, limit: "all" }, format)
     yield* report(path, metadata)
@@ -335,14 +290,18 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
     return { result: yield* Effect.result(failure), metadata }
   })
 
-  const caller: EndpointCaller = {
+  return {
     call,
-    openEvents: (path, query) => Effect.tap(openEvents(path, query), ({ metadata }) => report(path, metadata)),
+    openEvents: (path: string, query: AnyQuery) =>
+      Effect.tap(openEvents(path, query), ({ metadata }) => report(path, metadata)),
     openFile: callForFile,
     retryPolicy,
   }
-  return caller
 })
+export type EndpointCaller = Effect.Success<ReturnType<typeof makeEndpointCaller>>
+
+/** A response to a request for events: the bytes of the event stream, or the text of any other response. */
+export type EventsResponse = Effect.Success<ReturnType<EndpointCaller["openEvents"]>>
 
 export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
