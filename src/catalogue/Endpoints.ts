@@ -4,7 +4,12 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { BillingMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
-import { IsEndlessStream, RequiredTier } from "../rules/EndpointAnnotations.ts"
+import {
+  IsEndlessStream,
+  RequiredTier,
+  TablesReadByEndpoint,
+  ThirdPartyTextColumns,
+} from "../rules/EndpointAnnotations.ts"
 import { type Deprecation, documentationPath, getEndpointDeprecation } from "../rules/Deprecation.ts"
 import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
 import { ResultUnit } from "../rules/Paging.ts"
@@ -19,6 +24,10 @@ export interface CatalogueEndpoint {
   readonly isEndless: boolean
   /** The unit in which the results are counted: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
+  /** The tables that the endpoint reads. */
+  readonly tables: ReadonlyArray<string>
+  /** The columns with text of third parties. */
+  readonly thirdPartyText: ReadonlyArray<string>
 }
 
 /** The documentation is part of the catalogue, but not of the OpenAPI document. */
@@ -36,6 +45,8 @@ const documentationPage: CatalogueEndpoint = {
   isPriced: false,
   isEndless: false,
   unit: "row",
+  tables: [],
+  thirdPartyText: [],
 }
 
 const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
@@ -60,6 +71,8 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
         isPriced: middlewareKeys.has(BillingMiddleware.key),
         isEndless: Context.get(mergedAnnotations, IsEndlessStream),
         unit: Context.get(mergedAnnotations, ResultUnit),
+        tables: Context.get(mergedAnnotations, TablesReadByEndpoint),
+        thirdPartyText: Context.get(mergedAnnotations, ThirdPartyTextColumns),
       })
     },
   })

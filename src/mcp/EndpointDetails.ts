@@ -1,11 +1,7 @@
 /** Describes the endpoints that the tools can query, from the contract and the OpenAPI document. */
-import { Context } from "effect"
-import { HttpApi } from "effect/http-api"
-import { Api } from "../Api.ts"
-import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { estimatePath } from "../accounts/keys/Authentication.ts"
-import { TablesReadByEndpoint, ThirdPartyTextColumns, type Tier } from "../rules/EndpointAnnotations.ts"
 import { getListAt, getTextAt, getValueAt } from "../site/browser/json-values.js"
 import {
   describeAllowedValues,
@@ -16,38 +12,6 @@ import {
   resolveSchemaReference,
 } from "../site/SchemaDescriptions.ts"
 
-export interface McpEndpointParameter {
-  readonly name: string
-  readonly required: boolean
-  readonly description: string
-}
-
-export interface McpEndpointDescription {
-  readonly endpoint: CatalogueEndpoint
-  readonly path: string
-  readonly tier: Tier
-  readonly parameters: ReadonlyArray<McpEndpointParameter>
-  readonly columns: ReadonlyArray<{ readonly name: string; readonly description: string }>
-  /** Whether the endpoint returns a list: with numbered pages and formats, or in JSON with the parameter `after`. */
-  readonly paging: "pages" | "after" | "none"
-  readonly tables: ReadonlyArray<string>
-  readonly thirdPartyText: ReadonlyArray<string>
-}
-
-const readAnnotations = () => {
-  const annotations = new Map<string, Pick<McpEndpointDescription, "tables" | "thirdPartyText">>()
-  HttpApi.reflect(Api, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint, mergedAnnotations }) => {
-      annotations.set(endpoint.path, {
-        tables: Context.get(mergedAnnotations, TablesReadByEndpoint),
-        thirdPartyText: Context.get(mergedAnnotations, ThirdPartyTextColumns),
-      })
-    },
-  })
-  return annotations
-}
-
 const joinSentences = (...sentences: ReadonlyArray<string>) => sentences.filter((text) => text !== "").join(" ")
 
 /** Maximum number of rows per call of `query`. */
@@ -56,7 +20,7 @@ export const maxRowsPerCall = 50
 /** Parameters that the tools set themselves. */
 const hiddenParameters = new Set(["format", "page"])
 
-const listParameters = (operation: unknown): ReadonlyArray<McpEndpointParameter> =>
+const listParameters = (operation: unknown) =>
   getListAt(operation, "parameters").flatMap((parameter) => {
     const schema = getValueAt(parameter, "schema")
     const name = getTextAt(parameter, "name") ?? ""
@@ -91,14 +55,14 @@ const listColumns = (operation: unknown) => {
   }))
 }
 
-const getPaging = (operation: unknown): McpEndpointDescription["paging"] => {
+/** Returns whether the endpoint returns a list: with numbered pages and formats, or in JSON with `after`. */
+const getPaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
   return names.has("page") ? "pages" : names.has("after") ? "after" : "none"
 }
 
-const listQueryableEndpoints = (): ReadonlyArray<McpEndpointDescription> => {
+const listQueryableEndpoints = () => {
   const document = getDefaultOpenApiDocument()
-  const annotations = readAnnotations()
   return catalogueEndpoints.flatMap((endpoint) => {
     const { path, tier } = endpoint.row
     if (tier === null || path === estimatePath || endpoint.isEndless) return []
@@ -110,20 +74,19 @@ const listQueryableEndpoints = (): ReadonlyArray<McpEndpointDescription> => {
       parameters: listParameters(operation),
       columns: listColumns(operation),
       paging: getPaging(operation),
-      tables: [],
-      thirdPartyText: [],
-      ...annotations.get(path),
     }]
   })
 }
 
-let queryableEndpoints: ReadonlyArray<McpEndpointDescription> | undefined
+let queryableEndpoints: ReturnType<typeof listQueryableEndpoints> | undefined
 
 /**
  * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams.
  * The list is made when it is first needed, because it depends on the complete OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
+
+export type McpEndpointDescription = ReturnType<typeof getQueryableEndpoints>[number]
 
 /** Finds an endpoint by its path, with or without a trailing slash. */
 export const findQueryableEndpoint = (path: string) =>

@@ -1,5 +1,5 @@
 /** The tool `find_endpoint`: searches the endpoints, and describes the best match. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
@@ -102,9 +102,9 @@ export const makeFindEndpointToolHandler = Effect.gen(function* () {
     const { account } = yield* McpCaller
     const matches = text.trim() === "" ? getQueryableEndpoints() : search(text)
     const results = matches.map((details, index) => describe(details, account, text.trim() !== "" && index === 0))
-    const message = matches.length > 0 ? Option.none() : Option.some(
-      `Nothing matches.${formatEndpointSuggestion(text)} Call the tool without search to list all endpoints.`,
-    )
-    return { count: results.length, results, ...(Option.isSome(message) ? { message: message.value } : {}) }
+    const message = `Nothing matches.${
+      formatEndpointSuggestion(text)
+    } Call the tool without search to list all endpoints.`
+    return { count: results.length, results, ...(matches.length === 0 && { message }) }
   })
 })

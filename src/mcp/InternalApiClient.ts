@@ -4,12 +4,6 @@ import { McpCaller } from "./McpCaller.ts"
 import { MaxResultTokensConfig } from "./ResultSize.ts"
 import { failWithApiError } from "./ToolErrors.ts"
 
-export interface InternalApiResponse {
-  readonly headers: Readonly<Record<string, string>>
-  readonly text: string
-  readonly request_id: string
-}
-
 const decoder = new TextDecoder()
 
 /** Makes the function that sends a GET request with the caller's key. It fails unless the response is 200. */
@@ -30,11 +24,6 @@ export const makeInternalApiClient = Effect.map(
       })
       const text = body instanceof Uint8Array ? decoder.decode(body) : ""
       if (status !== 200) return yield* failWithApiError(text, headers["retry-after"], maxTokens)
-      const response: InternalApiResponse = {
-        headers: { ...headers, ...rateLimitHeaders },
-        text,
-        request_id: request.id,
-      }
-      return response
+      return { headers: { ...headers, ...rateLimitHeaders }, text, request_id: request.id }
     }),
 )

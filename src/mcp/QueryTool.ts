@@ -7,7 +7,7 @@ import { printedOffset } from "../rules/Dates.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
 import { getTextAt } from "../site/browser/json-values.js"
-import { type InternalApiResponse, makeInternalApiClient } from "./InternalApiClient.ts"
+import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { findQueryableEndpoint, maxRowsPerCall, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
@@ -215,14 +215,8 @@ export const choosePageContainingPosition = (position: number, maxLimit: number)
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
 }
 
-/** The parameters of an API request, its format, and the number of rows to skip in the response. */
-interface PageParameters {
-  readonly format: RowsRequest["format"]
-  readonly skip: number
-  readonly parameters: Readonly<Record<string, string>>
-}
-
-export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest): PageParameters => {
+/** Returns the parameters of an API request, its format, and the number of rows to skip in the response. */
+export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest) => {
   const { limit, parameters, position } = request
   const format = chooseFormat(details, request.format)
   if (details.paging === "none") return { format, skip: 0, parameters }
@@ -269,7 +263,7 @@ const formatTime = (seconds: number) =>
 const optionalText = <const Name extends string>(name: Name, text: string | undefined) =>
   text === undefined ? {} : { [name]: text }
 
-const describeHeaders = ({ headers }: InternalApiResponse) => {
+const describeHeaders = (headers: Readonly<Record<string, string>>) => {
   const remaining = headers["x-ratelimit-remaining"]
   return {
     cost_microdollars: Number(headers["x-cost-microdollars"] ?? 0),
@@ -317,12 +311,12 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     const { details, request } = yield* Effect.flatMap(decode(sent), readQueryArguments)
     const page = yield* requestRows(details, request)
     const { format, header, message, response, rows } = page
-    const { endpoint: { row: { successor } }, tables, thirdPartyText } = details
+    const { row: { successor }, tables, thirdPartyText } = details.endpoint
     const changedAt = getLastChange(tables)
     const summary = {
       endpoint: details.path,
       format,
-      ...describeHeaders(response),
+      ...describeHeaders(response.headers),
       freshness: { data_changed_at: changedAt === undefined ? null : formatTime(changedAt) },
       request_id: response.request_id,
       ...(thirdPartyText.length === 0

@@ -31,10 +31,6 @@ const makeInitialization = (version: string) => ({
   params: { protocolVersion: version, capabilities: {}, clientInfo: { name: "unknown", version: "0" } },
 })
 
-interface Connection {
-  readonly receive: (message: unknown) => void
-}
-
 /** Returns a tool's own error, which Effect wraps in an encoded `Cause`. Returns other errors unchanged. */
 const unwrapError = (error: unknown): unknown =>
   Predicate.isTagged(error, "Cause") && Predicate.hasProperty(error, "data") && Array.isArray(error.data) &&
@@ -71,7 +67,8 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
     Layer.effect(
       SessionlessMcpServer,
       Effect.gen(function* () {
-        const connections = new Map<number, Connection>()
+        /** By connection: receives the response to its request. */
+        const connections = new Map<number, (response: unknown) => void>()
         const disconnects = yield* Queue.make<number>()
         const ready = yield* Deferred.make<WriteMessage>()
         let lastId = 0
@@ -82,7 +79,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
             send: (id, response) =>
               Effect.sync(() => {
                 const encoded = serialization.makeUnsafe().encode(response)
-                if (typeof encoded === "string") connections.get(id)?.receive(JSON.parse(encoded))
+                if (typeof encoded === "string") connections.get(id)?.(JSON.parse(encoded))
               }),
             end: () => Effect.void,
             clientIds: Effect.sync(() => new Set(connections.keys())),
@@ -111,9 +108,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
         const exchange = Effect.fnUntraced(
           function* (connectionId: number, { id, method, params = {} }: JsonRpcRequest) {
             const reply = yield* Deferred.make<unknown>()
-            connections.set(connectionId, {
-              receive: (received) => Deferred.doneUnsafe(reply, Effect.succeed(received)),
-            })
+            connections.set(connectionId, (response) => Deferred.doneUnsafe(reply, Effect.succeed(response)))
             yield* write(connectionId, { _tag: "Request", id, tag: method, payload: params, headers: [] })
             return yield* Deferred.await(reply)
           },

@@ -45,14 +45,8 @@ const getNextStep = (code: string, retryAfter: string) => {
   }
 }
 
-interface ApiErrorBody {
-  readonly code: string
-  readonly message: string
-  readonly details?: Schema.Json
-}
-
 /** Adds to an error in the API's format what the model should do. */
-export const makeToolError = (request_id: string, error: ApiErrorBody, retryAfter = "5"): McpToolError => ({
+export const makeToolError = (request_id: string, error: McpToolError["error"], retryAfter = "5"): McpToolError => ({
   error,
   next_step: getNextStep(error.code, retryAfter),
   request_id,
@@ -60,7 +54,7 @@ export const makeToolError = (request_id: string, error: ApiErrorBody, retryAfte
 
 /** Fails with an error in the API's format. */
 export const failWithToolError = (
-  error: ApiErrorBody,
+  error: McpToolError["error"],
   retryAfter?: string,
 ): Effect.Effect<never, McpToolError, McpCaller> =>
   Effect.flatMap(McpCaller, ({ request }) => Effect.fail(makeToolError(request.id, error, retryAfter)))

@@ -63,9 +63,9 @@ describe("The details of the endpoints", () => {
   layer(Layer.empty)((it) => {
     it.effect("name only existing columns as third-party text (guides/mcp)", () =>
       Effect.sync(() => {
-        const marked = getQueryableEndpoints().filter(({ thirdPartyText }) => thirdPartyText.length > 0)
+        const marked = getQueryableEndpoints().filter(({ endpoint }) => endpoint.thirdPartyText.length > 0)
         assert.isAbove(marked.length, 8)
-        for (const { columns, path, thirdPartyText } of marked) {
+        for (const { columns, endpoint: { thirdPartyText }, path } of marked) {
           assert.includeMembers(columns.map(({ name }) => name), [...thirdPartyText], path)
         }
         const prose = new Set([
@@ -78,7 +78,7 @@ describe("The details of the endpoints", () => {
           "headline",
           "scam_description",
         ])
-        for (const { columns, path, thirdPartyText } of getQueryableEndpoints()) {
+        for (const { columns, endpoint: { thirdPartyText }, path } of getQueryableEndpoints()) {
           const found = columns.map(({ name }) => name).filter((name) => prose.has(name))
           if (path !== "/v1/historical-float-pro") assert.includeMembers([...thirdPartyText], found, path)
         }
