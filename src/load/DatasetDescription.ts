@@ -1,5 +1,6 @@
 /** Describes the file format of a dataset: its columns and an example row. */
 import { SchemaAST } from "effect"
+import { quoteCsvCell } from "../rows/CsvCells.ts"
 import type { LoadableDataset } from "./Datasets.ts"
 import { findRequiredColumns } from "./RowValidation.ts"
 
@@ -50,8 +51,6 @@ const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnD
   return Object.values(cells)
 }
 
-const encodeCsvCell = (text: string) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-
 const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
   const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((cells) => (cells[index] ?? "").length)))
   return rows.map((cells) => `  ${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()}`)
@@ -66,7 +65,7 @@ export const describeDatasetFormat = (dataset: LoadableDataset): string => {
     "",
     `  ${dataset.table}.csv:`,
     `  ${columns.map(({ name }) => name).join(",")}`,
-    `  ${makeExampleRow(dataset, columns).map(encodeCsvCell).join(",")}`,
+    `  ${makeExampleRow(dataset, columns).map(quoteCsvCell).join(",")}`,
     "",
   ].join("\n")
 }

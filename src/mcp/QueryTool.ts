@@ -1,14 +1,15 @@
 /** The tool `query`: rows of an endpoint as compact CSV or JSON, at most 50 per call. */
-import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effect"
+import { Array, DateTime, Effect, Option, Order, Predicate, Schema, Stream } from "effect"
+import { Csv } from "effect/encoding"
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
+import { quoteCsvCell } from "../rows/CsvCells.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
 import { getTextAt } from "../site/browser/json-values.js"
 import { makeInternalApiClient } from "./InternalApiClient.ts"
-import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { findQueryableEndpoint, maxRowsPerCall, type McpEndpointDescription } from "./EndpointDetails.ts"
 import { estimateTokens, fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
@@ -226,7 +227,8 @@ export const choosePageParameters = (details: McpEndpointDescription, request: R
 }
 
 interface Rows {
-  readonly header: string | undefined
+  /** The cells of the first CSV record. */
+  readonly header: ReadonlyArray<string> | undefined
   readonly rows: ReadonlyArray<unknown>
   readonly message: string | undefined
   /** With the parameter `after`: where the next rows begin. Undefined if there are none yet. */
@@ -245,13 +247,19 @@ const readJsonRows = (text: string): Rows => {
   }
 }
 
-/** Splits CSV into rows, and each row into cells, so that long cells can be shortened. */
-const readCsvRows = (text: string): Rows => {
-  const { header, records } = splitCsvRecords(text)
-  return { header, rows: records.map(splitCsvCells), message: undefined, after: undefined }
-}
+/** Decodes CSV, so that long cells can be shortened. */
+const readCsvRows = (text: string): Effect.Effect<Rows> =>
+  Stream.make(text).pipe(
+    Stream.pipeThroughChannel(Csv.decodeString({ ignoreEmptyLines: true, maxRecordSize: Number.POSITIVE_INFINITY })),
+    Stream.runCollect,
+    Effect.orDie,
+    Effect.map(([header, ...rows]) => ({ header, rows, message: undefined, after: undefined })),
+  )
 
 const isTextList = Schema.is(Schema.Array(Schema.String))
+
+const encodeCsvRecord = (cells: unknown) => isTextList(cells) ? cells.map(quoteCsvCell).join(",") : ""
+
 const isJsonList = Schema.is(Schema.Array(Schema.Json))
 
 /** Formats Unix seconds as a time at -05:00, the offset of every time in the API. */
@@ -284,7 +292,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
   const requestRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const { format, parameters, skip } = choosePageParameters(details, request)
     const response = yield* send(details.path, new URLSearchParams(parameters))
-    const { rows, ...page } = (format === "csv" ? readCsvRows : readJsonRows)(response.text)
+    const { rows, ...page } = format === "csv" ? yield* readCsvRows(response.text) : readJsonRows(response.text)
     return { response, format, ...page, rows: rows.slice(skip) }
   })
 
@@ -325,7 +333,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     }
     // 300 tokens are reserved for `next_cursor` and `notice`, whose sizes are not known yet.
     const available = maxTokens - estimateTokens({ summary, header, message, request }) - 300
-    const fitted = fitRowsToTokens(rows, Math.max(200, available))
+    const fitted = fitRowsToTokens(rows, Math.max(200, available), format === "csv" ? encodeCsvRecord : undefined)
     const isCut = fitted.rows.length < rows.length
     const next = continueRows(details, request, page, fitted.rows.length)
     const next_cursor = next === undefined ? undefined : yield* Effect.orDie(encodeCursor(next))
@@ -344,16 +352,15 @@ export const makeQueryToolHandler = Effect.gen(function* () {
       ...(successor === null ? [] : [`This endpoint is deprecated. Use ${successor} instead.`]),
       ...(message === undefined ? [] : [message]),
     ]
-    const csv = format === "csv"
-      ? [header ?? "", ...fitted.rows.map((row) => isTextList(row) ? joinCsvCells(row) : "")].join("\n")
-      : undefined
     return {
       ...summary,
       row_count: fitted.rows.length,
       truncated: isCut || fitted.isShortened,
       ...(notices.length === 0 ? {} : { notice: notices.join(" ") }),
       ...optionalText("next_cursor", next_cursor),
-      ...(csv === undefined ? { results: isJsonList(fitted.rows) ? fitted.rows : [] } : { csv }),
+      ...(format === "csv"
+        ? { csv: [encodeCsvRecord(header), ...fitted.rows].join("\n") }
+        : { results: isJsonList(fitted.rows) ? fitted.rows : [] }),
     }
   })
 })

@@ -20,21 +20,25 @@ const shorten = (value: unknown, maxLength: number): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner, maxLength)]))
 }
 
-/** Shortens the strings and lists in a value until it has at most `maxTokens`. Returns null if that is impossible. */
-export const shortenToMaxTokens = (value: unknown, maxTokens: number) => {
-  if (estimateTokens(value) <= maxTokens) return value
+/**
+ * Shortens the strings and lists in a value until it has at most `maxTokens`. Returns null if that is impossible.
+ * `encode` returns what the result contains instead of the value, whose size counts.
+ */
+export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (value: unknown) => value) => {
+  if (estimateTokens(encode(value)) <= maxTokens) return value
   for (let maxLength = maxTokens * bytesPerToken; maxLength >= 1; maxLength = Math.floor(maxLength / 2)) {
     const shortened = shorten(value, maxLength)
-    if (estimateTokens(shortened) <= maxTokens) return shortened
+    if (estimateTokens(encode(shortened)) <= maxTokens) return shortened
   }
   return null
 }
 
-/** Returns the first rows, as many as fit. If not even the first row fits, returns only that row, shortened. */
-export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number) => {
+/** Encodes the first rows, as many as fit. If not even the first row fits, encodes only that row, shortened. */
+export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number, encode = (row: unknown) => row) => {
   let tokens = 0
-  const firstOmitted = rows.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)
-  if (firstOmitted === -1) return { rows, isShortened: false }
-  if (firstOmitted > 0) return { rows: rows.slice(0, firstOmitted), isShortened: false }
-  return { rows: [shortenToMaxTokens(rows[0], maxTokens)], isShortened: true }
+  const encoded = rows.map(encode)
+  const firstOmitted = encoded.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)
+  if (firstOmitted === -1) return { rows: encoded, isShortened: false }
+  if (firstOmitted > 0) return { rows: encoded.slice(0, firstOmitted), isShortened: false }
+  return { rows: [encode(shortenToMaxTokens(rows[0], maxTokens, encode))], isShortened: true }
 }

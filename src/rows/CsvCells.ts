@@ -132,6 +132,9 @@ export const replaceJsonWithCsvCell = (start: number, end: number): number => {
 export const removeFormulaApostrophe = (cell: string) =>
   cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell
 
+/** Encloses the text of a cell in quotes if it needs them, or if it may be a list or an object, which have quotes. */
+export const quoteCsvCell = (text: string) => /^[[{]|[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+
 /** Encodes a JSON value as a CSV cell. */
 export const encodeCsvCell = (json: string): string => {
   const end = replaceJsonWithCsvCell(0, rowOutputBuffer.writeText(json, 0))

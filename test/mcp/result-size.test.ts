@@ -1,29 +1,8 @@
 /** Tests how results are shortened to their maximum size, and how the next call continues them (guides/mcp). */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { joinCsvCells, splitCsvCells, splitCsvRecords } from "../../src/mcp/CsvRecords.ts"
 import { choosePageContainingPosition } from "../../src/mcp/QueryTool.ts"
 import { estimateTokens, fitRowsToTokens } from "../../src/mcp/ResultSize.ts"
-
-const encodeCell = (text: string) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-const Cells = Schema.NonEmptyArray(Schema.String)
-
-describe("CSV", () => {
-  it.prop("is split into its records and cells (guides/mcp)", [Schema.NonEmptyArray(Cells)], ([rows]) => {
-    const records = rows.map((cells) => cells.map(encodeCell).join(","))
-    const csv = `\uFEFFhead\r\n${records.map((record) => `${record}\r\n`).join("")}`
-    const found = splitCsvRecords(csv)
-    assert.strictEqual(found.header, "head")
-    assert.deepStrictEqual(found.records, records.filter((record) => record !== ""))
-    for (const [index, cells] of rows.entries()) {
-      assert.deepStrictEqual(splitCsvCells(records[index] ?? ""), cells.map(encodeCell))
-    }
-  })
-
-  it("keeps its columns even if cells were cut inside their quotes (guides/mcp)", () => {
-    assert.strictEqual(joinCsvCells(["a", `"b, c`, `"d""`, ""]), `a,"b, c","d""",`)
-  })
-})
 
 const Position = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))
