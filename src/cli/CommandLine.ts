@@ -7,7 +7,7 @@ import { type Config, Console, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
@@ -16,21 +16,20 @@ import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
 import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
 import { shellCompletionsLayer } from "./ShellCompletions.ts"
-import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
+import { doctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
 import { CommandFailed, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
 import { generateMarketCommand } from "./GenerateCommand.ts"
-import { makeKeysCommand } from "./KeysCommand.ts"
+import { keysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { ingestCommand } from "./IngestCommand.ts"
 import { stderrLoggingLayer } from "./Logging.ts"
 import { grantPrivilegesCommand, migrateCommand } from "./DatabaseCommands.ts"
-import { makeMcpCommand } from "./McpCommand.ts"
-import { makeChangesCommand } from "./query/ChangesCommand.ts"
-import { makeQueryCommand } from "./query/QueryCommand.ts"
+import { mcpCommand } from "./McpCommand.ts"
+import { changesCommand } from "./query/ChangesCommand.ts"
+import { queryCommand } from "./query/QueryCommand.ts"
 import { samplesCommand } from "./SamplesCommand.ts"
-import { apiBaseUrl } from "./ServeSettings.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspelledSettings } from "./Settings.ts"
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
@@ -73,12 +72,6 @@ const openapiCommand = Command.make(
   Command.withExamples([makeSilentCommandExample("openapi > openapi.json", "Write the document to a file")]),
 )
 
-const listPaths = (isListed: (endpoint: CatalogueEndpoint) => boolean) =>
-  catalogueEndpoints.filter(isListed).map(({ row }) => row.path)
-const paths = listPaths(({ isEndless }) => !isEndless)
-const streamPaths = listPaths(({ isEndless }) => isEndless)
-const keyedPaths = listPaths(({ row }) => row.tier !== null)
-
 /** Warns about misspelled settings before the command runs. */
 const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
@@ -98,12 +91,12 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       generateMarketCommand.pipe(withWarnings),
       samplesCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
-      makeKeysCommand(keyedPaths).pipe(withWarnings),
+      keysCommand.pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
-      makeDoctorCommand(packageJson.version),
-      makeQueryCommand(apiBaseUrl, paths, streamPaths).pipe(withWarnings),
-      makeChangesCommand(apiBaseUrl).pipe(withWarnings),
-      makeMcpCommand(apiBaseUrl).pipe(withWarnings),
+      doctorCommand,
+      queryCommand.pipe(withWarnings),
+      changesCommand.pipe(withWarnings),
+      mcpCommand.pipe(withWarnings),
       announceCommand.pipe(withWarnings),
       announcementsCommand.pipe(withWarnings),
       openapiCommand.pipe(withWarnings),
@@ -112,7 +105,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
 
 const completions = shellCompletionsLayer({
   dataset: loadableDatasets.map(({ table }) => table.replaceAll("_", "-")),
-  path: paths,
+  path: catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path),
 })
 
 /** Reports all invalid settings at once, because a command stops at the first one that it reads. */

@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
@@ -57,51 +58,52 @@ const KeyId = Schema.String.check(
 
 const id = makeArgument("id", KeyId, "ID of the key, as listed by keys list")
 
-/** Makes `keys create`. `paths` are the endpoints to which a key can be limited. */
-const makeCreateCommand = (paths: ReadonlyArray<string>) =>
-  Command.make(
-    "create",
-    {
-      account: makeFlag("account", TrimmedName, "Name of the account; with --tier, it is created if it does not exist"),
-      tier: Flag.Literals("tier", tiers).pipe(
-        Flag.withDescription("Tier of a new account"),
-        Flag.optional,
-      ),
-      email: Flag.optional(makeFlag("email", EmailAddress, "Contact address of a new account")),
-      name: makeFlag("name", TrimmedName, "Name of the key, such as its purpose").pipe(Flag.withDefault("default")),
-      expires: Flag.optional(
-        makeFlag("expires", ExpiryDate, "Last day on which the key works, in New York, YYYY-MM-DD"),
-      ),
-      endpoint: Flag.Literals("endpoint", paths).pipe(
-        Flag.withDescription("Limit the key to this endpoint; repeatable (default: all endpoints)"),
-        Flag.atLeast(0),
-      ),
-    },
-    Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, tier }) {
-      yield* ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
-      const key = yield* Keys.createApiKey({
-        account,
-        name,
-        expires: Option.getOrNull(expires),
-        endpoints: endpoint.length === 0 ? null : endpoint,
-      })
-      const until = Option.match(expires, { onNone: () => "", onSome: (date) => `, valid until ${date}` })
-      const access = endpoint.length === 0 ? "" : `, only for ${endpoint.join(", ")}`
-      yield* printKey(`The API key "${name}" of the account ${account}${access}${until}:`, key)
-    }),
-  ).pipe(
-    Command.withDescription("Create a key and print it; it cannot be shown again"),
-    Command.withExamples([
-      makeSilentCommandExample(
-        "keys create --account acme --tier pro --email ops@acme.example",
-        "Print only the key on standard output",
-      ),
-      makeSilentCommandExample(
-        "keys create --account acme --name news --endpoint /v1/news",
-        "Create another key that only gives access to /v1/news",
-      ),
-    ]),
-  )
+/** The endpoints to which a key can be limited. */
+const paths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
+
+const createCommand = Command.make(
+  "create",
+  {
+    account: makeFlag("account", TrimmedName, "Name of the account; with --tier, it is created if it does not exist"),
+    tier: Flag.Literals("tier", tiers).pipe(
+      Flag.withDescription("Tier of a new account"),
+      Flag.optional,
+    ),
+    email: Flag.optional(makeFlag("email", EmailAddress, "Contact address of a new account")),
+    name: makeFlag("name", TrimmedName, "Name of the key, such as its purpose").pipe(Flag.withDefault("default")),
+    expires: Flag.optional(
+      makeFlag("expires", ExpiryDate, "Last day on which the key works, in New York, YYYY-MM-DD"),
+    ),
+    endpoint: Flag.Literals("endpoint", paths).pipe(
+      Flag.withDescription("Limit the key to this endpoint; repeatable (default: all endpoints)"),
+      Flag.atLeast(0),
+    ),
+  },
+  Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, tier }) {
+    yield* ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
+    const key = yield* Keys.createApiKey({
+      account,
+      name,
+      expires: Option.getOrNull(expires),
+      endpoints: endpoint.length === 0 ? null : endpoint,
+    })
+    const until = Option.match(expires, { onNone: () => "", onSome: (date) => `, valid until ${date}` })
+    const access = endpoint.length === 0 ? "" : `, only for ${endpoint.join(", ")}`
+    yield* printKey(`The API key "${name}" of the account ${account}${access}${until}:`, key)
+  }),
+).pipe(
+  Command.withDescription("Create a key and print it; it cannot be shown again"),
+  Command.withExamples([
+    makeSilentCommandExample(
+      "keys create --account acme --tier pro --email ops@acme.example",
+      "Print only the key on standard output",
+    ),
+    makeSilentCommandExample(
+      "keys create --account acme --name news --endpoint /v1/news",
+      "Create another key that only gives access to /v1/news",
+    ),
+  ]),
+)
 
 const rotateCommand = Command.make(
   "rotate",
@@ -178,27 +180,26 @@ const makeStatusCommand = <E, R>(
     Command.withExamples([makeCommandExample(`keys ${verb} 7`, `Key 7 is ${status}`)]),
   )
 
-export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
-  Command.make("keys").pipe(
-    Command.withDescription("Manage API keys"),
-    Command.withExamples([makeCommandExample("keys list", "List all keys")]),
-    Command.withSubcommands([
-      makeCreateCommand(paths),
-      listCommand,
-      rotateCommand,
-      makeStatusCommand(
-        "disable",
-        "disabled",
-        "Disable a key until it is enabled again; takes effect in all instances within a second",
-        Keys.disableApiKey,
-      ),
-      makeStatusCommand("enable", "enabled", "Enable a disabled key", Keys.enableApiKey),
-      makeStatusCommand(
-        "revoke",
-        "revoked",
-        "Revoke a key permanently; takes effect in all instances within a second",
-        Keys.revokeApiKey,
-      ),
-    ]),
-    Command.provide(migratedDatabaseClientLayer),
-  )
+export const keysCommand = Command.make("keys").pipe(
+  Command.withDescription("Manage API keys"),
+  Command.withExamples([makeCommandExample("keys list", "List all keys")]),
+  Command.withSubcommands([
+    createCommand,
+    listCommand,
+    rotateCommand,
+    makeStatusCommand(
+      "disable",
+      "disabled",
+      "Disable a key until it is enabled again; takes effect in all instances within a second",
+      Keys.disableApiKey,
+    ),
+    makeStatusCommand("enable", "enabled", "Enable a disabled key", Keys.enableApiKey),
+    makeStatusCommand(
+      "revoke",
+      "revoked",
+      "Revoke a key permanently; takes effect in all instances within a second",
+      Keys.revokeApiKey,
+    ),
+  ]),
+  Command.provide(migratedDatabaseClientLayer),
+)

@@ -8,6 +8,7 @@ import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { mcpPath } from "../http/RequestTarget.ts"
 import { makeSilentCommandExample, requireHttpUrls, serviceConnectionFlags } from "./CommandParts.ts"
 import { findClientApiKey } from "./query/QueryRequest.ts"
+import { apiBaseUrl } from "./ServeSettings.ts"
 
 /** Timeout of a request, longer than the API's slowest query. */
 const timeout = Duration.minutes(2)
@@ -140,24 +141,22 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
   yield* FiberMap.awaitEmpty(running)
 })
 
-/** Makes the `mcp` command. `apiBaseUrl` is the address of this machine's service, the default of `--url`. */
-export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
-  Command.make(
-    "mcp",
-    serviceConnectionFlags,
-    Effect.fnUntraced(function* ({ keyFile, url }) {
-      yield* requireHttpUrls("mcp", Option.toArray(url))
-      const key = yield* findClientApiKey(keyFile, Option.isNone(url))
-      const baseUrl = Option.isSome(url) ? url.value : yield* apiBaseUrl
-      yield* Effect.scoped(forwardMessages(baseUrl, key))
-    }),
-  ).pipe(
-    Command.withDescription("Connect an MCP client, through standard input and output, to a service"),
-    Command.withExamples([
-      makeSilentCommandExample(
-        "mcp --url https://api.example.com --key-file key",
-        "The command of a desktop client",
-      ),
-    ]),
-    Command.provide(FetchHttpClient.layer),
-  )
+export const mcpCommand = Command.make(
+  "mcp",
+  serviceConnectionFlags,
+  Effect.fnUntraced(function* ({ keyFile, url }) {
+    yield* requireHttpUrls("mcp", Option.toArray(url))
+    const key = yield* findClientApiKey(keyFile, Option.isNone(url))
+    const baseUrl = Option.isSome(url) ? url.value : yield* apiBaseUrl
+    yield* Effect.scoped(forwardMessages(baseUrl, key))
+  }),
+).pipe(
+  Command.withDescription("Connect an MCP client, through standard input and output, to a service"),
+  Command.withExamples([
+    makeSilentCommandExample(
+      "mcp --url https://api.example.com --key-file key",
+      "The command of a desktop client",
+    ),
+  ]),
+  Command.provide(FetchHttpClient.layer),
+)

@@ -3,6 +3,7 @@ import { Console, Duration, Effect, Option, Redacted, Result } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
+import packageJson from "../../../package.json" with { type: "json" }
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { CommandFailed, makeBooleanFlag, makeSilentCommandExample } from "../CommandParts.ts"
@@ -132,40 +133,40 @@ const formatFinding = (
 const countState = (findings: ReadonlyArray<Finding.DoctorFinding>, state: Finding.DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
-export const makeDoctorCommand = (version: string) =>
-  Command.make(
-    "doctor",
-    { json: makeBooleanFlag("json", "Print JSON for programs") },
-    Effect.fnUntraced(function* ({ json }) {
-      const report = yield* sections
-      const all = report.flatMap(({ findings }) => findings)
-      const [failures, warnings] = [countState(all, "failed"), countState(all, "warning")]
-      if (json) {
-        const checks = report.flatMap(({ findings, section }) => findings.map((finding) => ({ section, ...finding })))
-        yield* Console.log(JSON.stringify({ version, ok: failures === 0, failed: failures, warnings, checks }, null, 2))
-      } else {
-        const screen = yield* stdoutCapabilities
-        for (const { findings, section } of report) {
-          const lines = findings.flatMap((finding) => formatFinding(finding, screen))
-          yield* Console.log([screen.paint("bold", section), ...lines].join("\n"))
-        }
-        yield* Console.log(
-          failures + warnings === 0
-            ? "No problems found."
-            : `${failures} failed, ${formatCountWithNoun(warnings, "warning")}.`,
-        )
+export const doctorCommand = Command.make(
+  "doctor",
+  { json: makeBooleanFlag("json", "Print JSON for programs") },
+  Effect.fnUntraced(function* ({ json }) {
+    const report = yield* sections
+    const all = report.flatMap(({ findings }) => findings)
+    const [failures, warnings] = [countState(all, "failed"), countState(all, "warning")]
+    if (json) {
+      const checks = report.flatMap(({ findings, section }) => findings.map((finding) => ({ section, ...finding })))
+      const { version } = packageJson
+      yield* Console.log(JSON.stringify({ version, ok: failures === 0, failed: failures, warnings, checks }, null, 2))
+    } else {
+      const screen = yield* stdoutCapabilities
+      for (const { findings, section } of report) {
+        const lines = findings.flatMap((finding) => formatFinding(finding, screen))
+        yield* Console.log([screen.paint("bold", section), ...lines].join("\n"))
       }
-      if (failures > 0) {
-        return yield* new CommandFailed({ message: `doctor: ${failures} of ${all.length} checks failed.` })
-      }
-    }),
-  ).pipe(
-    Command.withDescription(
-      "Check settings, machine, database, permissions and clocks, explain how to correct problems, and change nothing",
-    ),
-    Command.withExamples([
-      makeSilentCommandExample("doctor", "Print a checklist, and exit with 1 if a check fails"),
-      makeSilentCommandExample("doctor --json", "Print the checklist as JSON"),
-    ]),
-    Command.provide(FetchHttpClient.layer),
-  )
+      yield* Console.log(
+        failures + warnings === 0
+          ? "No problems found."
+          : `${failures} failed, ${formatCountWithNoun(warnings, "warning")}.`,
+      )
+    }
+    if (failures > 0) {
+      return yield* new CommandFailed({ message: `doctor: ${failures} of ${all.length} checks failed.` })
+    }
+  }),
+).pipe(
+  Command.withDescription(
+    "Check settings, machine, database, permissions and clocks, explain how to correct problems, and change nothing",
+  ),
+  Command.withExamples([
+    makeSilentCommandExample("doctor", "Print a checklist, and exit with 1 if a check fails"),
+    makeSilentCommandExample("doctor --json", "Print the checklist as JSON"),
+  ]),
+  Command.provide(FetchHttpClient.layer),
+)

@@ -17,6 +17,7 @@ import {
   serviceConnectionFlags,
   splitList,
 } from "../CommandParts.ts"
+import { apiBaseUrl } from "../ServeSettings.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
@@ -103,56 +104,52 @@ const requireDatasets = (list: string) => {
 
 const makeListFlag = (name: string, description: string) => Flag.optional(makeFlag(name, Schema.String, description))
 
-/** Makes the `changes` command. `apiBaseUrl` is the address of this machine's service, the default of `--url`. */
-export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
-  Command.make(
-    "changes",
-    {
-      dataset: makeListFlag("dataset", "Only changes of these datasets, separated by commas"),
-      ticker: makeListFlag("ticker", "Only changes of these symbols, separated by commas"),
-      kind: makeListFlag("kind", "Only these kinds: added, corrected, removed"),
-      after: makeListFlag("after", "Where to continue: the cursor of a line, a time with its zone, or now"),
-      follow: makeBooleanFlag("follow", "Wait for further changes, until the command is interrupted"),
-      ...serviceConnectionFlags,
-    },
-    Effect.fnUntraced(function* ({ follow, keyFile, url, ...filters }) {
-      const values = Object.entries(filters).flatMap(([name, value]) =>
-        Option.isSome(value)
-          ? [[name, name === "dataset" ? value.value.replaceAll("-", "_") : value.value] as const]
-          : []
-      )
-      const empty = values.find(([, value]) => value.trim() === "")
-      if (empty !== undefined) return yield* makeUsageError("changes", `--${empty[0]} has no value.`)
-      yield* requireDatasets(Object.fromEntries(values)["dataset"] ?? "")
-      yield* refuseApiKeysInArguments("changes", values.map(([, value]) => value))
-      yield* requireHttpUrls("changes", Option.toArray(url))
-      const stdout = yield* stdoutCapabilities
-      const stderr = yield* stderrCapabilities
-      const request: QueryCommandRequest = {
-        baseUrl: Option.isSome(url) ? url.value : yield* apiBaseUrl,
-        path,
-        search: "",
-        apiKey: yield* findClientApiKey(keyFile, Option.isNone(url)),
-        arrow: stderr.hasUnicode ? "→" : "->",
-      }
-      const query = Object.fromEntries(values)
-      const print = (line: string) => Console.log(escapeOnTerminal(stdout, line))
-      if (follow) return yield* followAndPrint(request, query, print)
-      const { count, cursor } = yield* printKnownChanges(request, query, print)
-      const footer = `${formatCountWithNoun(count, "change")}. To continue: --after ${cursor}`
-      yield* Console.error(stderr.paint("dim", escapeTerminalLine(footer)))
-    }),
-  ).pipe(
-    Command.withDescription("Print what changed in the datasets, one JSON object per line"),
-    Command.withExamples([
-      makeSilentCommandExample(
-        "changes --dataset news --after 2026-06-01T08:30:00-05:00",
-        "Print the changes since a time",
-      ),
-      makeSilentCommandExample(
-        "changes --follow --after now --ticker GAP7",
-        "Print each change of a symbol as it happens",
-      ),
-    ]),
-    Command.provide(FetchHttpClient.layer),
-  )
+export const changesCommand = Command.make(
+  "changes",
+  {
+    dataset: makeListFlag("dataset", "Only changes of these datasets, separated by commas"),
+    ticker: makeListFlag("ticker", "Only changes of these symbols, separated by commas"),
+    kind: makeListFlag("kind", "Only these kinds: added, corrected, removed"),
+    after: makeListFlag("after", "Where to continue: the cursor of a line, a time with its zone, or now"),
+    follow: makeBooleanFlag("follow", "Wait for further changes, until the command is interrupted"),
+    ...serviceConnectionFlags,
+  },
+  Effect.fnUntraced(function* ({ follow, keyFile, url, ...filters }) {
+    const values = Object.entries(filters).flatMap(([name, value]) =>
+      Option.isSome(value) ? [[name, name === "dataset" ? value.value.replaceAll("-", "_") : value.value] as const] : []
+    )
+    const empty = values.find(([, value]) => value.trim() === "")
+    if (empty !== undefined) return yield* makeUsageError("changes", `--${empty[0]} has no value.`)
+    yield* requireDatasets(Object.fromEntries(values)["dataset"] ?? "")
+    yield* refuseApiKeysInArguments("changes", values.map(([, value]) => value))
+    yield* requireHttpUrls("changes", Option.toArray(url))
+    const stdout = yield* stdoutCapabilities
+    const stderr = yield* stderrCapabilities
+    const request: QueryCommandRequest = {
+      baseUrl: Option.isSome(url) ? url.value : yield* apiBaseUrl,
+      path,
+      search: "",
+      apiKey: yield* findClientApiKey(keyFile, Option.isNone(url)),
+      arrow: stderr.hasUnicode ? "→" : "->",
+    }
+    const query = Object.fromEntries(values)
+    const print = (line: string) => Console.log(escapeOnTerminal(stdout, line))
+    if (follow) return yield* followAndPrint(request, query, print)
+    const { count, cursor } = yield* printKnownChanges(request, query, print)
+    const footer = `${formatCountWithNoun(count, "change")}. To continue: --after ${cursor}`
+    yield* Console.error(stderr.paint("dim", escapeTerminalLine(footer)))
+  }),
+).pipe(
+  Command.withDescription("Print what changed in the datasets, one JSON object per line"),
+  Command.withExamples([
+    makeSilentCommandExample(
+      "changes --dataset news --after 2026-06-01T08:30:00-05:00",
+      "Print the changes since a time",
+    ),
+    makeSilentCommandExample(
+      "changes --follow --after now --ticker GAP7",
+      "Print each change of a symbol as it happens",
+    ),
+  ]),
+  Command.provide(FetchHttpClient.layer),
+)

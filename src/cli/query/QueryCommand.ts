@@ -2,7 +2,7 @@
 import { Console, Effect, FileSystem, Option, type PlatformError, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
-import { OperationProgress } from "../../observability/Progress.ts"
+import { catalogueEndpoints, findEndpoint } from "../../catalogue/Endpoints.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
@@ -18,6 +18,7 @@ import {
   serviceConnectionFlags,
   splitList,
 } from "../CommandParts.ts"
+import { apiBaseUrl } from "../ServeSettings.ts"
 import { describeWriteError } from "../../load/FileErrors.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
@@ -25,8 +26,7 @@ import { formatRowVertically, printTextTable } from "../terminal/TextTable.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
 import {
-  fetchAllQueryPages,
-  fetchQueryPage,
+  fetchQueryPages,
   findClientApiKey,
   openExportDownload,
   parseQueryCommandTarget,
@@ -92,14 +92,6 @@ const printRows = Effect.fnUntraced(function* ({ rows }: QueryResult, columnList
   yield* printTextTable(table, "or choose columns with --columns")
 })
 
-const fetchWithProgress = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows: number) {
-  const progress = yield* OperationProgress
-  Object.assign(progress, { label: request.path, unit: "rows" })
-  return yield* fetchAllQueryPages(request, maxRows, (rows) => {
-    progress.count = rows
-  })
-})
-
 const binaryError =
   "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
 
@@ -142,117 +134,110 @@ const writeExport = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/**
- * Makes the `query` command. `apiBaseUrl` is the default of `--url`, `paths` lists all endpoints that `query` can call,
- * and `streamPaths` those whose responses never end.
- */
-export const makeQueryCommand = <E, R>(
-  apiBaseUrl: Effect.Effect<string, E, R>,
-  paths: ReadonlyArray<string>,
-  streamPaths: ReadonlyArray<string>,
-) =>
-  Command.make(
-    "query",
-    {
-      path: makeArgument("path", Schema.String, "Endpoint, such as /v1/news?ticker=GAP7 or only news"),
-      parameters: Flag.KeyValuePair("param").pipe(
-        Flag.withAlias("p"),
-        Flag.withDescription("Query parameter that needs no quotes, repeatable: -p ticker=GAP7 -p limit=5"),
-        Flag.withDefault({}),
-      ),
-      ...serviceConnectionFlags,
-      columns: Flag.optional(
-        makeFlag("columns", Schema.String, "Columns to print, separated by commas, in this order"),
-      ),
-      json: makeBooleanFlag("json", "Print the JSON of the response"),
-      csv: makeBooleanFlag("csv", "Print the rows as CSV"),
-      format: Flag.Literals("format", ["csv", "ndjson", "parquet"]).pipe(
-        Flag.withDescription("Download the complete list as a file in this format"),
-        Flag.optional,
-      ),
-      output: makeFlag("output", Schema.String, "File for --format (default: standard output)").pipe(
-        Flag.withAlias("o"),
-        Flag.optional,
-      ),
-      all: makeBooleanFlag("all", "Fetch all pages, up to --max rows"),
-      max: Flag.Int("max").pipe(
-        Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
-        Flag.withDescription("Maximum number of rows with --all"),
-        Flag.withDefault(10_000),
-      ),
-    },
-    Effect.fnUntraced(function* (flags) {
-      const { all, columns, csv, format, json, keyFile, max, output, parameters, path: argument, url } = flags
-      if (argument.trim() === "") {
-        return yield* makeUsageError(
-          "query",
-          "query needs an endpoint, such as news. To list all of them, run: tickerline query endpoints",
-        )
+const paths = catalogueEndpoints.map(({ row }) => row.path)
+
+export const queryCommand = Command.make(
+  "query",
+  {
+    path: makeArgument("path", Schema.String, "Endpoint, such as /v1/news?ticker=GAP7 or only news"),
+    parameters: Flag.KeyValuePair("param").pipe(
+      Flag.withAlias("p"),
+      Flag.withDescription("Query parameter that needs no quotes, repeatable: -p ticker=GAP7 -p limit=5"),
+      Flag.withDefault({}),
+    ),
+    ...serviceConnectionFlags,
+    columns: Flag.optional(
+      makeFlag("columns", Schema.String, "Columns to print, separated by commas, in this order"),
+    ),
+    json: makeBooleanFlag("json", "Print the JSON of the response"),
+    csv: makeBooleanFlag("csv", "Print the rows as CSV"),
+    format: Flag.Literals("format", ["csv", "ndjson", "parquet"]).pipe(
+      Flag.withDescription("Download the complete list as a file in this format"),
+      Flag.optional,
+    ),
+    output: makeFlag("output", Schema.String, "File for --format (default: standard output)").pipe(
+      Flag.withAlias("o"),
+      Flag.optional,
+    ),
+    all: makeBooleanFlag("all", "Fetch all pages, up to --max rows"),
+    max: Flag.Int("max").pipe(
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
+      Flag.withDescription("Maximum number of rows with --all"),
+      Flag.withDefault(10_000),
+    ),
+  },
+  Effect.fnUntraced(function* (flags) {
+    const { all, columns, csv, format, json, keyFile, max, output, parameters, path: argument, url } = flags
+    if (argument.trim() === "") {
+      return yield* makeUsageError(
+        "query",
+        "query needs an endpoint, such as news. To list all of them, run: tickerline query endpoints",
+      )
+    }
+    if (json && csv) return yield* makeUsageError("query", "--json and --csv cannot be combined. Choose one of them.")
+    if (Option.isSome(format) && (json || csv || all || Option.isSome(columns))) {
+      return yield* makeUsageError(
+        "query",
+        "--format cannot be combined with --json, --csv, --all or --columns: it downloads the complete list.",
+      )
+    }
+    if (Option.isNone(format) && Option.isSome(output)) {
+      return yield* makeUsageError("query", "--output needs --format. Without it, redirect the output: > FILE")
+    }
+    yield* refuseApiKeysInArguments("query", [argument, ...Object.values(parameters)])
+    yield* requireHttpUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
+    const { origin, path, search } = parseQueryCommandTarget(argument, parameters, paths)
+    if (Option.exists(findEndpoint(path), ({ isEndless }) => isEndless)) {
+      return yield* makeUsageError("query", `The response of ${path} never ends. Use: tickerline changes --follow`)
+    }
+    const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
+    const stdout = yield* stdoutCapabilities
+    const stderr = yield* stderrCapabilities
+    const request: QueryCommandRequest = {
+      baseUrl: Option.isSome(otherService) ? otherService.value : yield* apiBaseUrl,
+      path,
+      search,
+      apiKey: yield* findClientApiKey(keyFile, Option.isNone(otherService)),
+      arrow: stderr.hasUnicode ? "→" : "->",
+    }
+    if (Option.isSome(format)) {
+      if (format.value === "parquet" && stdout.isTerminal && Option.isNone(output)) {
+        return yield* makeUsageError("query", binaryError)
       }
-      if (json && csv) return yield* makeUsageError("query", "--json and --csv cannot be combined. Choose one of them.")
-      if (Option.isSome(format) && (json || csv || all || Option.isSome(columns))) {
-        return yield* makeUsageError(
-          "query",
-          "--format cannot be combined with --json, --csv, --all or --columns: it downloads the complete list.",
-        )
-      }
-      if (Option.isNone(format) && Option.isSome(output)) {
-        return yield* makeUsageError("query", "--output needs --format. Without it, redirect the output: > FILE")
-      }
-      yield* refuseApiKeysInArguments("query", [argument, ...Object.values(parameters)])
-      yield* requireHttpUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
-      const { origin, path, search } = parseQueryCommandTarget(argument, parameters, [...paths, ...streamPaths])
-      if (streamPaths.includes(path.replace(/\/$/, ""))) {
-        return yield* makeUsageError("query", `The response of ${path} never ends. Use: tickerline changes --follow`)
-      }
-      const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
-      const stdout = yield* stdoutCapabilities
-      const stderr = yield* stderrCapabilities
-      const request: QueryCommandRequest = {
-        baseUrl: Option.isSome(otherService) ? otherService.value : yield* apiBaseUrl,
-        path,
-        search,
-        apiKey: yield* findClientApiKey(keyFile, Option.isNone(otherService)),
-        arrow: stderr.hasUnicode ? "→" : "->",
-      }
-      if (Option.isSome(format)) {
-        if (format.value === "parquet" && stdout.isTerminal && Option.isNone(output)) {
-          return yield* makeUsageError("query", binaryError)
-        }
-        return yield* writeExport(request, format.value, output)
-      }
-      const result = yield* all ? withProgressDisplay(fetchWithProgress(request, max)) : fetchQueryPage(request)
-      const { page, rows } = result
-      if (json) yield* Console.log(escapeOnTerminal(stdout, all ? JSON.stringify(rows) : page.body))
-      else if (csv) yield* Console.log(escapeOnTerminal(stdout, toCsv(rows, yield* chooseColumns(rows, columns))))
-      else if (rows.length > 0 || page.isJson) yield* printRows(result, columns)
-      else yield* Console.log(escapeOnTerminal(stdout, page.body))
-      for (const line of formatLineages(result, request.arrow)) yield* Console.error(escapeTerminalLine(line))
-      for (const line of formatOmittedTypes(result)) yield* Console.error(escapeTerminalLine(line))
-      for (const line of formatDeprecation(result)) {
-        yield* Console.error(stderr.paint("yellow", escapeTerminalLine(line)))
-      }
-      yield* Console.error(stderr.paint("dim", escapeTerminalLine(formatFooter(result, all))))
-    }),
-  ).pipe(
-    Command.withDescription("Send a request to the running service and print the response as a table"),
-    Command.withExamples([
-      makeSilentCommandExample(
-        `query "/v1/intraday-runners?ticker=GAP7&limit=5"`,
-        "Print five sessions of a symbol",
-      ),
-      makeSilentCommandExample(
-        "query news -p ticker=GAP7 --columns filed_at,form_type,title",
-        "Print chosen columns; -p needs no quotes",
-      ),
-      makeSilentCommandExample(
-        "query screener -p limit=100 --all --csv > screener.csv",
-        "Write all pages to a file",
-      ),
-      makeSilentCommandExample(
-        "query screener --format parquet -o screener.parquet",
-        "Download a complete list as Parquet",
-      ),
-    ]),
-    Command.provide(FetchHttpClient.layer),
-  )
+      return yield* writeExport(request, format.value, output)
+    }
+    const result = yield* all ? withProgressDisplay(fetchQueryPages(request, max)) : fetchQueryPages(request)
+    const { page, rows } = result
+    if (json) yield* Console.log(escapeOnTerminal(stdout, all ? JSON.stringify(rows) : page.body))
+    else if (csv) yield* Console.log(escapeOnTerminal(stdout, toCsv(rows, yield* chooseColumns(rows, columns))))
+    else if (rows.length > 0 || page.isJson) yield* printRows(result, columns)
+    else yield* Console.log(escapeOnTerminal(stdout, page.body))
+    for (const line of formatLineages(result, request.arrow)) yield* Console.error(escapeTerminalLine(line))
+    for (const line of formatOmittedTypes(result)) yield* Console.error(escapeTerminalLine(line))
+    for (const line of formatDeprecation(result)) {
+      yield* Console.error(stderr.paint("yellow", escapeTerminalLine(line)))
+    }
+    yield* Console.error(stderr.paint("dim", escapeTerminalLine(formatFooter(result, all))))
+  }),
+).pipe(
+  Command.withDescription("Send a request to the running service and print the response as a table"),
+  Command.withExamples([
+    makeSilentCommandExample(
+      `query "/v1/intraday-runners?ticker=GAP7&limit=5"`,
+      "Print five sessions of a symbol",
+    ),
+    makeSilentCommandExample(
+      "query news -p ticker=GAP7 --columns filed_at,form_type,title",
+      "Print chosen columns; -p needs no quotes",
+    ),
+    makeSilentCommandExample(
+      "query screener -p limit=100 --all --csv > screener.csv",
+      "Write all pages to a file",
+    ),
+    makeSilentCommandExample(
+      "query screener --format parquet -o screener.parquet",
+      "Download a complete list as Parquet",
+    ),
+  ]),
+  Command.provide(FetchHttpClient.layer),
+)

@@ -5,6 +5,7 @@
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../client/ClientErrors.ts"
 import { describeCertificateError } from "../../observability/ConnectionErrors.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
 import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
@@ -177,17 +178,6 @@ export interface QueryResult {
   readonly hasMoreRows: boolean
 }
 
-export const fetchQueryPage = Effect.fnUntraced(function* (request: QueryCommandRequest) {
-  const page = yield* (yield* makePageFetcher(request))(request.search)
-  const result: QueryResult = {
-    page,
-    rows: page.rows,
-    cost: page.metadata.cost_microdollars ?? 0,
-    hasMoreRows: Option.isSome(page.nextSearch),
-  }
-  return result
-})
-
 /** If the rate limit is exhausted, waits until the token bucket has a token again (D18, rate limits). */
 export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
@@ -196,29 +186,26 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
   yield* Effect.sleep(Duration.seconds(seconds))
 })
 
-/** Fetches pages up to `maxRows` rows or the last page. `onPage` receives the number of rows fetched so far. */
-export const fetchAllQueryPages = Effect.fnUntraced(
-  function* (request: QueryCommandRequest, maxRows: number, onPage: (rows: number) => void) {
-    const fetchPage = yield* makePageFetcher(request)
-    let page = yield* fetchPage(request.search)
-    const rows = [...page.rows]
-    let cost = page.metadata.cost_microdollars ?? 0
-    while (rows.length < maxRows && Option.isSome(page.nextSearch)) {
-      onPage(rows.length)
-      yield* waitForRateLimit(page.metadata)
-      page = yield* fetchPage(page.nextSearch.value)
-      rows.push(...page.rows)
-      cost += page.metadata.cost_microdollars ?? 0
-    }
-    const result: QueryResult = {
-      page,
-      rows: rows.slice(0, maxRows),
-      cost,
-      hasMoreRows: rows.length > maxRows || Option.isSome(page.nextSearch),
-    }
-    return result
-  },
-)
+/** Fetches pages up to `maxRows` rows or the last page; without `maxRows`, only the first page. */
+export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows?: number) {
+  const progress = yield* OperationProgress
+  progress.label = request.path
+  const fetchPage = yield* makePageFetcher(request)
+  let page = yield* fetchPage(request.search)
+  const rows = [...page.rows]
+  let cost = page.metadata.cost_microdollars ?? 0
+  while (rows.length < (maxRows ?? 0) && Option.isSome(page.nextSearch)) {
+    progress.count = rows.length
+    yield* waitForRateLimit(page.metadata)
+    page = yield* fetchPage(page.nextSearch.value)
+    rows.push(...page.rows)
+    cost += page.metadata.cost_microdollars ?? 0
+  }
+  const shown = rows.slice(0, maxRows)
+  const hasMoreRows = rows.length > shown.length || Option.isSome(page.nextSearch)
+  const result: QueryResult = { page, rows: shown, cost, hasMoreRows }
+  return result
+})
 
 /** Adds `limit=all` and `format` to a query string, unless it already contains them. */
 const addExportParameters = (search: string, format: ExportFormat) => {
