@@ -10,7 +10,7 @@ import { makeBooleanFlag, makeCommandExample, makeFlag, makeSilentCommandExample
 import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatSelection = (
-  { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.AnnouncementRecipients,
+  { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.PreparedAnnouncement["selection"],
   isDryRun: boolean,
 ) =>
   [

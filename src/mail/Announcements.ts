@@ -60,21 +60,6 @@ const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: Entry
 
 const Contact = Schema.Struct({ recipient: Schema.String, news: Schema.Boolean, queued: Schema.Boolean })
 
-export interface AnnouncementRecipients {
-  readonly entry: ChangelogEntry
-  readonly recipients: ReadonlyArray<string>
-  /** Number of addresses for which the outbox already contains the entry, sent or not. */
-  readonly alreadyQueued: number
-  /** Number of addresses that get no email, because they have unsubscribed from news emails. */
-  readonly optedOut: number
-  readonly invalidAddresses: ReadonlyArray<string>
-}
-
-export interface PreparedAnnouncement {
-  readonly selection: AnnouncementRecipients
-  readonly email: EmailContent
-}
-
 /** Returns the stored content if the entry was announced before, otherwise renders it. */
 const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailLinks) {
   const sql = yield* SqlClient.SqlClient
@@ -109,16 +94,18 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const unqueued = contacts.filter(({ queued }) => !queued)
   const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
   const subscribed = valid.filter(({ news }) => news || email.operational)
-  const selection: AnnouncementRecipients = {
+  const selection = {
     entry,
     recipients: subscribed.map(({ recipient }) => recipient),
+    /** Number of addresses for which the outbox already contains the entry, sent or not. */
     alreadyQueued: contacts.length - unqueued.length,
+    /** Number of addresses that get no email, because they have unsubscribed from news emails. */
     optedOut: valid.length - subscribed.length,
     invalidAddresses: unqueued.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
   }
-  const prepared: PreparedAnnouncement = { selection, email }
-  return prepared
+  return { selection, email }
 })
+export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
 
 /** Queues the emails. Repeated and concurrent runs queue each email once, with the content of the first run. */
 const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedAnnouncement) {
