@@ -69,12 +69,6 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   ]
 })
 
-interface EmbeddedCheckResult {
-  readonly findings: ReadonlyArray<Finding.CheckResult>
-  /** URL of the server; `None` if the server is not running. */
-  readonly url: Option.Option<Redacted.Redacted>
-}
-
 const checkPrograms = findPostgresPackage().pipe(
   Effect.map(({ version }) => ({ version, finding: Finding.passed(`PostgreSQL ${version}`, "programs") })),
   Effect.catchTag(
@@ -87,48 +81,43 @@ const checkPrograms = findPostgresPackage().pipe(
   ),
 )
 
+/** Returns the findings, and the URL of the server; `None` if the server is not running. */
 export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)
   const programs = yield* checkPrograms
   const findings: Array<Finding.CheckResult> = [programs.finding, ...yield* checkHomeFolder(home)]
-  const report = (
-    finding: Finding.CheckResult,
-    url: Option.Option<Redacted.Redacted> = Option.none(),
-  ): EmbeddedCheckResult => ({
+  const endWith = (finding: Finding.CheckResult) => ({
     findings: [...findings, finding],
-    url,
+    url: Option.none<Redacted.Redacted>(),
   })
-  const base = yield* Effect.option(fs.realPath(`${home}/postgres`))
-  const data = Option.map(base, (path) => `${path}/cluster/data`)
-  if (
-    Option.isNone(base) || Option.isNone(data) || !(yield* Effect.orElseSucceed(fs.exists(data.value), () => false))
-  ) return report(Finding.passed("there is no database yet; the first start creates it", "server"))
-  const dataVersion = Option.map(
-    yield* Effect.option(fs.readFileString(`${data.value}/PG_VERSION`)),
-    (text) => text.trim(),
-  )
+  const base = yield* Effect.orElseSucceed(fs.realPath(`${home}/postgres`), () => "")
+  const data = `${base}/cluster/data`
+  if (base === "" || !(yield* Effect.orElseSucceed(fs.exists(data), () => false))) {
+    return endWith(Finding.passed("there is no database yet; the first start creates it", "server"))
+  }
+  const dataVersion = (yield* Effect.orElseSucceed(fs.readFileString(`${data}/PG_VERSION`), () => "")).trim()
   const major = programs.version?.split(".")[0]
-  if (Option.isSome(dataVersion) && major !== undefined && dataVersion.value !== major) {
+  if (dataVersion !== "" && major !== undefined && dataVersion !== major) {
     findings.push(
       Finding.failed(
-        `the data directory belongs to PostgreSQL ${dataVersion.value}`,
-        `Dump it with PostgreSQL ${dataVersion.value}, then restore the dump in PostgreSQL ${major}.`,
+        `the data directory belongs to PostgreSQL ${dataVersion}`,
+        `Dump it with PostgreSQL ${dataVersion}, then restore the dump in PostgreSQL ${major}.`,
         "data",
       ),
     )
   }
-  const running = yield* findRunningPostgres({ dataDirectory: data.value })
+  const running = yield* findRunningPostgres({ dataDirectory: data })
   if (running === undefined) {
-    return report(
+    return endWith(
       Finding.passed("it is not running; `npm start` and every command that needs it start it", "server"),
     )
   }
   findings.push(Finding.passed(`it is running (pid ${running.pid}, port ${running.port})`, "server"))
-  const credentials = yield* Effect.result(readServerCredentials(base.value))
+  const credentials = yield* Effect.result(readServerCredentials(base))
   if (credentials._tag === "Failure") {
-    return report(Finding.failed(credentials.failure.message, "Restore the file or its permissions.", "access"))
+    return endWith(Finding.failed(credentials.failure.message, "Restore the file or its permissions.", "access"))
   }
   const url = makeEmbeddedUrl(credentials.success.password, running.port)
-  return { findings, url: Option.some(url) } satisfies EmbeddedCheckResult
+  return { findings, url: Option.some(url) }
 })
