@@ -1,11 +1,11 @@
 /** The command `ingest prices`: fills datasets from files with price bars. */
-import { Console, Duration, Effect, Path, Schema } from "effect"
+import { Console, Duration, Effect, Number, Path, Record, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ingestPriceFile, type PriceFileResult, type PriceIngestOptions } from "../ingest/prices/PriceIngest.ts"
 import { type PriceDataset, priceDatasets } from "../ingest/prices/PriceRows.ts"
 import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
-import { CommandFailed, makeBooleanFlag, makeCommandExample, makeDatasetListParser, makeFlag } from "./CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, makeDatasetListParser, makeFlag, withExamples } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
@@ -35,15 +35,9 @@ const formatUnused = (file: string, { skipped: { ignoredColumns, outside, symbol
 type Totals = Map<PriceDataset, ReplacedRowCounts>
 
 const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
-  for (const [dataset, { added, kept, removed, unchanged, updated }] of merged) {
-    const before = totals.get(dataset) ?? { added: 0, updated: 0, unchanged: 0, kept: 0, removed: 0 }
-    totals.set(dataset, {
-      added: before.added + added,
-      updated: before.updated + updated,
-      unchanged: before.unchanged + unchanged,
-      kept: before.kept + kept,
-      removed: before.removed + removed,
-    })
+  for (const [dataset, counts] of merged) {
+    const before = totals.get(dataset)
+    totals.set(dataset, before === undefined ? counts : Record.union(before, counts, Number.sum))
   }
 }
 
@@ -121,9 +115,9 @@ export const pricesCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Compute prices, gaps, session statistics and runners from minute or day bars"),
-  Command.withExamples([
-    makeCommandExample("ingest prices 2026-06-01.csv.gz", "Ingest a day of minute bars"),
-    makeCommandExample("ingest prices flatfiles/*.csv.gz --only gap-stats,screener", "Fill two datasets"),
-    makeCommandExample("ingest prices bars.parquet --check", "Check a file"),
-  ]),
+  withExamples({
+    "ingest prices 2026-06-01.csv.gz": "Ingest a day of minute bars",
+    "ingest prices flatfiles/*.csv.gz --only gap-stats,screener": "Fill two datasets",
+    "ingest prices bars.parquet --check": "Check a file",
+  }),
 )
