@@ -1,7 +1,7 @@
 /** The tool `estimate`: what a request would cost (D28, estimates), from `/estimate`. */
 import { Effect, Schema } from "effect"
 import { estimatePath } from "../accounts/keys/Authentication.ts"
-import { CostEstimate } from "../catalogue/Api.ts"
+import { CostEstimate, CostEstimates } from "../catalogue/Api.ts"
 import { makeInternalApiClient } from "./InternalApiClient.ts"
 import { choosePageParameters, QueryArguments, readQueryArguments } from "./QueryTool.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
@@ -9,9 +9,7 @@ import { failWithInvalidArgument } from "./ToolErrors.ts"
 
 const EstimateResult = Schema.Struct({
   ...CostEstimate.fields,
-  message: Schema.optionalKey(
-    Schema.String.annotate({ description: "Why the request would be free, or what the numbers leave out." }),
-  ),
+  message: CostEstimates.fields.message,
   request_id: Schema.String,
 })
 
@@ -23,12 +21,7 @@ export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
   success: EstimateResult,
 })
 
-const EstimateResponse = Schema.Struct({
-  results: Schema.Tuple([CostEstimate]),
-  message: Schema.optionalKey(Schema.String),
-})
-
-const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(EstimateResponse))
+const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(CostEstimates))
 
 export const makeEstimateToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
