@@ -9,10 +9,10 @@ import { tiers } from "../rules/EndpointAnnotations.ts"
 import {
   makeArgument,
   makeBooleanFlag,
-  makeCommandExample,
   makeFlag,
-  makeSilentCommandExample,
   TrimmedName,
+  withExamples,
+  withSilentExamples,
 } from "./CommandParts.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
@@ -39,12 +39,9 @@ const createCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Create an account"),
-  Command.withExamples([
-    makeCommandExample(
-      "accounts create acme --tier pro --email ops@acme.example --prepaid",
-      "Create a prepaid account",
-    ),
-  ]),
+  withExamples({
+    "accounts create acme --tier pro --email ops@acme.example --prepaid": "Create a prepaid account",
+  }),
 )
 
 const listCommand = Command.make(
@@ -75,7 +72,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all accounts in a table"),
-  Command.withExamples([makeSilentCommandExample("accounts list", "List accounts with their balances")]),
+  withSilentExamples({ "accounts list": "List accounts with their balances" }),
 )
 
 const creditCommand = Command.make(
@@ -112,13 +109,10 @@ const creditCommand = Command.make(
   Command.withDescription(
     "Add to the balance of a prepaid account; with --prepaid, a postpaid account becomes prepaid",
   ),
-  Command.withExamples([
-    makeCommandExample(
-      "accounts credit acme --usd 25 --reference invoice-42",
-      "Credit 25 USD, only once for this reference",
-    ),
-    makeCommandExample("accounts credit acme --usd 25 --prepaid", "Make an account prepaid and credit 25 USD"),
-  ]),
+  withExamples({
+    "accounts credit acme --usd 25 --reference invoice-42": "Credit 25 USD, only once for this reference",
+    "accounts credit acme --usd 25 --prepaid": "Make an account prepaid and credit 25 USD",
+  }),
 )
 
 const setTierCommand = Command.make(
@@ -130,7 +124,7 @@ const setTierCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Change an account's tier; takes effect in all instances within a second"),
-  Command.withExamples([makeCommandExample("accounts set-tier acme ultimate", "Give access to all endpoints")]),
+  withExamples({ "accounts set-tier acme ultimate": "Give access to all endpoints" }),
 )
 
 const setEmailCommand = Command.make(
@@ -150,7 +144,7 @@ const setEmailCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Change or remove an account's contact address"),
-  Command.withExamples([makeCommandExample("accounts set-email acme api@acme.example", "Set a new address")]),
+  withExamples({ "accounts set-email acme api@acme.example": "Set a new address" }),
 )
 
 const newsCommand = Command.make(
@@ -171,12 +165,12 @@ const newsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Turn emails about new features on or off; emails about deprecations are always sent"),
-  Command.withExamples([makeCommandExample("accounts news acme off", "Unsubscribe an account")]),
+  withExamples({ "accounts news acme off": "Unsubscribe an account" }),
 )
 
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
-  Command.withExamples([makeCommandExample("accounts list", "List all accounts")]),
+  withExamples({ "accounts list": "List all accounts" }),
   Command.withSubcommands([createCommand, listCommand, creditCommand, setTierCommand, setEmailCommand, newsCommand]),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -6,7 +6,7 @@ import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
-import { makeBooleanFlag, makeCommandExample, makeFlag, makeSilentCommandExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatSelection = (
@@ -68,10 +68,10 @@ export const announceCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Email customers about changelog entries; nobody gets an entry twice"),
-  Command.withExamples([
-    makeSilentCommandExample("announce --dry-run", "Print who would get which email"),
-    makeCommandExample("announce --entry ticker-changes", "Announce one entry"),
-  ]),
+  withSilentExamples(
+    { "announce --dry-run": "Print who would get which email" },
+    { "announce --entry ticker-changes": "Announce one entry" },
+  ),
   Command.provide(migratedDatabaseClientLayer),
 )
 
@@ -100,7 +100,7 @@ const problemsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List emails that were not delivered at the first attempt, and why, tab-separated"),
-  Command.withExamples([makeSilentCommandExample("announcements problems", "Include the mail server's response")]),
+  withSilentExamples({ "announcements problems": "Include the mail server's response" }),
 )
 
 const retryCommand = Command.make(
@@ -117,14 +117,14 @@ const retryCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Queue emails again that failed or whose delivery is unknown"),
-  Command.withExamples([
-    makeCommandExample("announcements retry failed --entry ticker-changes", "Retry after the addresses were corrected"),
-  ]),
+  withExamples({
+    "announcements retry failed --entry ticker-changes": "Retry after the addresses were corrected",
+  }),
 )
 
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, tab-separated"),
-  Command.withExamples([makeSilentCommandExample("announcements", "Show all announcements")]),
+  withSilentExamples({ "announcements": "Show all announcements" }),
   Command.withSubcommands([problemsCommand, retryCommand]),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -18,7 +18,7 @@ import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts
 import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { doctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
-import { CommandFailed, makeCommandExample, makeSilentCommandExample } from "./CommandParts.ts"
+import { CommandFailed, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { generateMarketCommand } from "./GenerateCommand.ts"
 import { keysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
@@ -48,7 +48,7 @@ const serve = Effect.flatMap(
 const makeServeCommand = (onServe: Effect.Effect<void>) =>
   Command.make("serve", {}, () => serve).pipe(
     Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL is set"),
-    Command.withExamples([makeCommandExample("serve", "Serve on HOST and PORT")]),
+    withExamples({ "serve": "Serve on HOST and PORT" }),
     Command.provide(
       Layer.merge(
         Layer.provide(serverDatabaseClientLayer("tickerline"), Layer.effectDiscard(onServe)),
@@ -69,7 +69,7 @@ const openapiCommand = Command.make(
     ),
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document, with BASE_URL as its server"),
-  Command.withExamples([makeSilentCommandExample("openapi > openapi.json", "Write the document to a file")]),
+  withSilentExamples({ "openapi > openapi.json": "Write the document to a file" }),
 )
 
 /** Warns about misspelled settings before the command runs. */

@@ -1,6 +1,6 @@
 /** Parts shared by several commands: names, flags, usage errors, and help examples. */
 import { Effect, Schema } from "effect"
-import { Argument, CliError, Flag } from "effect/cli"
+import { Argument, CliError, Command, Flag } from "effect/cli"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 
@@ -88,13 +88,18 @@ export const refuseApiKeysInArguments = (command: string, values: ReadonlyArray<
     ))
     : Effect.void
 
-export const makeCommandExample = (args: string, description: string) => ({
-  command: `npm run tickerline -- ${args}`,
-  description,
-})
+/** The examples of a command: its arguments, and what they do. */
+type CommandExamples = Readonly<Record<string, string>>
 
-/** Makes an example that silences npm's own output, so that standard output contains only the result. */
-export const makeSilentCommandExample = (args: string, description: string) => ({
-  command: `npm run --silent tickerline -- ${args}`,
-  description,
-})
+const makeExamples = (program: string, examples: CommandExamples) =>
+  Object.entries(examples).map(([args, description]) => ({ command: `${program} -- ${args}`, description }))
+
+export const withExamples = (examples: CommandExamples) =>
+  Command.withExamples(makeExamples("npm run tickerline", examples))
+
+/** Silences npm's own output in the examples except `others`, so that standard output contains only the result. */
+export const withSilentExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
+  Command.withExamples([
+    ...makeExamples("npm run --silent tickerline", examples),
+    ...makeExamples("npm run tickerline", others),
+  ])

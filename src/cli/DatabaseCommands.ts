@@ -4,7 +4,7 @@ import { Command } from "effect/cli"
 import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
 import { grantServiceRolePermissions } from "../db/migrations/ServiceRole.ts"
-import { makeArgument, makeCommandExample } from "./CommandParts.ts"
+import { makeArgument, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const migrateCommand = Command.make(
@@ -18,7 +18,7 @@ export const migrateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Apply the missing migrations, and print their names"),
-  Command.withExamples([makeCommandExample("migrate", "Bring the schema up to date")]),
+  withExamples({ "migrate": "Bring the schema up to date" }),
   Command.provide(commandDatabaseClientLayer("tickerline-command")),
 )
 
@@ -31,8 +31,8 @@ export const grantPrivilegesCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Grant a PostgreSQL role only the privileges to serve: read datasets and record usage"),
-  Command.withExamples([
-    makeCommandExample("grant tickerline_service", "Grant the privileges, then serve with a DATABASE_URL of that role"),
-  ]),
+  withExamples({
+    "grant tickerline_service": "Grant the privileges, then serve with a DATABASE_URL of that role",
+  }),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -7,13 +7,7 @@ import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { formatRemoval, loadDatasetFile, type LoadResult, type LoadTask, type Removal } from "../load/Load.ts"
 import type { MergedRowCounts, ReplacedRowCounts } from "../load/LoadingTable.ts"
-import {
-  CommandFailed,
-  makeBooleanFlag,
-  makeCommandExample,
-  makeSilentCommandExample,
-  makeUsageError,
-} from "./CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, makeUsageError, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
@@ -183,11 +177,11 @@ export const loadCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Replace the rows of a dataset with those of a file; a file with an invalid row is refused"),
-  Command.withExamples([
-    makeCommandExample("load ticker-changes changes.csv", "Replace all symbol changes"),
-    makeCommandExample("load intraday-runners today.ndjson.gz --append", "Add today's sessions"),
-    makeCommandExample("load --all exports --check", "Check all files in a folder"),
-  ]),
+  withExamples({
+    "load ticker-changes changes.csv": "Replace all symbol changes",
+    "load intraday-runners today.ndjson.gz --append": "Add today's sessions",
+    "load --all exports --check": "Check all files in a folder",
+  }),
 )
 
 export const datasetsCommand = Command.make(
@@ -201,8 +195,8 @@ export const datasetsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),
-  Command.withExamples([
-    makeSilentCommandExample("datasets", "Describe all datasets"),
-    makeSilentCommandExample("datasets news", "Describe one dataset"),
-  ]),
+  withSilentExamples({
+    "datasets": "Describe all datasets",
+    "datasets news": "Describe one dataset",
+  }),
 )

@@ -2,7 +2,7 @@
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"
-import { makeCommandExample } from "./CommandParts.ts"
+import { withExamples } from "./CommandParts.ts"
 import { makeFolderError } from "../load/FileErrors.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -39,8 +39,8 @@ export const generateMarketCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Write sample data of a fictional market for load, one CSV file per table"),
-  Command.withExamples([
-    makeCommandExample("generate market", "Write the small market: 18 files, less than 3 MB"),
-    makeCommandExample("generate large --scale 40", "Write two thousand companies, more than a million rows"),
-  ]),
+  withExamples({
+    "generate market": "Write the small market: 18 files, less than 3 MB",
+    "generate large --scale 40": "Write two thousand companies, more than a million rows",
+  }),
 )

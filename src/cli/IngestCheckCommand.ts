@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { compareKnownValues } from "../ingest/edgar/KnownValues.ts"
-import { CommandFailed, makeSilentCommandExample } from "./CommandParts.ts"
+import { CommandFailed, withSilentExamples } from "./CommandParts.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const formatValue = (
@@ -33,6 +33,6 @@ export const ingestCheckCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Compare ten known values of Apple and Imunon with what was loaded, with the SEC's pages"),
-  Command.withExamples([makeSilentCommandExample("ingest check", "Check the first run")]),
+  withSilentExamples({ "ingest check": "Check the first run" }),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -19,11 +19,11 @@ import { PastDate } from "../rules/Dates.ts"
 import {
   CommandFailed,
   makeBooleanFlag,
-  makeCommandExample,
   makeDatasetListParser,
   makeFlag,
-  makeSilentCommandExample,
   makeUsageError,
+  withExamples,
+  withSilentExamples,
 } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
@@ -237,18 +237,12 @@ const edgarCommand = Command.make(
   ),
 ).pipe(
   Command.withDescription("Load real filings, holders and share counts from the SEC's public documents"),
-  Command.withExamples([
-    makeCommandExample(
-      `ingest edgar --user-agent "Acme Inc ops@acme.example" --tickers NVDA,IMNN`,
-      "Load the last year of two companies",
-    ),
-    makeCommandExample(
-      "ingest edgar --all --since 2026-01-01 --only news,ownership",
-      "Load two datasets of all companies",
-    ),
-    makeCommandExample("ingest edgar --all --archives downloads", "Load all companies from the SEC's nightly archives"),
-    makeCommandExample("ingest edgar --resume", "Continue an interrupted run"),
-  ]),
+  withExamples({
+    'ingest edgar --user-agent "Acme Inc ops@acme.example" --tickers NVDA,IMNN': "Load the last year of two companies",
+    "ingest edgar --all --since 2026-01-01 --only news,ownership": "Load two datasets of all companies",
+    "ingest edgar --all --archives downloads": "Load all companies from the SEC's nightly archives",
+    "ingest edgar --resume": "Continue an interrupted run",
+  }),
 )
 
 const formatWork = (work: Effect.Success<typeof listWork>) =>
@@ -274,7 +268,7 @@ const rejectionsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the documents that were set aside, with the time of the next request (tab-separated)"),
-  Command.withExamples([makeSilentCommandExample("ingest rejections --json", "List them as JSON")]),
+  withSilentExamples({ "ingest rejections --json": "List them as JSON" }),
   Command.provide(migratedDatabaseClientLayer),
 )
 

@@ -8,7 +8,7 @@ import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeArgument, makeCommandExample, makeFlag, makeSilentCommandExample, TrimmedName } from "./CommandParts.ts"
+import { makeArgument, makeFlag, TrimmedName, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
@@ -93,16 +93,11 @@ const createCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Create a key and print it; it cannot be shown again"),
-  Command.withExamples([
-    makeSilentCommandExample(
-      "keys create --account acme --tier pro --email ops@acme.example",
-      "Print only the key on standard output",
-    ),
-    makeSilentCommandExample(
-      "keys create --account acme --name news --endpoint /v1/news",
+  withSilentExamples({
+    "keys create --account acme --tier pro --email ops@acme.example": "Print only the key on standard output",
+    "keys create --account acme --name news --endpoint /v1/news":
       "Create another key that only gives access to /v1/news",
-    ),
-  ]),
+  }),
 )
 
 const rotateCommand = Command.make(
@@ -120,9 +115,9 @@ const rotateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),
-  Command.withExamples([
-    makeSilentCommandExample("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
-  ]),
+  withSilentExamples({
+    "keys rotate 7 --grace 24h": "Replace key 7, which continues to work for another day",
+  }),
 )
 
 const listCommand = Command.make(
@@ -159,7 +154,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all keys in a table"),
-  Command.withExamples([makeSilentCommandExample("keys list", "Find the IDs that the other commands take")]),
+  withSilentExamples({ "keys list": "Find the IDs that the other commands take" }),
 )
 
 const makeStatusCommand = <E, R>(
@@ -177,12 +172,12 @@ const makeStatusCommand = <E, R>(
     }),
   ).pipe(
     Command.withDescription(description),
-    Command.withExamples([makeCommandExample(`keys ${verb} 7`, `Key 7 is ${status}`)]),
+    withExamples({ [`keys ${verb} 7`]: `Key 7 is ${status}` }),
   )
 
 export const keysCommand = Command.make("keys").pipe(
   Command.withDescription("Manage API keys"),
-  Command.withExamples([makeCommandExample("keys list", "List all keys")]),
+  withExamples({ "keys list": "List all keys" }),
   Command.withSubcommands([
     createCommand,
     listCommand,

@@ -11,9 +11,9 @@ import {
   CommandFailed,
   makeArgument,
   makeBooleanFlag,
-  makeCommandExample,
   makeFlag,
-  makeSilentCommandExample,
+  withExamples,
+  withSilentExamples,
 } from "./CommandParts.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
@@ -73,9 +73,7 @@ const reviewCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List the estimated ticker changes with their evidence and their effect"),
-  Command.withExamples([
-    makeSilentCommandExample("lineage review", "Find the changes that the other commands take"),
-  ]),
+  withSilentExamples({ "lineage review": "Find the changes that the other commands take" }),
 )
 
 const key = {
@@ -111,7 +109,7 @@ const confirmCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Confirm an estimated change, so that clients get it; refused if it makes symbols ambiguous"),
-  Command.withExamples([makeCommandExample("lineage confirm FB META 2022-06-09", "META is the new symbol of FB")]),
+  withExamples({ "lineage confirm FB META 2022-06-09": "META is the new symbol of FB" }),
 )
 
 const rejectCommand = Command.make(
@@ -124,12 +122,12 @@ const rejectCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Reject an estimated change: it gets the status blocked, and no import proposes it again"),
-  Command.withExamples([makeCommandExample("lineage reject FB META 2022-06-09", "META is not the new symbol of FB")]),
+  withExamples({ "lineage reject FB META 2022-06-09": "META is not the new symbol of FB" }),
 )
 
 export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
-  Command.withExamples([makeCommandExample("lineage review", "List the changes to confirm or reject")]),
+  withExamples({ "lineage review": "List the changes to confirm or reject" }),
   Command.withSubcommands([reviewCommand, confirmCommand, rejectCommand]),
   Command.provide(Layer.provideMerge(Reader.layer, migratedDatabaseClientLayer)),
 )

@@ -2,7 +2,7 @@
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
+import { makeBooleanFlag, withExamples } from "./CommandParts.ts"
 import type { RemovedSamples } from "./FirstStart.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
@@ -32,7 +32,7 @@ const removeCommand = Command.make(
   Command.withDescription(
     "Remove the rows of the fictional sample market that nobody has changed, from all tables or, on failure, from none",
   ),
-  Command.withExamples([makeCommandExample("samples remove", "Make room for real data")]),
+  withExamples({ "samples remove": "Make room for real data" }),
 )
 
 export const samplesCommand = Command.make("samples").pipe(

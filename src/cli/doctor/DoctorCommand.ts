@@ -6,7 +6,7 @@ import process from "node:process"
 import packageJson from "../../../package.json" with { type: "json" }
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
-import { CommandFailed, makeBooleanFlag, makeSilentCommandExample } from "../CommandParts.ts"
+import { CommandFailed, makeBooleanFlag, withSilentExamples } from "../CommandParts.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
@@ -164,9 +164,9 @@ export const doctorCommand = Command.make(
   Command.withDescription(
     "Check settings, machine, database, permissions and clocks, explain how to correct problems, and change nothing",
   ),
-  Command.withExamples([
-    makeSilentCommandExample("doctor", "Print a checklist, and exit with 1 if a check fails"),
-    makeSilentCommandExample("doctor --json", "Print the checklist as JSON"),
-  ]),
+  withSilentExamples({
+    "doctor": "Print a checklist, and exit with 1 if a check fails",
+    "doctor --json": "Print the checklist as JSON",
+  }),
   Command.provide(FetchHttpClient.layer),
 )

@@ -10,12 +10,12 @@ import {
   type CommandFailed,
   makeBooleanFlag,
   makeFlag,
-  makeSilentCommandExample,
   makeUsageError,
   refuseApiKeysInArguments,
   requireHttpUrls,
   serviceConnectionFlags,
   splitList,
+  withSilentExamples,
 } from "../CommandParts.ts"
 import { apiBaseUrl } from "../ServeSettings.ts"
 import { formatNameSuggestion } from "../../rules/Suggestions.ts"
@@ -141,15 +141,9 @@ export const changesCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Print what changed in the datasets, one JSON object per line"),
-  Command.withExamples([
-    makeSilentCommandExample(
-      "changes --dataset news --after 2026-06-01T08:30:00-05:00",
-      "Print the changes since a time",
-    ),
-    makeSilentCommandExample(
-      "changes --follow --after now --ticker GAP7",
-      "Print each change of a symbol as it happens",
-    ),
-  ]),
+  withSilentExamples({
+    "changes --dataset news --after 2026-06-01T08:30:00-05:00": "Print the changes since a time",
+    "changes --follow --after now --ticker GAP7": "Print each change of a symbol as it happens",
+  }),
   Command.provide(FetchHttpClient.layer),
 )

@@ -11,12 +11,12 @@ import {
   makeArgument,
   makeBooleanFlag,
   makeFlag,
-  makeSilentCommandExample,
   makeUsageError,
   refuseApiKeysInArguments,
   requireHttpUrls,
   serviceConnectionFlags,
   splitList,
+  withSilentExamples,
 } from "../CommandParts.ts"
 import { apiBaseUrl } from "../ServeSettings.ts"
 import { describeWriteError } from "../../load/FileErrors.ts"
@@ -221,23 +221,11 @@ export const queryCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Send a request to the running service and print the response as a table"),
-  Command.withExamples([
-    makeSilentCommandExample(
-      `query "/v1/intraday-runners?ticker=GAP7&limit=5"`,
-      "Print five sessions of a symbol",
-    ),
-    makeSilentCommandExample(
-      "query news -p ticker=GAP7 --columns filed_at,form_type,title",
-      "Print chosen columns; -p needs no quotes",
-    ),
-    makeSilentCommandExample(
-      "query screener -p limit=100 --all --csv > screener.csv",
-      "Write all pages to a file",
-    ),
-    makeSilentCommandExample(
-      "query screener --format parquet -o screener.parquet",
-      "Download a complete list as Parquet",
-    ),
-  ]),
+  withSilentExamples({
+    'query "/v1/intraday-runners?ticker=GAP7&limit=5"': "Print five sessions of a symbol",
+    "query news -p ticker=GAP7 --columns filed_at,form_type,title": "Print chosen columns; -p needs no quotes",
+    "query screener -p limit=100 --all --csv > screener.csv": "Write all pages to a file",
+    "query screener --format parquet -o screener.parquet": "Download a complete list as Parquet",
+  }),
   Command.provide(FetchHttpClient.layer),
 )
