@@ -91,15 +91,6 @@ export interface QueryCommandRequest {
 
 const timeout = Duration.minutes(1)
 
-interface Page {
-  readonly body: string
-  readonly isJson: boolean
-  readonly metadata: ResponseMetadata
-  readonly rows: ReadonlyArray<ResponseRow>
-  /** The query string of the next page; `None` on the last page. */
-  readonly nextSearch: Option.Option<string>
-}
-
 /**
  * Returns the query string of the `Link` to the next page (D8, pages). Ignores the link's host, which may be
  * unreachable from this machine.
@@ -157,26 +148,16 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
           "tickerline query endpoints",
       })
     }
-    const page: Page = {
+    return {
       body: text,
       isJson: headers["content-type"]?.startsWith("application/json") === true,
       metadata,
       rows: Option.match(parseJsonWithExactNumbers(text), { onNone: () => [], onSome: extractResponseRows }),
+      /** The query string of the next page; `None` on the last page. */
       nextSearch: findNextSearch(headers["link"]),
     }
-    return page
   })
 })
-
-export interface QueryResult {
-  /** The last page. */
-  readonly page: Page
-  /** The rows of all pages. */
-  readonly rows: ReadonlyArray<ResponseRow>
-  /** The cost of all pages, in microdollars. */
-  readonly cost: number
-  readonly hasMoreRows: boolean
-}
 
 /** If the rate limit is exhausted, waits until the token bucket has a token again (D18, rate limits). */
 export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
@@ -186,13 +167,16 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
   yield* Effect.sleep(Duration.seconds(seconds))
 })
 
-/** Fetches pages up to `maxRows` rows or the last page; without `maxRows`, only the first page. */
+/**
+ * Fetches pages up to `maxRows` rows or the last page; without `maxRows`, only the first page. Returns the last page,
+ * and the rows and the cost (microdollars) of all pages.
+ */
 export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows?: number) {
   const progress = yield* OperationProgress
   progress.label = request.path
   const fetchPage = yield* makePageFetcher(request)
   let page = yield* fetchPage(request.search)
-  const rows = [...page.rows]
+  const rows: Array<ResponseRow> = [...page.rows]
   let cost = page.metadata.cost_microdollars ?? 0
   while (rows.length < (maxRows ?? 0) && Option.isSome(page.nextSearch)) {
     progress.count = rows.length
@@ -203,9 +187,9 @@ export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryComman
   }
   const shown = rows.slice(0, maxRows)
   const hasMoreRows = rows.length > shown.length || Option.isSome(page.nextSearch)
-  const result: QueryResult = { page, rows: shown, cost, hasMoreRows }
-  return result
+  return { page, rows: shown, cost, hasMoreRows }
 })
+export type QueryResult = Effect.Success<ReturnType<typeof fetchQueryPages>>
 
 /** Adds `limit=all` and `format` to a query string, unless it already contains them. */
 const addExportParameters = (search: string, format: ExportFormat) => {
