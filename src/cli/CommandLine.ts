@@ -7,11 +7,9 @@ import { type Config, Console, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
-import { loadableDatasets } from "../load/Datasets.ts"
 import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
 import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
@@ -103,11 +101,6 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
     ]),
   )
 
-const completions = shellCompletionsLayer({
-  dataset: loadableDatasets.map(({ table }) => table.replaceAll("_", "-")),
-  path: catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path),
-})
-
 /** Reports all invalid settings at once, because a command stops at the first one that it reads. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
@@ -120,7 +113,7 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) =>
   makeTickerlineCommand(onServe).pipe(
     Command.run({ version: packageJson.version }),
-    Effect.provide(Layer.mergeAll(NodeCrypto.layer, stderrLoggingLayer, helpPresenterLayer, completions)),
+    Effect.provide(Layer.mergeAll(NodeCrypto.layer, stderrLoggingLayer, helpPresenterLayer, shellCompletionsLayer)),
     Effect.catchTag("ConfigError", reportAllInvalidSettings),
     Effect.tapCause(reportCommandFailure),
   )
