@@ -12,30 +12,19 @@ export interface RetryOptions {
   readonly longestWait?: Duration.Input | undefined
 }
 
-export interface RequestAttemptResult {
-  /** HTTP status; undefined if the connection failed or the attempt timed out. */
-  readonly status: number | undefined
-  /** The delay that `Retry-After` requests, ms. */
-  readonly retryAfterMillis: number | null
-}
-
+/**
+ * Returns the HTTP status, which is undefined if the connection failed or the attempt timed out, and the delay that
+ * `Retry-After` requests, ms.
+ */
 export const toRequestAttemptResult = (
   attempt: Result.Result<{ readonly metadata: ResponseMetadata }, unknown>,
-): RequestAttemptResult => {
+) => {
   if (Result.isFailure(attempt)) return { status: undefined, retryAfterMillis: null }
   const { retry_after_seconds, status } = attempt.success.metadata
   return { status, retryAfterMillis: retry_after_seconds === null ? null : retry_after_seconds * 1000 }
 }
 
-export interface RetryPolicy {
-  /** Returns the delay before the next attempt of a request, ms; undefined if it must not be retried. */
-  readonly delayBeforeRetry: (result: RequestAttemptResult, attempts: number) => Effect.Effect<number | undefined>
-  /**
-   * Returns the delay before a follower of the changes reconnects, ms; undefined if it must give up. Only consecutive
-   * failures count, because a follower must survive any number of restarts of the service.
-   */
-  readonly delayBeforeReconnect: (result: RequestAttemptResult, failures: number) => Effect.Effect<number | undefined>
-}
+type RequestAttemptResult = ReturnType<typeof toRequestAttemptResult>
 
 /** The service sends 429 and 503 (§7.2, errors), load balancers 502 and 504. Repeating a GET is safe. */
 const retryableStatuses = new Set([429, 502, 503, 504])
@@ -49,7 +38,7 @@ const maxRetryBudget = 10
 const maxReconnectFailures = 10
 
 /** All calls of a client share one policy and its budget, so that the client soon stops retrying during an outage. */
-export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
+export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions) => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
   const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
@@ -62,7 +51,8 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
     })
   const giveUp = Effect.succeed(undefined)
   return {
-    delayBeforeRetry: (result, attempts) =>
+    /** Returns the delay before the next attempt of a request, ms; undefined if it must not be retried. */
+    delayBeforeRetry: (result: RequestAttemptResult, attempts: number) =>
       Effect.suspend(() => {
         if (isFinal(result)) {
           budget = Math.min(maxRetryBudget, budget + 0.1)
@@ -72,7 +62,11 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
         budget -= 1
         return chooseDelay(result, attempts)
       }),
-    delayBeforeReconnect: (result, failures) =>
+    /**
+     * Returns the delay before a follower of the changes reconnects, ms; undefined if it must give up. Only consecutive
+     * failures count, because a follower must survive any number of restarts of the service.
+     */
+    delayBeforeReconnect: (result: RequestAttemptResult, failures: number) =>
       Effect.suspend(() =>
         isFinal(result) || failures > maxReconnectFailures || (result.retryAfterMillis ?? 0) > maxDelay
           ? giveUp
