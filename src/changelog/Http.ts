@@ -19,12 +19,6 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
 const makeTextPage = (text: string, contentType: string, records = 0) =>
   makeStaticPage(new TextEncoder().encode(text), contentType, staticCacheHeaders, records)
 
-const toQueryString = (query: ChangelogQuery) => {
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) search.append(name, String(value))
-  return search.toString()
-}
-
 export const changelogHandlers = Effect.map(BaseUrl, (baseUrl) => ({
   list: makePublicHandler(ChangelogQuery, (query) => {
     const results = filterEntries(query)
@@ -34,7 +28,7 @@ export const changelogHandlers = Effect.map(BaseUrl, (baseUrl) => ({
   feed: makePublicHandler(ChangelogQuery, (query) => {
     const feed = renderAtomFeed(filterEntries(query), {
       baseUrl,
-      search: toQueryString(query),
+      search: new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString(),
       newestDate: changelogEntries[0]?.date ?? "2026-11-01",
     })
     return Exit.succeed(makeTextPage(feed, atomContentType))

@@ -8,7 +8,7 @@ import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
-import { loadMailSettings } from "./MailSettings.ts"
+import { loadMailSettings, type MailSettings } from "./MailSettings.ts"
 import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -137,8 +137,6 @@ const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
 
 const computeBackoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
   Duration.min(Duration.times(first, 2 ** Math.min(attempt - 1, 40)), maximum)
-
-type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
 
 /**
  * Returns a function that sends one claimed email and records the result.

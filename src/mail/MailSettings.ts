@@ -62,3 +62,5 @@ export const loadMailSettings = Effect.gen(function* () {
     retryAfter: yield* EmailRetryDelayConfig,
   })
 })
+
+export type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>

@@ -4,7 +4,7 @@ import MailComposer from "nodemailer/lib/mail-composer"
 import SMTPConnection from "nodemailer/lib/smtp-connection"
 import { Readable } from "node:stream"
 import type { EmailContent } from "./EmailTemplate.ts"
-import type { Mailbox } from "./MailSettings.ts"
+import type { Mailbox, MailSettings } from "./MailSettings.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Message
@@ -15,16 +15,14 @@ export interface OutgoingEmail extends EmailContent {
   readonly recipient: string
 }
 
-interface SenderAddresses {
-  readonly from: Mailbox
-  readonly unsubscribe: Option.Option<string>
-}
-
 /** Returns the domain of an address. The URL parser converts it to ASCII, so that it is safe in a header. */
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
 /** Composes a message. An email that is sent again keeps its Message-ID, so that mail programs recognize it. */
-export const composeMimeMessage = (email: OutgoingEmail, { from, unsubscribe }: SenderAddresses) =>
+export const composeMimeMessage = (
+  email: OutgoingEmail,
+  { from, unsubscribe }: Pick<MailSettings, "from" | "unsubscribe">,
+) =>
   Effect.promise(() =>
     new MailComposer({
       from,

@@ -22,18 +22,15 @@ export interface DoctorFinding extends CheckResult {
 
 export const passed = (found: string, check?: string): CheckResult => ({ check, state: "ok", found })
 export const skipped = (found: string, check?: string): CheckResult => ({ check, state: "skipped", found })
-export const warning = (found: string, advice: string, check?: string): CheckResult => ({
+
+const makeProblem = (state: DoctorFindingState) => (found: string, advice: string, check?: string): CheckResult => ({
   check,
-  state: "warning",
+  state,
   found,
   advice,
 })
-export const failed = (found: string, advice: string, check?: string): CheckResult => ({
-  check,
-  state: "failed",
-  found,
-  advice,
-})
+export const warning = makeProblem("warning")
+export const failed = makeProblem("failed")
 
 interface DoctorCheck<E, R> {
   readonly name: string

@@ -20,16 +20,6 @@ export interface OutputCapabilities {
   readonly paint: (style: TextStyle, text: string) => string
 }
 
-/** Decides on colors and animation by Effect's rules for standard output, which also suit standard error. */
-const readCapabilities = (isTerminal: Effect.Effect<boolean>) =>
-  Effect.gen(function* () {
-    const stdio = yield* Stdio.Stdio
-    const stream = Layer.succeed(Stdio.Stdio, { ...stdio, stdoutIsTerminal: isTerminal })
-    return yield* TerminalCapabilities.TerminalCapabilities.pipe(
-      Effect.provide(Layer.fresh(TerminalCapabilities.layer).pipe(Layer.provide(stream))),
-    )
-  })
-
 /** The POSIX character locale: the first of these variables that is set. */
 const locale = Effect.map(
   Config.all([
@@ -40,8 +30,6 @@ const locale = Effect.map(
   (variables) => Option.getOrElse(Option.firstSomeOf(variables), () => ""),
 )
 
-const isSet = (name: string) => Effect.map(Config.option(Config.String(name)), Option.isSome)
-
 /** Width to assume for a terminal that does not report its width. */
 const defaultColumns = 80
 
@@ -49,10 +37,14 @@ const readOutputCapabilities = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
     const isTerminal = yield* stream === "stdout" ? stdio.stdoutIsTerminal : stdio.stderrIsTerminal
-    const { canAnimate, canColor } = yield* readCapabilities(Effect.succeed(isTerminal))
+    // Effect's rules on colors and animation are for standard output, but also suit standard error.
+    const capabilities = Layer.fresh(TerminalCapabilities.layer).pipe(
+      Layer.provide(Layer.succeed(Stdio.Stdio, { ...stdio, stdoutIsTerminal: Effect.succeed(isTerminal) })),
+    )
+    const { canAnimate, canColor } = yield* Effect.provide(TerminalCapabilities.TerminalCapabilities, capabilities)
     return {
       isTerminal,
-      canRedraw: canAnimate && !(yield* isSet("CI")),
+      canRedraw: canAnimate && Option.isNone(yield* Config.option(Config.String("CI"))),
       hasColors: canColor,
       hasUnicode: /utf-?8/i.test(yield* locale),
       columns: () => isTerminal ? process[stream].columns || defaultColumns : Number.POSITIVE_INFINITY,

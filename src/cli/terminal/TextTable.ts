@@ -17,12 +17,6 @@ export interface TextTableData {
   readonly rows: ReadonlyArray<ReadonlyArray<TableCell>>
 }
 
-interface RenderedTable {
-  readonly lines: ReadonlyArray<string>
-  /** Names of the columns that do not fit. */
-  readonly hiddenColumns: ReadonlyArray<string>
-}
-
 /** Minimum width of a shortened column. */
 const minWidth = 10
 
@@ -50,8 +44,8 @@ const placeholder = (screen: OutputCapabilities) => screen.isTerminal ? "-" : ""
 const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCapabilities) =>
   truncateToWidth(text, width, unicode ? "…" : "~")
 
-/** Formats a header line and one line per row. */
-export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities): RenderedTable => {
+/** Formats a header line and one line per row. Also returns the names of the columns that do not fit. */
+export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities) => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeTerminalLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
     Math.max(getDisplayWidth(name), ...cells.map((row) => getDisplayWidth(row[index] ?? placeholder(screen))))
