@@ -82,7 +82,7 @@ ticker among the rows that match the other filters. Before, the other
 filters were applied after the newest rows were selected, so a ticker was
 missing if only its older rows matched.
 
-Announced: 2026-11-21 (release 0.3.0)
+Announced: 2026-11-26 (release 0.3.0)
 Endpoints: /v1/historical-float-pro
 Parameters and fields: latest
 
