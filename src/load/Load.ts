@@ -384,20 +384,19 @@ export const removeFileRows = Effect.fnUntraced(function* (
 
 /** Rows that an SQL statement computes, for `loadComputedRows`. */
 export interface ComputedRows {
-  readonly table: string
   /** The names and SQL values of the columns. Existing rows keep their values in all other columns. */
   readonly columns: Readonly<Record<string, string>>
   /** The part of the statement from `from` on. It returns at most one row per key. */
   readonly from: string
   /** SQL condition of the rows of `existing` that are removed unless the statement returns their keys. */
-  readonly replaced: string | undefined
+  readonly replaced?: string
 }
 
 /**
  * Merges rows that PostgreSQL computes into a dataset, like an append with `keepOmitted`. Must run in a transaction.
  */
 export const loadComputedRows = Effect.fnUntraced(
-  function* ({ columns: values, from, replaced, table }: ComputedRows) {
+  function* (table: string, { columns: values, from, replaced }: ComputedRows) {
     const sql = yield* SqlClient.SqlClient
     const dataset = yield* requireDataset(table)
     const [source, target] = [`loading.${table}`, `public.${table}`]
