@@ -87,34 +87,22 @@ export interface CompanyVisitOptions {
 }
 
 /** The rows of one company, its new progress and the changes of the queue. */
-export interface CompanyVisit {
-  readonly rows: Map<string, ReadonlyArray<RowCells>>
-  readonly progress: Array<IngestDatasetProgress>
-  readonly setAside: Array<SetAside>
+export class CompanyVisit {
+  readonly rows = new Map<string, ReadonlyArray<RowCells>>()
+  readonly progress: Array<IngestDatasetProgress> = []
+  readonly setAside: Array<SetAside> = []
   /** Entries of the queue that are done, unless they are also set aside. */
-  readonly served: Array<WorkKey>
+  readonly served: Array<WorkKey> = []
   /** Ownership forms and statements whose documents are read later. */
-  readonly waitingForms: Array<WaitingForm>
+  readonly waitingForms: Array<WaitingForm> = []
   /** Waiting forms that were downloaded or set aside. */
-  readonly doneForms: Array<WaitingForm>
+  readonly doneForms: Array<WaitingForm> = []
   /** The XBRL instances of filings. */
-  readonly instances: Array<FilingInstance>
-  readonly fees: Array<RegistrationFees>
+  readonly instances: Array<FilingInstance> = []
+  readonly fees: Array<RegistrationFees> = []
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
-  documents: number
+  documents = 0
 }
-
-export const makeEmptyCompanyVisit = (): CompanyVisit => ({
-  rows: new Map(),
-  progress: [],
-  setAside: [],
-  served: [],
-  waitingForms: [],
-  doneForms: [],
-  instances: [],
-  fees: [],
-  documents: 0,
-})
 
 const isList = (url: string) => url.includes("/submissions/")
 

@@ -9,17 +9,11 @@ import { todayInNewYork } from "../../rules/Dates.ts"
 import { formatFileErrorReason } from "../../load/FileErrors.ts"
 import { checkArchivesExist, openBulkArchives } from "./BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
-import {
-  type CompanyVisit,
-  type CompanyVisitOptions,
-  makeEmptyCompanyVisit,
-  visitCompany,
-  visitWaitingForm,
-} from "./CompanyIngest.ts"
+import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitWaitingForm } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "./DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
-import { describeIngestError, findIncompleteness, type IngestReport, makeEmptyIngestReport } from "./IngestReport.ts"
+import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { readCompaniesWithWaitingInstances } from "./InstanceCounts.ts"
@@ -81,7 +75,7 @@ const visitCompanies = Effect.fnUntraced(
     Object.assign(progress, { label, total: companies.length, done: 0, count: 0, unit: "documents" })
     yield* Effect.forEach(companies, (issuer) =>
       retryLostConnection(Effect.suspend(() => {
-        const visit = makeEmptyCompanyVisit()
+        const visit = new CompanyVisit()
         return Effect.as(
           keepFailedVisit(batches, visit)(visitCompany(issuer, visitOptions, downloader, visit)),
           visit,
@@ -118,7 +112,7 @@ const downloadWaitingForms = Effect.fnUntraced(
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
         if (issuer === undefined) return Effect.void
-        const visit = makeEmptyCompanyVisit()
+        const visit = new CompanyVisit()
         return visitWaitingForm(issuer, form, downloader, visit).pipe(
           keepFailedVisit(batches, visit),
           Effect.andThen(batches.addVisit(issuer, visit, false)),
@@ -141,7 +135,7 @@ const ingestCompanies = Effect.fnUntraced(
     const batches = yield* makeBatchWriter(options, runId, report)
     const listDownloader = yield* makeDocumentDownloader()
     const prepare = Effect.suspend(() => {
-      Object.assign(report, makeEmptyIngestReport())
+      Object.assign(report, new IngestReport())
       return prepareVisits(options, runId, listDownloader, report)
     })
     const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms, unlistedWork } =
