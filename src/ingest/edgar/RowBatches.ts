@@ -17,7 +17,7 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
-import { addWaitingForms, deleteWaitingForms } from "./WaitingForms.ts"
+import { addWaitingForms, deleteWaitingForms, type WaitingForm } from "./WaitingForms.ts"
 
 /** Maximum numbers of companies and rows in a batch. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
@@ -140,7 +140,9 @@ export const makeBatchWriter = Effect.fnUntraced(
       add: (
         rows: RowsByTable,
         rejected: ReadonlyArray<Work.SetAside>,
-        { doneForms = [], served = [], unrequested = [] }: Partial<Pick<CompanyVisit, "doneForms" | "served">> & {
+        { doneForms = [], served = [], unrequested = [] }: {
+          readonly doneForms?: ReadonlyArray<WaitingForm>
+          readonly served?: ReadonlyArray<Work.WorkKey>
           readonly unrequested?: ReadonlyArray<Work.SetAside>
         } = {},
       ) =>
