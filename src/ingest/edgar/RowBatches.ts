@@ -53,11 +53,7 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     yield* addWaitingForms(batch.waitingForms)
     yield* deleteWaitingForms(batch.doneForms)
     yield* saveInstances(batch.instances)
-    yield* State.addIngestRunCounts(runId, {
-      documents: batch.documents,
-      rows: countRows(files),
-      rejections: batch.setAside.length,
-    })
+    yield* State.addIngestRunCounts(runId, batch.documents, countRows(files), batch.setAside.length)
     return results
   })))
 })
