@@ -25,10 +25,8 @@ export interface SetAside {
 }
 
 /** Identifies a row of the queue. */
-export interface WorkKey {
-  readonly url: string
-  readonly dataset: string
-}
+const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
+export type WorkKey = typeof WorkKey.Type
 
 /** An entry of the queue, of one company. */
 export interface CompanyWork extends WorkKey {
@@ -60,10 +58,8 @@ export const planNextTry = (kind: SetAside["kind"], { attempts, firstFailedAt }:
   return isFinal ? null : now + Duration.toMillis(delay)
 }
 
-const KeyFields = { url: Schema.String, dataset: Schema.String }
-
 const StoredWork = Schema.Struct({
-  ...KeyFields,
+  ...WorkKey.fields,
   reason: Schema.String,
   kind: Schema.Literals(["absent", "rejected"]),
   attempts: Schema.Finite,
@@ -72,7 +68,7 @@ const StoredWork = Schema.Struct({
 })
 
 const decodeStored = decodeRows(StoredWork)
-const decodeCompanyWork = decodeRows(Schema.Struct({ ...KeyFields, next_try_at: Schema.NullOr(Schema.Finite) }))
+const decodeCompanyWork = decodeRows(Schema.Struct({ ...WorkKey.fields, next_try_at: Schema.NullOr(Schema.Finite) }))
 const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
 
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
