@@ -13,7 +13,7 @@ import {
   parseTickers,
 } from "../ingest/edgar/IngestOptions.ts"
 import { scheduledRunFlag, untilServiceEnds } from "../ingest/edgar/IngestProcess.ts"
-import { type IngestReport, makeEmptyIngestReport } from "../ingest/edgar/IngestReport.ts"
+import { IngestReport } from "../ingest/edgar/IngestReport.ts"
 import { listWork } from "../ingest/edgar/IngestWork.ts"
 import { PastDate } from "../rules/Dates.ts"
 import {
@@ -88,7 +88,7 @@ const runScheduledIngest = Effect.gen(function* () {
     target: "load",
     scheduled: true,
   }
-  const report = makeEmptyIngestReport()
+  const report = new IngestReport()
   const incompleteness = yield* untilServiceEnds(runIngest(options, report)).pipe(
     Effect.provide(Layer.provideMerge(
       EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlConfig),
@@ -208,7 +208,7 @@ const edgarCommand = Command.make(
         retryRejected,
         archives: Option.getOrUndefined(archives),
       }
-      const report = makeEmptyIngestReport()
+      const report = new IngestReport()
       const run = revokingDemoKey(runIngest(options, report)).pipe(
         Effect.catchTag(
           "PlatformError",

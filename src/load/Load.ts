@@ -139,11 +139,7 @@ const refuseLaterRows = Effect.fnUntraced(
 )
 
 const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, { append, file }: LoadTask) {
-  const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly count: number }>`
-    select count(*)::int as count from ${sql("public")}.${sql(table)}
-  `
-  const count = found?.count ?? 0
+  const count = yield* Staging.countRows(`public.${table}`)
   const rows = formatRemoval({ table, removed: count, existing: count })
   const consequence = append ? "It would have added nothing." : `It would have removed ${rows} from the table.`
   return yield* new EmptyLoadFile({
@@ -283,12 +279,9 @@ const loadRows = Effect.fnUntraced(
   function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
     const sql = yield* SqlClient.SqlClient
     const { table } = dataset
-    const [source, target] = [`loading.${table}`, `public.${table}`]
-    const columns = yield* Staging.readLoadableColumns(target)
-    const staged: Staging.StagedRows = { source, target, columns, dataset }
     const keepOmitted = task.append && task.keepOmitted === true
-    yield* keepOmitted ? Staging.createNullableStagingTable(table) : Staging.createStagingTable(table)
-    yield* Staging.addUniqueKey(dataset)
+    const staged = yield* Staging.createStagingTable(dataset, keepOmitted)
+    const { columns, source, target } = staged
     const stagedColumns = [
       ...columns.map((column) => toStagedColumn(column, task)),
       ...(keepOmitted ? [Staging.lineNumberColumn] : []),
@@ -308,14 +301,10 @@ const loadRows = Effect.fnUntraced(
       yield* confirmRemoval({ table, removed: confirmed, existing: yield* Staging.countRows(target) }, task)
     }
     const merge = Effect.gen(function* () {
-      if (!task.append) yield* Staging.lockTableAgainstWriters(table)
+      if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
       if (removed > confirmed) yield* refuseLaterRows(staged, removed, task)
-      const merged = yield* Staging.mergeStagedRows(staged, {
-        hidden,
-        omitted,
-        isAppend: task.append,
-      })
+      const merged = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
       const changes = merged.added + merged.updated + removed
       const counted = task.append ? merged : { ...merged, removed }
       return changes > 0 ? { merged: counted, changes } : yield* new MergeUnneeded({ merged: counted })
@@ -328,7 +317,7 @@ const loadRows = Effect.fnUntraced(
         )
     if (!task.append) yield* Staging.validateConstraints(target)
     if (changes > counts.rows / 10) yield* Staging.analyzeTable(target)
-    yield* Staging.dropStagingTable(table)
+    yield* Staging.dropStagingTable(staged)
     return { ...counts, merged }
   },
   (effect, dataset, task) => Effect.catchTag(effect, "ViolatedRules", reportViolations(dataset, task)),
@@ -363,20 +352,17 @@ export const removeFileRows = Effect.fnUntraced(function* (
   const dataset = yield* requireDataset(file.dataset)
   const { table } = dataset
   const task: LoadTask = { ...file, append: false, allowEmpty: true }
-  const [source, target] = [`loading.${table}`, `public.${table}`]
   Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
     yield* Staging.acquireTableLoadLock(table)
-    const columns = yield* Staging.readLoadableColumns(target)
-    const staged: Staging.StagedRows = { source, target, columns, dataset }
-    yield* Staging.createStagingTable(table)
-    yield* Staging.addUniqueKey(dataset)
+    const staged = yield* Staging.createStagingTable(dataset, false)
+    const { columns, source, target } = staged
     const stagedColumns = columns.map((column) => toStagedColumn(column, task))
     const { hidden } = yield* fillTable(source, stagedColumns, dataset, task, yield* Ref.make(0))
     yield* Staging.analyzeTable(source)
     const counts = yield* Staging.deleteStagedRows(staged, hidden, options)
     const kept = yield* Staging.countRows(target)
-    yield* Staging.dropStagingTable(table)
+    yield* Staging.dropStagingTable(staged)
     yield* yield* BeforeLoadCommit
     return { table, ...counts, kept }
   }).pipe(sql.withTransaction)
@@ -384,30 +370,26 @@ export const removeFileRows = Effect.fnUntraced(function* (
 
 /** Rows that an SQL statement computes, for `loadComputedRows`. */
 export interface ComputedRows {
-  readonly table: string
   /** The names and SQL values of the columns. Existing rows keep their values in all other columns. */
   readonly columns: Readonly<Record<string, string>>
   /** The part of the statement from `from` on. It returns at most one row per key. */
   readonly from: string
   /** SQL condition of the rows of `existing` that are removed unless the statement returns their keys. */
-  readonly replaced: string | undefined
+  readonly replaced?: string
 }
 
 /**
  * Merges rows that PostgreSQL computes into a dataset, like an append with `keepOmitted`. Must run in a transaction.
  */
 export const loadComputedRows = Effect.fnUntraced(
-  function* ({ columns: values, from, replaced, table }: ComputedRows) {
+  function* (table: string, { columns: values, from, replaced }: ComputedRows) {
     const sql = yield* SqlClient.SqlClient
     const dataset = yield* requireDataset(table)
-    const [source, target] = [`loading.${table}`, `public.${table}`]
     yield* Staging.acquireTableLoadLock(table)
-    const columns = yield* Staging.readLoadableColumns(target)
-    const staged: Staging.StagedRows = { source, target, columns, dataset }
+    const staged = yield* Staging.createStagingTable(dataset, true)
+    const { columns, source } = staged
     const names = Object.keys(values)
     const omitted = columns.map(({ name }) => name).filter((name) => !names.includes(name))
-    yield* Staging.createNullableStagingTable(table)
-    yield* Staging.addUniqueKey(dataset)
     yield* sql.unsafe(
       `insert into ${source} (${names.map((name) => `"${name}"`).join(", ")})
       select ${Object.values(values).join(", ")} ${from}`,
@@ -422,7 +404,7 @@ export const loadComputedRows = Effect.fnUntraced(
     const merged = yield* sql.withTransaction(merge).pipe(
       Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ removed: 0, ...merged })),
     )
-    yield* Staging.dropStagingTable(table)
+    yield* Staging.dropStagingTable(staged)
     return merged
   },
 )

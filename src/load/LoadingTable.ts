@@ -80,22 +80,6 @@ const runGenerated = Effect.fnUntraced(
   },
 )
 
-/**
- * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. It enforces
- * even the constraints that are not validated on the dataset's table.
- */
-export const createStagingTable = Effect.fnUntraced(function* (table: string) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including constraints)
-  `
-  yield* runGenerated(sql`
-    select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
-    from pg_attribute
-    where attrelid = ${`public.${table}`}::regclass and atthasdef and attnotnull and attgenerated = ''
-  `)
-})
-
 /** Column with a row's line number in the file. Only a staging table for incomplete rows has it. */
 export const lineNumberColumn: LoadableColumn = {
   name: "line in the file",
@@ -105,25 +89,44 @@ export const lineNumberColumn: LoadableColumn = {
   default_value: null,
 }
 
-/** Creates a staging table for a file that omits columns, without check constraints. Every column accepts null. */
-export const createNullableStagingTable = Effect.fnUntraced(function* (table: string) {
+/** A staging table, and the dataset's table into which its rows are merged. */
+export interface StagedRows {
+  /** Name of the staging table in SQL, such as `loading.news`. */
+  readonly source: string
+  /** Name of the dataset's table in SQL, such as `public.news`. */
+  readonly target: string
+  readonly columns: ReadonlyArray<LoadableColumn>
+  readonly dataset: LoadableDataset
+}
+
+/**
+ * Creates an empty table for rows to merge, which has no triggers, and whose key is unique. Columns with a default
+ * accept null. It enforces even the constraints that are not validated on the dataset's table. If `isIncomplete`, for a
+ * file that omits columns, every column accepts null, and the table has a line number instead of check constraints.
+ */
+export const createStagingTable = Effect.fnUntraced(function* (dataset: LoadableDataset, isIncomplete: boolean) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
-  yield* sql`
-    alter table ${sql("loading")}.${sql(table)} add column ${sql(lineNumberColumn.name)} ${
-    sql.literal(lineNumberColumn.type)
+  const { key, table } = dataset
+  const [source, target] = [`loading.${table}`, `public.${table}`]
+  const columns = yield* readLoadableColumns(target)
+  yield* sql.unsafe(`create table ${source} (like ${target} ${isIncomplete ? "" : "including constraints"})`)
+  if (isIncomplete) {
+    yield* sql.unsafe(`alter table ${source} add column "${lineNumberColumn.name}" ${lineNumberColumn.type}`)
   }
-  `
   yield* runGenerated(sql`
     select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
     from pg_attribute
-    where attrelid = ${`public.${table}`}::regclass and attnum > 0 and attnotnull and attgenerated = ''
+    where attrelid = ${target}::regclass and attnum > 0 and attnotnull and attgenerated = ''
+      and (atthasdef or ${isIncomplete})
   `)
+  yield* sql.unsafe(`alter table ${source} add unique nulls not distinct (${quoteColumns(key)})`)
+  const staged: StagedRows = { source, target, columns, dataset }
+  return staged
 })
 
-export const dropStagingTable = Effect.fnUntraced(function* (table: string) {
+export const dropStagingTable = Effect.fnUntraced(function* ({ source }: StagedRows) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`drop table ${sql("loading")}.${sql(table)}`
+  yield* sql.unsafe(`drop table ${source}`)
 })
 
 /** Whether the table has a unique index on the dataset's key. A database owner may have dropped it. */
@@ -137,12 +140,6 @@ const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: Loadab
   `
   const keyColumns = new Set(key)
   return indexes.some(({ columns }) => keyColumns.symmetricDifference(new Set(columns)).size === 0)
-})
-
-/** Adds a unique constraint on the dataset's key to the staging table. */
-export const addUniqueKey = Effect.fnUntraced(function* ({ key, table }: LoadableDataset) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(`alter table loading."${table}" add unique nulls not distinct (${quoteColumns(key)})`)
 })
 
 const encodeCell = (cell: RowCells[string]) =>
@@ -231,16 +228,6 @@ const explainViolations = Effect.fnUntraced(function* <A, E, R, E2, R2>(
   })
   return yield* Effect.catch(sql.withTransaction(statements), explain)
 })
-
-/** A staging table, and the dataset's table into which its rows are merged. */
-export interface StagedRows {
-  /** Name of the staging table in SQL, such as `loading.news`. */
-  readonly source: string
-  /** Name of the dataset's table in SQL, such as `public.news`. */
-  readonly target: string
-  readonly columns: ReadonlyArray<LoadableColumn>
-  readonly dataset: LoadableDataset
-}
 
 const isComparedAsNull = ({ is_nullable, type }: LoadableColumn) => is_nullable && type === "text"
 
@@ -439,6 +426,20 @@ const makeRemovalConditions = Effect.fnUntraced(
   },
 )
 
+/** Runs a statement whose only row has a number in the column `count`. */
+const readCount = Effect.fnUntraced(function* (statement: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql.unsafe<{ readonly count: number }>(statement)
+  return row?.count ?? 0
+})
+
+/** Counts the rows of a table. `from` is its name, and may continue with a condition. */
+export const countRows = (from: string) => readCount(`select count(*)::int as count from ${from}`)
+
+/** Returns SQL for the value that a row of the file gives a column: its own or, without one, the default. */
+const toStoredValue = ({ default_value, name }: LoadableColumn) =>
+  default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
+
 /** A row of the file could not be merged, so nothing was loaded. */
 export class RowNotMerged extends Schema.TaggedError<RowNotMerged>()("RowNotMerged", {
   message: Schema.String,
@@ -457,20 +458,16 @@ export const mergeStagedRows = Effect.fnUntraced(
     const { columns, dataset, source, target } = staged
     const names = columns.map(({ name }) => name)
     const { isChanged, isKept, match, otherColumns } = makeMergeConditions(staged, options)
-    const toValue = ({ default_value, name }: LoadableColumn) =>
-      default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
-    const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : Effect.map(
-      sql.unsafe<{ readonly count: number }>(`with updated as (
+    const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : readCount(`with updated as (
         update ${target} as existing
-        set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
+        set ${otherColumns.map((column) => `"${column.name}" = ${toStoredValue(column)}`).join(", ")}
         from ${source} as given
         where ${match} and ${isChanged}
         returning given.ctid as row_id
-      ) select count(distinct row_id)::int as count from updated`),
-      ([row]) => row?.count ?? 0,
-    )
+      ) select count(distinct row_id)::int as count from updated`)
     const insert = sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (
-        insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} from ${source} as given
+        insert into ${target} (${quoteColumns(names)}) select ${columns.map(toStoredValue).join(", ")}
+        from ${source} as given
         where not exists (select from ${target} as existing where ${match})
         on conflict do nothing returning 1
       ) select (select count(*)::int from added) as added, count(*)::int as given from ${source}`)
@@ -480,10 +477,8 @@ export const mergeStagedRows = Effect.fnUntraced(
         where not exists (select from ${target} as existing where ${match} and not ${isChanged}) limit 1`),
       ([row]) => row?.key,
     )
-    const countKept = Effect.map(
-      sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${source} as given
-        where not exists (select from ${target} as existing where ${match} and not ${isKept})`),
-      ([row]) => row?.count ?? 0,
+    const countKept = countRows(
+      `${source} as given where not exists (select from ${target} as existing where ${match} and not ${isKept})`,
     )
     let [updated, added] = [0, 0]
     for (let pass = 1;; pass += 1) {
@@ -514,8 +509,8 @@ export const explainMergeViolations = <A, E, R>(
   limit: number,
 ) => {
   const { columns, dataset: { table }, source, target } = staged
-  const toMerged = ({ default_value, name }: LoadableColumn) => {
-    const value = default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
+  const toMerged = (column: LoadableColumn) => {
+    const [name, value] = [column.name, toStoredValue(column)]
     return `${
       omitted.includes(name) ? `case when existing.ctid is null then ${value} else existing."${name}" end` : value
     } as "${name}"`
@@ -551,20 +546,13 @@ export const countRemovedRows = Effect.fnUntraced(
   },
 )
 
-/** Counts the rows of a table. `from` is its name, and may continue with a condition. */
-export const countRows = Effect.fnUntraced(function* (from: string) {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql.unsafe<{ readonly count: number }>(`select count(*)::int as count from ${from}`)
-  return row?.count ?? 0
-})
-
 /**
  * Locks the table against other writers until the end of the transaction. Otherwise a replacement would keep the rows
  * that they add. Readers do not wait.
  */
-export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: string) {
+export const lockTableAgainstWriters = Effect.fnUntraced(function* ({ target }: StagedRows) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`lock table ${sql("public")}.${sql(table)} in share row exclusive mode`
+  yield* sql.unsafe(`lock table ${target} in share row exclusive mode`)
 })
 
 /**
@@ -573,12 +561,10 @@ export const lockTableAgainstWriters = Effect.fnUntraced(function* (table: strin
  */
 export const deleteRemovedRows = Effect.fnUntraced(
   function* (staged: StagedRows, condition = "true") {
-    const sql = yield* SqlClient.SqlClient
     const { isRemoved } = yield* makeRemovalConditions(staged)
-    const [row] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
+    return yield* readCount(`with deleted as (
         delete from ${staged.target} as existing where ${condition} and ${isRemoved} returning 1
       ) select count(*)::int as count from deleted`)
-    return row?.count ?? 0
   },
 )
 

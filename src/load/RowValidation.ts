@@ -16,25 +16,23 @@ import {
 export const maxReportedBadRows = 20
 
 /** One error in one cell of a file. */
-export interface LoadCellError {
-  readonly line: number
+const LoadCellError = Schema.Struct({
+  line: Schema.Finite,
   /** Empty if the error concerns the whole row. */
-  readonly column: string
-  readonly reason: string
-}
+  column: Schema.String,
+  reason: Schema.String,
+})
+export type LoadCellError = typeof LoadCellError.Type
 
 export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", {
   message: Schema.String,
   table: Schema.String,
   /** The errors of the first bad rows. */
-  errors: Schema.Array(Schema.Struct({ line: Schema.Finite, column: Schema.String, reason: Schema.String })),
+  errors: Schema.Array(LoadCellError),
 }) {}
 
 /** A row that matches the dataset's schema. */
-export interface ValidRow {
-  readonly line: number
-  readonly cells: RowCells
-}
+export interface ValidRow extends Omit<ParsedFileRow, "problem"> {}
 
 const wording = {
   missing: "is missing",
@@ -252,14 +250,16 @@ const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, erro
 
 const moreBadRows = `  … only the first ${maxReportedBadRows} bad rows are shown`
 
+const formatError = ({ column, line, reason }: LoadCellError) =>
+  `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
+
 /** Lists the first errors of a file, one per line. */
 export const formatLoadCellErrors = (errors: ReadonlyArray<LoadCellError>) =>
   [
-    ...errors.slice(0, maxReportedBadRows).map(({ column, line, reason }) =>
-      `  line ${line}: ${column === "" ? "the row" : column} ${reason}`
-    ),
+    ...errors.slice(0, maxReportedBadRows).map(formatError),
     ...(errors.length > maxReportedBadRows ? [moreBadRows] : []),
   ].join("\n")
+
 /** Makes the error of a refused file, which lists the problems of the first bad rows. `key` are the key's columns. */
 export const makeInvalidRowsError = (
   path: string,
@@ -268,9 +268,7 @@ export const makeInvalidRowsError = (
   key: ReadonlyArray<string> = [],
 ) => {
   const errors = badRows.toSorted(([a], [b]) => (a?.line ?? 0) - (b?.line ?? 0)).slice(0, maxReportedBadRows).flat()
-  const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
-    { column, line, reason },
-  ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
+  const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map(formatError)
   const more = badRows.length > maxReportedBadRows ? `\n${moreBadRows}` : ""
   // A file of the service lacks the columns that its endpoint does not show.
   const advice = errors.some(({ column, reason }) => reason === wording.missing && !key.includes(column))

@@ -67,20 +67,18 @@ const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: Readonl
   })
 
 /** The content of daily indexes, and the state to record when all companies are visited. */
-interface IndexRead {
+class IndexRead {
   /** The filings that the indexes name, by the CIK of each company. */
-  readonly filings: Map<string, Array<DailyIndexFiling>>
+  readonly filings = new Map<string, Array<DailyIndexFiling>>()
   /** Indexes that need not be read again once all companies are visited. */
-  readonly done: Array<Work.WorkKey>
+  readonly done: Array<Work.WorkKey> = []
   /**
    * By URL and datasets. Stored only after all companies were visited. If the run fails earlier, the next run reads the
    * indexes again.
    */
-  readonly validators: Map<string, CacheValidators>
-  readonly setAside: Array<Work.SetAside>
+  readonly validators = new Map<string, CacheValidators>()
+  readonly setAside: Array<Work.SetAside> = []
 }
-
-const makeEmptyIndexRead = (): IndexRead => ({ filings: new Map(), done: [], validators: new Map(), setAside: [] })
 
 /** Returns the day of a daily index; undefined for another document. */
 const findIndexDay = (url: string) => {
@@ -99,7 +97,7 @@ const readIndexes = Effect.fnUntraced(
     { requestDocument }: DocumentDownloader,
     report: IngestReport,
   ) {
-    const read = makeEmptyIndexRead()
+    const read = new IndexRead()
     for (const day of days) {
       const url = buildDailyIndexUrl(day)
       const name = `${url} ${datasets.toSorted().join(",")}`
@@ -148,7 +146,7 @@ const chooseCompanies = Effect.fnUntraced(
       return {
         companies: yield* findCompanies(issuers, options.tickers, options, report),
         isFirstLoad: false,
-        indexes: makeEmptyIndexRead(),
+        indexes: new IndexRead(),
       }
     }
     const datasets = options.datasets.filter((name) => datasetsFromCompanyFilings.some((one) => one === name))
@@ -158,7 +156,7 @@ const chooseCompanies = Effect.fnUntraced(
     const isComplete = Predicate.isObject(options.target)
     if (isComplete || firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
       const done = queued.map((day) => ({ url: buildDailyIndexUrl(day), dataset: "" }))
-      return { companies: issuers, isFirstLoad: true, indexes: { ...makeEmptyIndexRead(), done } }
+      return { companies: issuers, isFirstLoad: true, indexes: { ...new IndexRead(), done } }
     }
     const days = new Set([...queued, ...listDays(firstDay, day)])
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)

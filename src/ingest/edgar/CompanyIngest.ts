@@ -87,34 +87,22 @@ export interface CompanyVisitOptions {
 }
 
 /** The rows of one company, its new progress and the changes of the queue. */
-export interface CompanyVisit {
-  readonly rows: Map<string, ReadonlyArray<RowCells>>
-  readonly progress: Array<IngestDatasetProgress>
-  readonly setAside: Array<SetAside>
+export class CompanyVisit {
+  readonly rows = new Map<string, ReadonlyArray<RowCells>>()
+  readonly progress: Array<IngestDatasetProgress> = []
+  readonly setAside: Array<SetAside> = []
   /** Entries of the queue that are done, unless they are also set aside. */
-  readonly served: Array<WorkKey>
+  readonly served: Array<WorkKey> = []
   /** Ownership forms and statements whose documents are read later. */
-  readonly waitingForms: Array<WaitingForm>
+  readonly waitingForms: Array<WaitingForm> = []
   /** Waiting forms that were downloaded or set aside. */
-  readonly doneForms: Array<WaitingForm>
+  readonly doneForms: Array<WaitingForm> = []
   /** The XBRL instances of filings. */
-  readonly instances: Array<FilingInstance>
-  readonly fees: Array<RegistrationFees>
+  readonly instances: Array<FilingInstance> = []
+  readonly fees: Array<RegistrationFees> = []
   /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
-  documents: number
+  documents = 0
 }
-
-export const makeEmptyCompanyVisit = (): CompanyVisit => ({
-  rows: new Map(),
-  progress: [],
-  setAside: [],
-  served: [],
-  waitingForms: [],
-  doneForms: [],
-  instances: [],
-  fees: [],
-  documents: 0,
-})
 
 const isList = (url: string) => url.includes("/submissions/")
 
@@ -159,14 +147,22 @@ const isDatasetDue = ({ work }: KnownState, dataset: string) =>
 const isDocumentDue = ({ work }: KnownState, url: string) =>
   work.some((entry) => entry.url === url && entry.dataset === "" && entry.isDue)
 
-/** Downloads and decodes a document. Sets it aside and returns undefined if that fails. */
+/**
+ * Downloads and decodes a document. Sets it aside and returns undefined if that fails. If `whenMissing` is given, it is
+ * returned instead if there is no such document.
+ */
 const readDocument = Effect.fnUntraced(
-  function* <A>(
+  function* <A, B = never>(
     { downloader, visit, work }: Pick<VisitContext, "downloader" | "visit" | "work">,
     url: string,
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
+    whenMissing?: B,
   ) {
     const text = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
+    if (Result.isFailure(text) && text.failure.isMissing && whenMissing !== undefined) {
+      visit.served.push({ url, dataset: "" })
+      return whenMissing
+    }
     const decoded = Result.isFailure(text)
       ? Result.fail(text.failure.setAside)
       : Result.mapError(decode(text.success, url), (rejection) => setDocumentAside("rejected", rejection))
@@ -295,18 +291,24 @@ const selectForms = (
 ) => {
   const { visit, work } = context
   const queued = work.filter((entry) => entry.dataset === "" && isForm(entry))
-  const due = new Map(queued.filter(({ isDue }) => isDue).map((entry) => [findAccession(entry), entry]))
+  const due = Map.groupBy(queued.filter(({ isDue }) => isDue), findAccession)
   const waiting = new Set(queued.filter(({ isDue }) => !isDue).map(findAccession))
   const pending = new Map<string | undefined, ReadonlySet<EdgarFiling>>(
     datasets.map((dataset) => [dataset, new Set(findPending(context, filings, dataset))]),
   )
   const listed = new Map(filings.map((filing) => [filing.accession, filing]))
-  for (const [accession, entry] of due) {
+  for (const [accession, entries] of due) {
     const filing = listed.get(accession)
-    if (filing !== undefined && findFormKind(filing) === undefined) visit.served.push(entry)
+    if (filing !== undefined && findFormKind(filing) === undefined) visit.served.push(...entries)
     if (filing !== undefined || !hasAllPages) continue
-    const rejection = new DocumentRejected({ url: entry.url, reason: "is no longer in the company's list of filings" })
-    visit.setAside.push(setDocumentAside("absent", rejection))
+    visit.setAside.push(
+      ...entries.map(({ url }) =>
+        setDocumentAside(
+          "absent",
+          new DocumentRejected({ url, reason: "is no longer in the company's list of filings" }),
+        )
+      ),
+    )
   }
   const forms = filings.filter((filing) => {
     const ofDataset = pending.get(findFormDataset(filing))
@@ -316,53 +318,41 @@ const selectForms = (
   return { due, forms }
 }
 
-type FormContext = Pick<VisitContext, "downloader" | "issuer" | "visit">
+/** Here, `work` has only the queue's documents of the form. */
+type FormContext = Pick<VisitContext, "downloader" | "issuer" | "visit" | "work">
 
-/** Downloads the fee exhibit of a statement, if it has one. `entry` is that of the queue, if there is one. */
-const readFees = Effect.fnUntraced(
-  function* ({ downloader, issuer: { cik }, visit }: FormContext, filing: FormFiling, entry?: CompanyWork) {
-    const { accession, fileNumber, filingDate } = filing
-    const work = entry === undefined ? [] : [entry]
-    visit.served.push(...work)
-    const context = { downloader, visit, work }
-    const name = yield* readDocument(context, buildFormUrl(cik, filing), findFeeInstance)
-    if (name === undefined || name === null || fileNumber === null) return
-    const url = `${buildFilingFolderUrl(cik, accession)}${name}`
-    const fees = yield* readDocument(context, url, (text, url) => decodeFilingFees(text, url, fileNumber))
-    if (fees === undefined || fees.elements.length === 0) return
-    const { elements, ...amounts } = fees
-    const source = elements.map((element) => `${url}#ffd:${element}`)
-    visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
-  },
-)
+/** Downloads the fee exhibit of a statement, if it has one. */
+const readFees = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
+  const { issuer: { cik }, visit } = context
+  const { accession, fileNumber, filingDate } = filing
+  const name = yield* readDocument(context, buildFormUrl(cik, filing), findFeeInstance)
+  if (name === undefined || name === null || fileNumber === null) return
+  const url = `${buildFilingFolderUrl(cik, accession)}${name}`
+  const fees = yield* readDocument(context, url, (text, url) => decodeFilingFees(text, url, fileNumber))
+  if (fees === undefined || fees.elements.length === 0) return
+  const { elements, ...amounts } = fees
+  const source = elements.map((element) => `${url}#ffd:${element}`)
+  visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
+})
 
-/** Downloads an ownership form, and returns its rows. `entry` is that of the queue, if there is one. */
-const readOwnershipForm = ({ downloader, issuer, visit }: FormContext, filing: FormFiling, entry?: CompanyWork) => {
-  const { accession, primaryDocument } = filing
+/** Downloads an ownership form, and returns its rows. */
+const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
+  const { issuer, visit } = context
   const url = buildFormUrl(issuer.cik, filing)
   const urls = findFormKind(filing) === "header"
-    ? { documentUrl: buildFilingDocumentUrl(issuer.cik, accession, primaryDocument), headerUrl: url }
+    ? { documentUrl: buildFilingDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument), headerUrl: url }
     : { documentUrl: url }
-  return Effect.map(downloader.download(url, { isRepeated: entry !== undefined }), (result) => {
-    // The document may have had another name when it was added to the queue.
-    visit.served.push({ url, dataset: "" }, ...(entry === undefined ? [] : [entry]))
-    if (Result.isFailure(result)) {
-      visit.setAside.push(result.failure.setAside)
-      return []
-    }
-    visit.documents += 1
-    const made = makeOwnershipRows({ issuer, filing: { ...filing, ...urls }, text: result.success })
-    if (Result.isSuccess(made)) return made.success
-    visit.setAside.push(setDocumentAside("rejected", made.failure))
-    return []
-  })
-}
+  visit.served.push({ url, dataset: "" })
+  const decode = (text: string) => makeOwnershipRows({ issuer, filing: { ...filing, ...urls }, text })
+  return (yield* readDocument(context, url, decode)) ?? []
+})
 
 /** Reads the documents of a form: adds fees to the visit, or returns the rows of `ownership`. */
-const readForm = (context: FormContext, filing: FormFiling, entry?: CompanyWork) =>
-  findFormKind(filing) === "fees"
-    ? Effect.as(readFees(context, filing, entry), [])
-    : readOwnershipForm(context, filing, entry)
+const readForm = (context: FormContext, filing: FormFiling) => {
+  // The document may have had another name when it was added to the queue.
+  context.visit.served.push(...context.work)
+  return findFormKind(filing) === "fees" ? Effect.as(readFees(context, filing), []) : readOwnershipForm(context, filing)
+}
 
 /** Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only those due. */
 const addForms = Effect.fnUntraced(
@@ -376,7 +366,7 @@ const addForms = Effect.fnUntraced(
     }
     const rows = yield* Effect.forEach(
       now,
-      (filing) => readForm(context, filing, due.get(filing.accession)),
+      (filing) => readForm({ ...context, work: due.get(filing.accession) ?? [] }, filing),
       { concurrency: documentConcurrency },
     )
     visit.rows.set("ownership", rows.flat())
@@ -386,7 +376,7 @@ const addForms = Effect.fnUntraced(
 /** Reads the documents of a form that was deferred, and writes the result to `visit`. */
 export const visitWaitingForm = Effect.fnUntraced(
   function* (issuer: Issuer, form: WaitingForm, downloader: DocumentDownloader, visit: CompanyVisit) {
-    visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit }, form))
+    visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, form))
     visit.doneForms.push(form)
   },
 )
@@ -396,23 +386,11 @@ export const visitWaitingForm = Effect.fnUntraced(
  * if it was set aside. The instance of a new filing may appear later.
  */
 const readCover = Effect.fnUntraced(
-  function* ({ downloader, issuer: { cik }, visit, work }: VisitContext, filing: EdgarFiling) {
-    const url = buildInstanceUrl(cik, filing.accession, filing.primaryDocument)
-    const text = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
-    visit.served.push({ url, dataset: "" })
-    if (Result.isFailure(text)) {
-      const isOld = filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays)
-      if (text.failure.isMissing && isOld) return null
-      visit.setAside.push(text.failure.setAside)
-      return undefined
-    }
-    const cover = decodeCoverCounts(text.success, url)
-    if (Result.isSuccess(cover)) {
-      visit.documents += 1
-      return cover.success
-    }
-    visit.setAside.push(setDocumentAside("rejected", cover.failure))
-    return undefined
+  function* (context: VisitContext, filing: EdgarFiling) {
+    const url = buildInstanceUrl(context.issuer.cik, filing.accession, filing.primaryDocument)
+    const isOld = filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays)
+    context.visit.served.push({ url, dataset: "" })
+    return yield* readDocument(context, url, decodeCoverCounts, isOld ? null : undefined)
   },
   instancePermits.withPermit,
 )
@@ -457,14 +435,12 @@ const addCovers = Effect.fnUntraced(
  * no facts, as for funds and new companies, and undefined if they were set aside.
  */
 const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) {
-  const { downloader, issuer, visit, work } = context
+  const { issuer, visit } = context
   const url = buildCompanyFactsUrl(issuer.cik)
-  const result = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
-  if (Result.isFailure(result) && !result.failure.isMissing) {
-    visit.setAside.push(result.failure.setAside)
-    return undefined
-  }
-  const text = Result.getOrElse(result, () => "")
+  const decode = (text: string) => Result.map(decodeCompanyFacts(text, url), (facts) => ({ facts, text }))
+  const read = yield* readDocument(context, url, decode, { facts: undefined, text: "" })
+  if (read === undefined) return undefined
+  const { facts, text } = read
   const reports = filings.filter(isXbrlReport)
   const firstRecentDay = subtractDays(reports[0]?.filingDate ?? "9999-12-31", lateFilingDays)
   const missing = reports.flatMap(({ accession, filingDate }) =>
@@ -474,18 +450,12 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
     const rejection = new DocumentRejected({ url, reason: `does not contain ${missing.join(", ")} yet` })
     visit.setAside.push(setDocumentAside("absent", rejection))
   }
-  if (Result.isFailure(result)) return "none"
-  visit.documents += 1
-  const facts = decodeCompanyFacts(text, url)
-  if (Result.isSuccess(facts)) {
-    const datasets = datasetsWithCounts.filter((name) => context.datasets.has(name))
-    for (const rejection of facts.success.rejections) {
-      visit.setAside.push(...datasets.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
-    }
-    return yield* addCovers(context, facts.success, filings, text)
+  if (facts === undefined) return "none"
+  const datasets = datasetsWithCounts.filter((name) => context.datasets.has(name))
+  for (const rejection of facts.rejections) {
+    visit.setAside.push(...datasets.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
   }
-  visit.setAside.push(setDocumentAside("rejected", facts.failure))
-  return undefined
+  return yield* addCovers(context, facts, filings, text)
 })
 
 /**
@@ -493,7 +463,7 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
  * so do a stored industry and exchange that the SEC no longer names (D38).
  */
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {
-  const { datasets, progress, visit } = context
+  const { datasets, visit } = context
   const read = yield* readFacts(context, listedFilings.filings)
   // Instances that this visit did not request are not needed any more, for example because the facts have the count.
   if (read !== undefined) visit.served.push(...context.work.filter(isDueInstance))
@@ -511,16 +481,13 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
     const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, count)
     add("historical_float_pro", rows.historical_float_pro)
     add("float_outstanding", facts === undefined && count.outstanding === null ? [] : rows.float_outstanding)
-    if (datasetsWithCounts.every((name) => datasets.has(name) || !progress.has(name))) {
-      visit.served.push({ url: buildCompanyFactsUrl(issuer.cik), dataset: "" })
-    }
   }
 })
 
 /** Returns the datasets whose rows depend on a document. Forms concern only the dataset that requests them. */
 const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> => {
   if (isList(entry.url)) return datasetsFromCompanyFilings
-  if (isReportInstance(entry)) return datasetsWithCounts
+  if (isReportInstance(entry) || entry.url.includes("/companyfacts/")) return datasetsWithCounts
   return isIndexPage(entry) ? ["news"] : []
 }
 

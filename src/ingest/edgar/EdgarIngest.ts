@@ -1,5 +1,5 @@
 /** Runs the ingest: reads the SEC's ticker list, visits companies, and loads their rows (decision 0105). */
-import { Cause, Clock, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
+import { Cause, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
 import { SqlClient } from "effect/sql"
 import { tmpdir } from "node:os"
 import { decodeRows } from "../../db/DecodeRows.ts"
@@ -9,17 +9,11 @@ import { todayInNewYork } from "../../rules/Dates.ts"
 import { formatFileErrorReason } from "../../load/FileErrors.ts"
 import { checkArchivesExist, openBulkArchives } from "./BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
-import {
-  type CompanyVisit,
-  type CompanyVisitOptions,
-  makeEmptyCompanyVisit,
-  visitCompany,
-  visitWaitingForm,
-} from "./CompanyIngest.ts"
+import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitWaitingForm } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "./DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
-import { describeIngestError, findIncompleteness, type IngestReport, makeEmptyIngestReport } from "./IngestReport.ts"
+import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { readCompaniesWithWaitingInstances } from "./InstanceCounts.ts"
@@ -67,6 +61,10 @@ const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
     ({ _tag }) => _tag === "EdgarUnavailable" || _tag === "EdgarBlocked" ? batches.addFailedVisit(visit) : Effect.void,
   )
 
+const noteDone = Effect.map(OperationProgress, (progress) => {
+  progress.done += 1
+})
+
 /** Visits the companies, several at a time. */
 const visitCompanies = Effect.fnUntraced(
   function* (
@@ -81,18 +79,14 @@ const visitCompanies = Effect.fnUntraced(
     Object.assign(progress, { label, total: companies.length, done: 0, count: 0, unit: "documents" })
     yield* Effect.forEach(companies, (issuer) =>
       retryLostConnection(Effect.suspend(() => {
-        const visit = makeEmptyCompanyVisit()
+        const visit = new CompanyVisit()
         return Effect.as(
           keepFailedVisit(batches, visit)(visitCompany(issuer, visitOptions, downloader, visit)),
           visit,
         )
       })).pipe(
         Effect.flatMap((visit) => batches.addVisit(issuer, visit, isFirstVisit)),
-        Effect.tap(() =>
-          Effect.sync(() => {
-            progress.done += 1
-          })
-        ),
+        Effect.tap(noteDone),
       ), { concurrency: visitConcurrency, discard: true })
     yield* batches.save
   },
@@ -118,15 +112,11 @@ const downloadWaitingForms = Effect.fnUntraced(
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
         if (issuer === undefined) return Effect.void
-        const visit = makeEmptyCompanyVisit()
+        const visit = new CompanyVisit()
         return visitWaitingForm(issuer, form, downloader, visit).pipe(
           keepFailedVisit(batches, visit),
           Effect.andThen(batches.addVisit(issuer, visit, false)),
-          Effect.tap(() =>
-            Effect.sync(() => {
-              progress.done += 1
-            })
-          ),
+          Effect.tap(noteDone),
         )
       }, { concurrency: visitConcurrency, discard: true })
       yield* batches.save
@@ -141,7 +131,7 @@ const ingestCompanies = Effect.fnUntraced(
     const batches = yield* makeBatchWriter(options, runId, report)
     const listDownloader = yield* makeDocumentDownloader()
     const prepare = Effect.suspend(() => {
-      Object.assign(report, makeEmptyIngestReport())
+      Object.assign(report, new IngestReport())
       return prepareVisits(options, runId, listDownloader, report)
     })
     const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms, unlistedWork } =
@@ -216,8 +206,7 @@ const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => 
 /** Records that the run has ended. The statement has its own fiber, because timeouts do not work in a finalizer. */
 const recordEnd = Effect.fnUntraced(
   function* (runId: number, exit: Exit.Exit<unknown, unknown>, report: IngestReport) {
-    const now = yield* Clock.currentTimeMillis
-    const record = State.recordIngestRunEnd(runId, toStatus(exit, report), now, getMessage(exit, report))
+    const record = State.recordIngestRunEnd(runId, toStatus(exit, report), getMessage(exit, report))
     const fiber = yield* Effect.forkDetach(Effect.ignore(Effect.timeout(record, "5 seconds")))
     yield* Fiber.await(fiber)
   },
@@ -269,7 +258,6 @@ const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOption
 export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
   const options = yield* resolveOptions(given)
-  const startedAt = yield* Clock.currentTimeMillis
   if (options.archives !== undefined) yield* checkArchivesExist(options.archives, options.datasets)
   if (options.target !== "load") {
     yield* ingestCompanies(options, 0, report)
@@ -277,7 +265,7 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
   }
   const keepLock = options.tickers === null ? yield* lockMarket(options) : Effect.never
   const runId = options.interrupted === undefined
-    ? yield* State.recordIngestRunStart({ ...options, startedAt })
+    ? yield* State.recordIngestRunStart(options)
     : yield* State.resumeIngestRun(options.interrupted.run_id)
   const heartbeat = repeatInBackground(Effect.ignore(State.recordIngestRunHeartbeat(runId)), heartbeatInterval)
   yield* Effect.andThen(heartbeat, ingestCompanies(options, runId, report)).pipe(

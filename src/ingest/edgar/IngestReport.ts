@@ -7,40 +7,26 @@ import type { DocumentRejected } from "./DocumentRejected.ts"
 import type * as Work from "./IngestWork.ts"
 
 /** The counts of a run so far. The caller creates it, and can thus report even on an interrupted run. */
-export interface IngestReport {
+export class IngestReport {
   /** Companies to visit; undefined until the ticker list is read. */
-  companies: number | undefined
-  visited: number
+  companies: number | undefined = undefined
+  visited = 0
   /** Companies whose rows are loaded, or written to the folder. */
-  saved: number
-  documents: number
+  saved = 0
+  documents = 0
   /** Documents and rows that were set aside. */
-  rejections: number
+  rejections = 0
   /** Documents that were set aside as a whole. */
-  rejectedDocuments: number
+  rejectedDocuments = 0
   /** The first rejections, for the summary. */
-  readonly examples: Array<DocumentRejected>
+  readonly examples: Array<DocumentRejected> = []
   /** Sentences about symbols that the SEC does not list. */
-  readonly unlisted: Array<string>
+  readonly unlisted: Array<string> = []
   /** Sentences about requested symbols whose companies have rows under another symbol. */
-  readonly notes: Array<string>
-  readonly rows: Map<string, number>
-  readonly merged: Map<string, MergedRowCounts>
+  readonly notes: Array<string> = []
+  readonly rows = new Map<string, number>()
+  readonly merged = new Map<string, MergedRowCounts>()
 }
-
-export const makeEmptyIngestReport = (): IngestReport => ({
-  companies: undefined,
-  visited: 0,
-  saved: 0,
-  documents: 0,
-  rejections: 0,
-  rejectedDocuments: 0,
-  examples: [],
-  unlisted: [],
-  notes: [],
-  rows: new Map(),
-  merged: new Map(),
-})
 
 const maxExamples = 10
 

@@ -1,5 +1,5 @@
 /** The daily time of the scheduled ingest, such as `daily 22:15 America/New_York`. */
-import { Config, Cron, DateTime, Effect, Option, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Config, Cron, DateTime, Option, Schema } from "effect"
 
 const pattern = /^daily ([01]\d|2[0-3]):([0-5]\d) (\S+)$/
 
@@ -17,17 +17,12 @@ const parseSchedule = (text: string): Option.Option<Cron.Cron> => {
 
 const rule = "must be daily at a time in a time zone, such as daily 22:15 America/New_York"
 
-const IngestSchedule = Schema.String.pipe(
-  Schema.decodeTo(Schema.declare(Cron.isCron), {
-    decode: SchemaGetter.transformEffect((text: string) =>
-      Effect.mapError(
-        Effect.fromOption(parseSchedule(text)),
-        () => new SchemaIssue.InvalidValue({ message: rule }),
-      )
-    ),
-    encode: SchemaGetter.forbidden(() => "a schedule is only read"),
-  }),
+const ScheduleText = Schema.String.check(
+  Schema.makeFilter((text) => Option.isSome(parseSchedule(text)), { message: rule }),
 )
 
 /** The schedule on which this process runs the ingest; `None` if this process does not run the ingest. */
-export const IngestScheduleConfig = Config.option(Config.schema(IngestSchedule, "INGEST_EDGAR"))
+export const IngestScheduleConfig = Config.schema(ScheduleText, "INGEST_EDGAR").pipe(
+  Config.map(parseSchedule),
+  Config.withDefault(Option.none()),
+)

@@ -1,26 +1,9 @@
 /** The state of the ingest in PostgreSQL: runs, progress per company and copies of the ticker list. */
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { RowCells } from "../../load/FileReader.ts"
 import type { CacheValidators } from "./EdgarClient.ts"
-
-export interface NewIngestRun {
-  readonly scheduled: boolean
-  /** Symbols of the companies; null if the run covers all companies. */
-  readonly tickers: ReadonlyArray<string> | null
-  readonly datasets: ReadonlyArray<string>
-  /** The run ingests filings of this day and later, `YYYY-MM-DD`. */
-  readonly since: string
-  /** Milliseconds since 1970. */
-  readonly startedAt: number
-}
-
-export interface IngestRunCounts {
-  readonly documents: number
-  readonly rows: number
-  readonly rejections: number
-}
 
 /** A run is `incomplete` if it visited all companies but set many documents aside. */
 export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
@@ -40,11 +23,14 @@ export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
 
 const StoredIngestRun = Schema.Struct({
   run_id: Schema.Finite,
+  /** Symbols of the companies; null if the run covers all companies. */
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
   datasets: Schema.Array(Schema.String),
+  /** The run ingests filings of this day and later, `YYYY-MM-DD`. */
   since: Schema.String,
 })
-export type StoredIngestRun = typeof StoredIngestRun.Type
+
+type NewIngestRun = Omit<typeof StoredIngestRun.Type, "run_id"> & { readonly scheduled: boolean }
 
 const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
 export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
@@ -63,18 +49,30 @@ const decodeValidators = decodeRows(
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 
 /** Reads the CIKs that a query returns. */
-export const readCiks = <E, R>(query: Effect.Effect<ReadonlyArray<object>, E, R>) =>
-  Effect.map(decodeCiks(query), (rows): ReadonlySet<string> => new Set(rows.map(({ cik }) => cik)))
+export const readCiks = <E, R>(
+  makeQuery: (sql: SqlClient.SqlClient) => Effect.Effect<ReadonlyArray<object>, E, R>,
+) =>
+  SqlClient.SqlClient.pipe(
+    Effect.flatMap(makeQuery),
+    decodeCiks,
+    Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ cik }) => cik))),
+  )
 
-/** Returns SQL for a time in milliseconds since 1970. */
-const toTimestamp = (sql: SqlClient.SqlClient, millis: number) => sql`to_timestamp(${millis / 1000}::float8)`
+/** SQL for the current time of `Clock`. */
+export const currentTime = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  return sql`to_timestamp(${now / 1000}::float8)`
+})
 
+/** Records a new run, and returns its number. */
 export const recordIngestRunStart = Effect.fnUntraced(
-  function* ({ datasets, scheduled, since, startedAt, tickers }: NewIngestRun) {
+  function* ({ datasets, scheduled, since, tickers }: NewIngestRun) {
     const sql = yield* SqlClient.SqlClient
+    const now = yield* currentTime
     const [run] = yield* decodeIds(sql`
     insert into edgar_runs (scheduled, tickers, datasets, since, started_at)
-    values (${scheduled}, ${tickers}::text[], ${datasets}::text[], ${since}::text::date, ${toTimestamp(sql, startedAt)})
+    values (${scheduled}, ${tickers}::text[], ${datasets}::text[], ${since}::text::date, ${now})
     returning run_id::float8
   `)
     return run?.run_id ?? 0
@@ -98,23 +96,26 @@ export const recordIngestRunHeartbeat = Effect.fnUntraced(function* (runId: numb
 })
 
 export const recordIngestRunEnd = Effect.fnUntraced(
-  function* (runId: number, status: IngestRunStatus, finishedAt: number, error: string | null) {
+  function* (runId: number, status: IngestRunStatus, error: string | null) {
     const sql = yield* SqlClient.SqlClient
+    const now = yield* currentTime
     yield* sql`
-      update edgar_runs set status = ${status}, finished_at = ${toTimestamp(sql, finishedAt)}, error = ${error}
+      update edgar_runs set status = ${status}, finished_at = ${now}, error = ${error}
       where run_id = ${runId}::float8
     `
   },
 )
 
-export const addIngestRunCounts = Effect.fnUntraced(function* (runId: number, counts: IngestRunCounts) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    update edgar_runs set documents = documents + ${counts.documents}::float8, rows = rows + ${counts.rows}::float8,
-      rejections = rejections + ${counts.rejections}::float8
-    where run_id = ${runId}::float8
-  `
-})
+export const addIngestRunCounts = Effect.fnUntraced(
+  function* (runId: number, documents: number, rows: number, rejections: number) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
+      update edgar_runs set documents = documents + ${documents}::float8, rows = rows + ${rows}::float8,
+        rejections = rejections + ${rejections}::float8
+      where run_id = ${runId}::float8
+    `
+  },
+)
 
 /**
  * Returns the newest run with this value of `scheduled` that did not visit all of its companies, unless a later run
@@ -134,20 +135,18 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
 })
 
 /** Reads the CIKs of the companies that a run has completed. */
-export const readCompaniesCompletedByRun = Effect.fnUntraced(function* (runId: number) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* readCiks(sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
-})
+export const readCompaniesCompletedByRun = (runId: number) =>
+  readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 
 /** Reads the CIKs of the companies for which all of these datasets were ingested from `since` on. */
-export const readIngestedCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* readCiks(sql`
+export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: string) =>
+  readCiks((sql) =>
+    sql`
     select cik from edgar_progress
     where dataset = any(${datasets}::text[]) and since <= ${since}::text::date
     group by cik having count(*) = ${datasets.length}::int
-  `)
-})
+  `
+  )
 
 /** Records the day up to which the archives of a run are complete. */
 export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day: string) {
@@ -158,12 +157,8 @@ export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day:
 })
 
 /** Reads the CIKs of the companies of which a filing after this day was ingested. */
-export const readCompaniesWithFilingsAfter = Effect.fnUntraced(function* (day: string) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* readCiks(sql`
-    select distinct cik from edgar_progress where last_filing_date > ${day}::text::date
-  `)
-})
+export const readCompaniesWithFilingsAfter = (day: string) =>
+  readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
 
 /**
  * Returns the day up to which the last run over all companies has ingested these datasets: that of its archives, or the

@@ -3,9 +3,9 @@
  * 0105). Each run serves it, and deletes what it has read in the transaction that loads the rows.
  */
 import { Clock, Duration, Effect, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
-import { readCiks } from "./IngestState.ts"
+import { currentTime, readCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 import { findCik } from "./EdgarUrls.ts"
 
@@ -25,10 +25,8 @@ export interface SetAside {
 }
 
 /** Identifies a row of the queue. */
-export interface WorkKey {
-  readonly url: string
-  readonly dataset: string
-}
+const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
+export type WorkKey = typeof WorkKey.Type
 
 /** An entry of the queue, of one company. */
 export interface CompanyWork extends WorkKey {
@@ -60,10 +58,8 @@ export const planNextTry = (kind: SetAside["kind"], { attempts, firstFailedAt }:
   return isFinal ? null : now + Duration.toMillis(delay)
 }
 
-const KeyFields = { url: Schema.String, dataset: Schema.String }
-
 const StoredWork = Schema.Struct({
-  ...KeyFields,
+  ...WorkKey.fields,
   reason: Schema.String,
   kind: Schema.Literals(["absent", "rejected"]),
   attempts: Schema.Finite,
@@ -72,7 +68,7 @@ const StoredWork = Schema.Struct({
 })
 
 const decodeStored = decodeRows(StoredWork)
-const decodeCompanyWork = decodeRows(Schema.Struct({ ...KeyFields, next_try_at: Schema.NullOr(Schema.Finite) }))
+const decodeCompanyWork = decodeRows(Schema.Struct({ ...WorkKey.fields, next_try_at: Schema.NullOr(Schema.Finite) }))
 const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
 
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
@@ -168,43 +164,36 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
 })
 
 /** Reads the CIKs of the companies for which an entry of the queue is due. */
-export const readCompaniesWithDueWork = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const now = yield* Clock.currentTimeMillis
-  return yield* readCiks(sql`
-    select distinct cik from edgar_work where cik is not null and next_try_at <= to_timestamp(${now / 1000}::float8)
-  `)
-})
+export const readCompaniesWithDueWork = Effect.flatMap(
+  currentTime,
+  (now) => readCiks((sql) => sql`select distinct cik from edgar_work where cik is not null and next_try_at <= ${now}`),
+)
 
 /** Reads the URLs of the documents that belong to no company and are due: daily indexes and the ticker list. */
 export const readDueWorkWithoutCompany = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* Clock.currentTimeMillis
-  const rows = yield* decodeUrls(sql`
-    select distinct url from edgar_work where cik is null and next_try_at <= to_timestamp(${now / 1000}::float8)
-  `)
+  const now = yield* currentTime
+  const rows = yield* decodeUrls(sql`select distinct url from edgar_work where cik is null and next_try_at <= ${now}`)
   return rows.map(({ url }) => url)
 })
 
+/** Makes the entries due that an SQL condition selects. */
+const requeueWork = Effect.fnUntraced(
+  function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
+    const sql = yield* SqlClient.SqlClient
+    const now = yield* currentTime
+    yield* sql`update edgar_work set next_try_at = ${now}, attempts = 0 where ${makeCondition(sql)}`
+  },
+)
+
 /** Puts back what older parsers have rejected. */
-export const requeueWorkOfOlderParsers = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const now = yield* Clock.currentTimeMillis
-  yield* sql`
-    update edgar_work set next_try_at = to_timestamp(${now / 1000}::float8), attempts = 0
-    where next_try_at is null and parser_version < ${parserVersion}::int
-  `
-})
+export const requeueWorkOfOlderParsers = requeueWork((sql) =>
+  sql`next_try_at is null and parser_version < ${parserVersion}::int`
+)
 
 /** Makes all entries due, including final ones. `ciks` restricts this to the entries of these companies. */
-export const requeueAllWork = Effect.fnUntraced(function* (ciks: ReadonlyArray<string> | null) {
-  const sql = yield* SqlClient.SqlClient
-  const now = yield* Clock.currentTimeMillis
-  yield* sql`
-    update edgar_work set next_try_at = to_timestamp(${now / 1000}::float8), attempts = 0
-    where ${ciks}::text[] is null or cik = any(${ciks}::text[])
-  `
-})
+export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
+  requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
 
 const ListedWork = Schema.Struct({
   url: Schema.String,

@@ -83,12 +83,9 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
 })
 
 /** Returns the CIKs of companies with instances that a first load listed but did not download. */
-export const readCompaniesWithWaitingInstances = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  return yield* readCiks(sql`
-    select distinct cik from edgar_instances where is_waiting
-  `)
-})
+export const readCompaniesWithWaitingInstances = readCiks((sql) =>
+  sql`select distinct cik from edgar_instances where is_waiting`
+)
 
 const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))
 

@@ -2,54 +2,11 @@
  * Forms 3, 4 and 5 and their amendments: what directors, officers and owners of more than ten percent hold
  * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
-import { Result } from "effect"
+import { Record, Result } from "effect"
+import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
 import * as Xml from "./XmlValues.ts"
 import { classifyDerivativeByTitle, classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
-
-/** The amounts that a document reports. Null if the document reports no such securities, or an unclear number. */
-export interface OwnershipAmounts {
-  readonly common_shares_amount: string | null
-  readonly preferred_shares_amount: string | null
-  readonly options_amount: string | null
-  readonly warrants_amount: string | null
-  readonly shares_underlying_convertibles: string | null
-}
-
-export const noOwnershipAmounts: OwnershipAmounts = {
-  common_shares_amount: null,
-  preferred_shares_amount: null,
-  options_amount: null,
-  warrants_amount: null,
-  shares_underlying_convertibles: null,
-}
-
-const zeroAmounts: OwnershipAmounts = {
-  common_shares_amount: "0",
-  preferred_shares_amount: "0",
-  options_amount: "0",
-  warrants_amount: "0",
-  shares_underlying_convertibles: "0",
-}
-
-/** One owner. If a document has several owners, they own the same securities together. */
-interface ReportingOwner {
-  readonly name: string
-  readonly cik: string
-  readonly type: "executive" | "director" | "ten_percent_owner" | null
-  readonly title: string | null
-}
-
-interface OwnershipForm {
-  /** Such as `4` or `4/A`. */
-  readonly form: string | null
-  readonly issuerCik: string | null
-  readonly eventDate: string | null
-  readonly reportedDate: string | null
-  readonly owners: ReadonlyArray<ReportingOwner>
-  /** The holdings of all owners together. The document does not say how many each of them holds. */
-  readonly amounts: OwnershipAmounts
-}
 
 /** A line of a form's table of derivative or non-derivative securities: a holding or a transaction. */
 interface HoldingLine {
@@ -189,7 +146,8 @@ const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArr
 /** Whether the title refers to another part of the document, such as `See Remarks`. */
 const isReference = (title: string) => /^\(?see\b/i.test(title)
 
-const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =>
+/** Reads the columns of an owner. If a document has several owners, they own the same securities together. */
+const readOwner = (element: XmlElement) =>
   Result.gen(function* () {
     const identity = findOnlyChildElement(element, "reportingOwnerId")
     const cik = yield* Xml.readCikElement(findOnlyChildElement(identity, "rptOwnerCik"))
@@ -199,10 +157,10 @@ const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =
     const isChecked = (flag: string) => Xml.readCheckBoxElement(findOnlyChildElement(relationship, flag))
     const title = yield* Xml.readNameElement(findOnlyChildElement(relationship, "officerTitle"))
     return {
-      name,
-      cik,
+      owner_name: name,
+      owner_cik: cik,
       // An owner may be both an officer and a director, but the column holds only one type: the closest relationship.
-      type: isChecked("isOfficer")
+      owner_type: isChecked("isOfficer")
         ? "executive"
         : isChecked("isDirector")
         ? "director"
@@ -214,7 +172,7 @@ const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =
   })
 
 /** Reads a document whose root element is `ownershipDocument`. */
-export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipForm, string> =>
+export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
     const form = readElementText(findOnlyChildElement(root, "documentType"))
     const period = yield* Xml.readDateElement(findOnlyChildElement(root, "periodOfReport"))
@@ -224,15 +182,21 @@ export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipFo
     const lines = [...shares, ...derivatives]
     const dates = lines.flatMap(({ date }) => date === null ? [] : [date])
     const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
+    const amounts = yield* sumAmounts(shares, derivatives)
     const isAnnual = form?.startsWith("5") === true
     return {
       form,
       issuerCik: yield* Xml.readCikElement(findOnlyChildElement(findOnlyChildElement(root, "issuer"), "issuerCik")),
       // The period of a Form 5 is the end of a fiscal year, and the form reports the holdings of that day.
       // The period of a Form 3 or 4 is the date of an event.
-      eventDate: isAnnual ? null : period,
       reportedDate: isAnnual ? period : dates.toSorted().at(-1) ?? period,
-      owners,
-      amounts: ownsNothing ? zeroAmounts : yield* sumAmounts(shares, derivatives),
+      element: "reportingOwner",
+      rows: owners.map((owner, index) => ({
+        ...unknownHolding,
+        ...owner,
+        // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
+        ...(index === 0 && (ownsNothing ? Record.map(amounts, () => "0") : amounts)),
+        event_date: isAnnual ? null : period,
+      })),
     }
   })

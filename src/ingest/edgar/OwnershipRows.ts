@@ -4,7 +4,8 @@ import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
-import { decodeOwnershipForm, noOwnershipAmounts } from "./OwnershipForm.ts"
+import { decodeOwnershipForm } from "./OwnershipForm.ts"
+import type { OwnershipHolders } from "./OwnershipHolders.ts"
 import { decodeSchedule13 } from "./Schedule13.ts"
 import { decodeSchedule13Header, parseSgmlHeader } from "./Schedule13Header.ts"
 import type { EdgarFiling } from "./Submissions.ts"
@@ -23,86 +24,13 @@ export interface EdgarOwnershipFiling extends Pick<EdgarFiling, "acceptedAt" | "
   readonly headerUrl?: string
 }
 
-/** The owners or reporting persons of one document. */
-interface Holders {
-  /** The form as the document names it. */
-  readonly form: string | null
-  readonly issuerCik: string | null
-  readonly reportedDate: string | null
-  /** Name of the XML element that describes a holder. */
-  readonly element: string
-  /** One row per holder, without the columns that describe the filing. */
-  readonly rows: ReadonlyArray<RowCells>
-}
-
-const readForm = (root: XmlElement): Result.Result<Holders, string> =>
-  Result.map(decodeOwnershipForm(root), ({ amounts, eventDate, form, issuerCik, owners, reportedDate }) => ({
-    form,
-    issuerCik,
-    reportedDate,
-    element: "reportingOwner",
-    rows: owners.map(({ cik, name, title, type }, index) => ({
-      owner_name: name,
-      owner_cik: cik,
-      owner_type: type,
-      title,
-      // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
-      ...(index === 0 ? amounts : noOwnershipAmounts),
-      percent_of_class: null,
-      sole_voting_shares: null,
-      shared_voting_shares: null,
-      event_date: eventDate,
-    })),
-  }))
-
-const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
-  Result.map(decodeSchedule13(root), ({ eventDate, form, issuerCik, personElement, persons, sharesKind }) => ({
-    form,
-    issuerCik,
-    // Unknown: schedules state only the date of the event, and a 13D reports the holdings of a later day.
-    reportedDate: null,
-    element: personElement,
-    rows: persons.map((person) => ({
-      owner_name: person.name,
-      owner_cik: person.cik,
-      owner_type: person.type,
-      title: null,
-      ...noOwnershipAmounts,
-      common_shares_amount: sharesKind === "common" ? person.shares : null,
-      preferred_shares_amount: sharesKind === "preferred" ? person.shares : null,
-      percent_of_class: person.percentOfClass,
-      sole_voting_shares: person.soleVotes,
-      shared_voting_shares: person.sharedVotes,
-      event_date: eventDate,
-    })),
-  }))
-
-const readHeader = (root: XmlElement): Result.Result<Holders, string> =>
-  Result.map(decodeSchedule13Header(root), ({ filers, form, issuerCik }) => ({
-    form,
-    issuerCik,
-    reportedDate: null,
-    element: "FILED-BY",
-    rows: filers.map(({ cik, name }) => ({
-      owner_name: name,
-      owner_cik: cik,
-      owner_type: "five_percent_owner",
-      title: null,
-      ...noOwnershipAmounts,
-      percent_of_class: null,
-      sole_voting_shares: null,
-      shared_voting_shares: null,
-      event_date: null,
-    })),
-  }))
-
-const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
-  if (root.name === "ownershipDocument" && root.namespace === "") return readForm(root)
-  return root.name === "edgarSubmission" ? readSchedule(root) : Result.fail("is not an ownership document")
+const readHolders = (root: XmlElement): Result.Result<OwnershipHolders, string> => {
+  if (root.name === "ownershipDocument" && root.namespace === "") return decodeOwnershipForm(root)
+  return root.name === "edgarSubmission" ? decodeSchedule13(root) : Result.fail("is not an ownership document")
 }
 
 /** Returns why the document is not the requested one, or undefined if it is. */
-const findMismatch = ({ form, issuerCik, rows }: Holders, filing: EdgarOwnershipFiling) => {
+const findMismatch = ({ form, issuerCik, rows }: OwnershipHolders, filing: EdgarOwnershipFiling) => {
   // Documents name the form `SCHEDULE 13D`. The SEC's list of filings named it `SC 13D` until December 2024.
   const [read, listed] = [form, filing.form].map((name) => name?.replace(/^SC /, "SCHEDULE "))
   if (read !== listed) return "is of another form than its filing"
@@ -124,7 +52,7 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
   return Result.gen(function* () {
     const holders = yield* headerUrl === undefined
       ? Result.flatMap(parseXml(text), readHolders)
-      : Result.flatMap(parseSgmlHeader(text), readHeader)
+      : Result.flatMap(parseSgmlHeader(text), decodeSchedule13Header)
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptanceTime([filing])

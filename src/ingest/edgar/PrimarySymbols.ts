@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
+import { readCiks } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { areEnoughCopies, groupTickersByIssuer, isDerivedSymbol, type ListedTicker } from "./TickerList.ts"
 
@@ -29,12 +30,9 @@ export type CompanySymbols = typeof CompanySymbols.Type
 const StoredCompany = Schema.Struct({ ...CompanySymbols.fields, periods: SymbolPeriods })
 export type StoredCompany = typeof StoredCompany.Type
 
-const PeriodsOfCompany = Schema.Struct({ cik: Schema.String, periods: SymbolPeriods })
-
 const decodeCompanies = decodeRows(StoredCompany)
-const decodePeriods = decodeRows(PeriodsOfCompany)
+const decodePeriods = decodeRows(Schema.Struct({ cik: Schema.String, periods: SymbolPeriods }))
 const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
-const decodeNotices = decodeRows(Schema.Struct({ cik: Schema.String }))
 const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schema.String }))
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
@@ -51,7 +49,6 @@ const maxNoticeAge = 30
 /** Finds the CIKs of companies with a recent Form 25, by which an exchange or a company ends a listing. */
 const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArray<StoredCompany>) {
   if (companies.length === 0) return new Set<string>()
-  const sql = yield* SqlClient.SqlClient
   const absent = JSON.stringify(
     companies.map(({ cik, former_tickers, listed_on, periods, primary_ticker }) => ({
       cik,
@@ -59,15 +56,16 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
       tickers: [primary_ticker, ...former_tickers, ...periods.map(({ ticker }) => ticker)],
     })),
   )
-  const found = yield* decodeNotices(sql`
+  return yield* readCiks((sql) =>
+    sql`
     select cik from jsonb_to_recordset(${absent}::text::jsonb) as absent (cik text, listed_on date, tickers text[])
     where exists (
       select from news
       where ticker = any (absent.tickers) and filed_at >= absent.listed_on - ${maxNoticeAge}::int
         and form_type in ('25', '25-NSE') and id like absent.cik || '-%'
     )
-  `)
-  return new Set(found.map(({ cik }) => cik))
+  `
+  )
 })
 
 /**
@@ -98,17 +96,11 @@ export const updateCompanySymbols = (
   }
 }
 
-/** The symbols of companies, according to the list and the database. */
-export interface SymbolAssignment {
-  /** The companies in the list, in its order, each with the current symbol of its primary security. */
-  readonly issuers: ReadonlyArray<Issuer>
-  readonly companies: ReadonlyMap<string, CompanySymbols>
-  readonly stored: ReadonlyMap<string, StoredCompany>
-  /** CIKs of stored companies whose securities no longer trade. */
-  readonly delisted: ReadonlyArray<string>
-}
-
-/** Compares the list of a day with the stored companies. Changes nothing in the database. */
+/**
+ * Compares the list of a day with the stored companies. Changes nothing in the database. Returns the companies in the
+ * list, in its order, each with the current symbol of its primary security, and as they are to be stored. `delisted`
+ * are the CIKs of stored companies whose securities no longer trade.
+ */
 export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<ListedTicker>, day: string) {
   const sql = yield* SqlClient.SqlClient
   const stored = new Map(
@@ -136,9 +128,10 @@ export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<Li
   const notices = yield* findDelistingNotices(absent)
   const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isGone(listed_on, copyDays))
     .map(({ cik }) => cik)
-  const assignment: SymbolAssignment = { issuers, companies, stored, delisted }
-  return assignment
+  return { issuers, companies, stored, delisted }
 })
+
+export type SymbolAssignment = Effect.Success<ReturnType<typeof assignSymbols>>
 
 /** Returns the CIKs of the stored companies that have, or had, these symbols. */
 export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: ReadonlyArray<string>) {

@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { RowCells } from "../../load/FileReader.ts"
+import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
@@ -101,8 +102,6 @@ const formatStatus = (
     : status === "effective" && effectiveDate !== null
     ? `effective since ${effectiveDate}`
     : status
-
-const countOf = (count: number, singular: string, plural: string) => `${count} ${count === 1 ? singular : plural}`
 
 /** Whether the prospectus is for an offering by the company itself. */
 const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
@@ -222,10 +221,12 @@ const formatDetails = (
   const latest = prospectuses.at(-1)
   const forms = Array.from(new Set(prospectuses.map(({ form }) => form))).toSorted().join(", ")
   return [
-    ...(amendments === 0 ? [] : [`${countOf(amendments, "amendment", "amendments")}.`]),
-    ...(latest === undefined
-      ? []
-      : [`${countOf(prospectuses.length, "prospectus", "prospectuses")} (${forms}), latest ${latest.filingDate}.`]),
+    ...(amendments === 0 ? [] : [`${formatCountWithNoun(amendments, "amendment")}.`]),
+    ...(latest === undefined ? [] : [
+      `${
+        formatCountWithNoun(prospectuses.length, "prospectus", "prospectuses")
+      } (${forms}), latest ${latest.filingDate}.`,
+    ]),
     reason,
   ].join(" ")
 }

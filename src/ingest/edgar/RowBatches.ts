@@ -5,7 +5,7 @@ import { loadableDatasets } from "../../load/Datasets.ts"
 import { loadDatasetFile } from "../../load/Load.ts"
 import type { InvalidRows } from "../../load/RowValidation.ts"
 import { OperationProgress, ProgressState } from "../../observability/Progress.ts"
-import { type CompanyVisit, makeEmptyCompanyVisit } from "./CompanyIngest.ts"
+import { CompanyVisit } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import type { IngestOptions } from "./IngestOptions.ts"
 import { addMerged, addRows, addSetAside, type IngestReport } from "./IngestReport.ts"
@@ -17,7 +17,7 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "./TemporaryFolder.ts"
-import { addWaitingForms, deleteWaitingForms } from "./WaitingForms.ts"
+import { addWaitingForms, deleteWaitingForms, type WaitingForm } from "./WaitingForms.ts"
 
 /** Maximum numbers of companies and rows in a batch. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
@@ -25,14 +25,12 @@ const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 /** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of the company visits since the last load, without the rows, which are in files. */
-interface Batch extends Omit<CompanyVisit, "rows"> {
-  readonly companies: Array<Issuer>
+/** The results of the company visits since the last load. Its `rows` stay empty, because they are in files. */
+class Batch extends CompanyVisit {
+  readonly companies: Array<Issuer> = []
   /** Companies whose rows are in the batch; a company may have deferred forms in later batches. */
-  readonly issuers: Map<string, Issuer>
+  readonly issuers = new Map<string, Issuer>()
 }
-
-const makeBatch = (): Batch => ({ companies: [], issuers: new Map(), ...makeEmptyCompanyVisit() })
 
 type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
 
@@ -55,11 +53,7 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     yield* addWaitingForms(batch.waitingForms)
     yield* deleteWaitingForms(batch.doneForms)
     yield* saveInstances(batch.instances)
-    yield* State.addIngestRunCounts(runId, {
-      documents: batch.documents,
-      rows: countRows(files),
-      rejections: batch.setAside.length,
-    })
+    yield* State.addIngestRunCounts(runId, batch.documents, countRows(files), batch.setAside.length)
     return results
   })))
 })
@@ -106,7 +100,7 @@ export const makeBatchWriter = Effect.fnUntraced(
     const { target } = options
     const files = yield* makeIngestRowFileWriter(yield* prepareFolder(options))
     const lock = Semaphore.makeUnsafe(1)
-    let batch = makeBatch()
+    let batch = new Batch()
     let savedAt = yield* Clock.currentTimeMillis
 
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
@@ -128,7 +122,7 @@ export const makeBatchWriter = Effect.fnUntraced(
         yield* files.clear
       }
       report.saved += batch.companies.length
-      batch = makeBatch()
+      batch = new Batch()
       savedAt = yield* Clock.currentTimeMillis
     })
 
@@ -142,7 +136,9 @@ export const makeBatchWriter = Effect.fnUntraced(
       add: (
         rows: RowsByTable,
         rejected: ReadonlyArray<Work.SetAside>,
-        { doneForms = [], served = [], unrequested = [] }: Partial<Pick<CompanyVisit, "doneForms" | "served">> & {
+        { doneForms = [], served = [], unrequested = [] }: {
+          readonly doneForms?: ReadonlyArray<WaitingForm>
+          readonly served?: ReadonlyArray<Work.WorkKey>
           readonly unrequested?: ReadonlyArray<Work.SetAside>
         } = {},
       ) =>

@@ -3,33 +3,10 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses, telephone numbers and signatures are never read.
  */
 import { Result } from "effect"
+import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
 import * as Xml from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
-
-/** One reporting person. Several persons usually report the same shares, so their amounts must not be added. */
-interface ReportingPerson {
-  readonly name: string
-  readonly cik: string | null
-  readonly type: "ten_percent_owner" | "five_percent_owner" | null
-  readonly shares: string | null
-  /** The person's part of the class as a fraction, such as `0.0995`. */
-  readonly percentOfClass: string | null
-  readonly soleVotes: string | null
-  readonly sharedVotes: string | null
-}
-
-interface Schedule13 {
-  /** Such as `SCHEDULE 13D` or `SCHEDULE 13G/A`. */
-  readonly form: string | null
-  readonly issuerCik: string | null
-  /** The kind of shares that `ReportingPerson.shares` counts. */
-  readonly sharesKind: ReturnType<typeof classifySharesByTitle>
-  readonly eventDate: string | null
-  /** Name of the XML element that describes a person. */
-  readonly personElement: string
-  readonly persons: ReadonlyArray<ReportingPerson>
-}
 
 /** XML element names that differ between Schedules 13D and 13G. */
 interface ElementNames {
@@ -60,31 +37,36 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
 const readWholeShares = (parent: XmlElement, name: string) =>
   Result.flatMap(Xml.readDecimalElement(findOnlyChildElement(parent, name)), Xml.formatWholeShares)
 
-const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result<ReportingPerson, string> =>
-  Result.gen(function* () {
-    const name = yield* Xml.readNameElement(findOnlyChildElement(element, "reportingPersonName"))
-    if (name === null) return yield* Result.fail("has a reporting person without a name")
-    const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
-    // A 13G has the votes one level deeper than a 13D.
-    const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
-    const percentage = yield* Xml.readPercentageElement(findOnlyChildElement(element, names.percentage))
-    return {
-      name,
-      cik: hasNoCik ? null : yield* Xml.readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
-      type: Xml.isPercentageAbove(percentage, 10n)
-        ? "ten_percent_owner"
-        : Xml.isPercentageAbove(percentage, 5n)
-        ? "five_percent_owner"
-        : null,
-      shares: yield* readWholeShares(element, names.amount),
-      percentOfClass: Xml.formatPercentageAsFraction(percentage),
-      soleVotes: yield* readWholeShares(votes, "soleVotingPower"),
-      sharedVotes: yield* readWholeShares(votes, "sharedVotingPower"),
-    }
-  })
+/** Reads a reporting person. Several persons usually report the same shares, so their amounts must not be added. */
+const readPerson =
+  (names: ElementNames, sharesKind: ReturnType<typeof classifySharesByTitle>) => (element: XmlElement) =>
+    Result.gen(function* () {
+      const name = yield* Xml.readNameElement(findOnlyChildElement(element, "reportingPersonName"))
+      if (name === null) return yield* Result.fail("has a reporting person without a name")
+      const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
+      // A 13G has the votes one level deeper than a 13D.
+      const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
+      const percentage = yield* Xml.readPercentageElement(findOnlyChildElement(element, names.percentage))
+      const shares = yield* readWholeShares(element, names.amount)
+      return {
+        ...unknownHolding,
+        owner_name: name,
+        owner_cik: hasNoCik ? null : yield* Xml.readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
+        owner_type: Xml.isPercentageAbove(percentage, 10n)
+          ? "ten_percent_owner"
+          : Xml.isPercentageAbove(percentage, 5n)
+          ? "five_percent_owner"
+          : null,
+        common_shares_amount: sharesKind === "common" ? shares : null,
+        preferred_shares_amount: sharesKind === "preferred" ? shares : null,
+        percent_of_class: Xml.formatPercentageAsFraction(percentage),
+        sole_voting_shares: yield* readWholeShares(votes, "soleVotingPower"),
+        shared_voting_shares: yield* readWholeShares(votes, "sharedVotingPower"),
+      }
+    })
 
 /** Reads a document whose root element is `edgarSubmission`. */
-export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, string> =>
+export const decodeSchedule13 = (root: XmlElement): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
     const names = namesByNamespace.get(root.namespace)
     if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
@@ -92,16 +74,18 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, st
     const cover = findOnlyChildElement(formData, "coverPageHeader")
     // A 13G lists the persons directly in `formData`, without `reportingPersons`.
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
+    const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
+    const found = persons === undefined ? [] : findChildElements(persons, names.person)
+    const rows = yield* Result.all(found.map(readPerson(names, classifySharesByTitle(title))))
+    const event_date = yield* Xml.readDateElement(findOnlyChildElement(cover, names.eventDate))
     return {
       form: readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType")),
       issuerCik: yield* Xml.readCikElement(
         findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
       ),
-      sharesKind: classifySharesByTitle(readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""),
-      eventDate: yield* Xml.readDateElement(findOnlyChildElement(cover, names.eventDate)),
-      personElement: names.person,
-      persons: yield* Result.all(
-        (persons === undefined ? [] : findChildElements(persons, names.person)).map(readPerson(names)),
-      ),
+      // Unknown: schedules state only the date of the event, and a 13D reports the holdings of a later day.
+      reportedDate: null,
+      element: names.person,
+      rows: rows.map((row) => ({ ...row, event_date })),
     }
   })

@@ -3,6 +3,7 @@
  * the issuer and the filers, but no amounts. Addresses and telephone numbers are never read.
  */
 import { Result } from "effect"
+import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
 import { readCikElement, readNameElement } from "./XmlValues.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement, xmlLimits } from "./XmlDocument.ts"
 
@@ -47,13 +48,6 @@ export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string>
   return open.length === 1 && header !== undefined ? Result.succeed(header) : Result.fail("is not a complete header")
 }
 
-interface Schedule13Header {
-  /** Such as `SC 13D` or `SC 13G/A`. */
-  readonly form: string | null
-  readonly issuerCik: string | null
-  readonly filers: ReadonlyArray<{ readonly name: string; readonly cik: string }>
-}
-
 const findCompanyData = (company: XmlElement | undefined) =>
   findOnlyChildElement(company, "COMPANY-DATA") ?? findOnlyChildElement(company, "OWNER-DATA")
 
@@ -62,15 +56,18 @@ const readFiler = (element: XmlElement) =>
     const data = findCompanyData(element)
     const cik = yield* readCikElement(findOnlyChildElement(data, "CIK"))
     const name = yield* readNameElement(findOnlyChildElement(data, "CONFORMED-NAME"))
-    return cik === null || name === null ? yield* Result.fail("has a filer without a name or a CIK") : { name, cik }
+    if (cik === null || name === null) return yield* Result.fail("has a filer without a name or a CIK")
+    return { ...unknownHolding, owner_name: name, owner_cik: cik, owner_type: "five_percent_owner" }
   })
 
 /** Reads a header whose root element is `SEC-HEADER`. */
-export const decodeSchedule13Header = (root: XmlElement): Result.Result<Schedule13Header, string> =>
+export const decodeSchedule13Header = (root: XmlElement): Result.Result<OwnershipHolders, string> =>
   Result.all({
     form: Result.succeed(readElementText(findOnlyChildElement(root, "TYPE"))),
     issuerCik: readCikElement(
       findOnlyChildElement(findCompanyData(findOnlyChildElement(root, "SUBJECT-COMPANY")), "CIK"),
     ),
-    filers: Result.all(findChildElements(root, "FILED-BY").map(readFiler)),
+    reportedDate: Result.succeed(null),
+    element: Result.succeed("FILED-BY"),
+    rows: Result.all(findChildElements(root, "FILED-BY").map(readFiler)),
   })

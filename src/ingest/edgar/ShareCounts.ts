@@ -2,6 +2,7 @@
  * Decides which share counts of a company can be relied on, and which of them is the current one
  * (docs/decisions/0103-unknown-values-of-filings.md).
  */
+import { Schema } from "effect"
 import { countDays } from "../../rules/Dates.ts"
 import { type CompanyFact, type CompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
@@ -133,14 +134,15 @@ export const findCurrentCount = (
 }
 
 /** The current number of shares outstanding, with the columns that state its source. All are null if it is unknown. */
-export interface CurrentCount {
-  readonly outstanding: string | null
-  readonly reported_date: string | null
-  readonly filed_at: string | null
-  readonly document_url: string | null
+export const CurrentCount = Schema.Struct({
+  outstanding: Schema.NullOr(Schema.String),
+  reported_date: Schema.NullOr(Schema.String),
+  filed_at: Schema.NullOr(Schema.String),
+  document_url: Schema.NullOr(Schema.String),
   /** Documents that state the count. */
-  readonly source: ReadonlyArray<string>
-}
+  source: Schema.Array(Schema.String),
+})
+export type CurrentCount = typeof CurrentCount.Type
 
 export const unknownCount: CurrentCount = {
   outstanding: null,

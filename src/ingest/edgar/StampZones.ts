@@ -7,11 +7,10 @@ import {
   determineAcceptanceTimeZone,
   findFilingWithTime,
   formatAcceptanceTimeForColumns,
-  type KnownAcceptanceTimes,
 } from "./AcceptanceTime.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
-const decodeTimes = decodeRows(Schema.Struct({ accession: Schema.String, accepted_at: Schema.Finite }))
+const decodeTimes = decodeRows(Schema.Struct({ accession: Schema.String, accepted_at: Schema.DateTimeUtcFromMillis }))
 
 /** Reads the exact acceptance time of one of the company's filings, if the SEC was asked for it. */
 const readKnownTimes = Effect.fnUntraced(function* (cik: string) {
@@ -20,10 +19,7 @@ const readKnownTimes = Effect.fnUntraced(function* (cik: string) {
     select accession, extract(epoch from accepted_at)::float8 * 1000 as accepted_at from edgar_stamp_zones
     where cik = ${cik}
   `)
-  const known: KnownAcceptanceTimes = new Map(
-    rows.map(({ accepted_at, accession }) => [accession, DateTime.makeUnsafe(accepted_at)]),
-  )
-  return known
+  return new Map(rows.map(({ accepted_at, accession }) => [accession, accepted_at]))
 })
 
 const saveKnownTime = Effect.fnUntraced(function* (cik: string, accession: string, time: DateTime.Utc) {

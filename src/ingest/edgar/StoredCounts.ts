@@ -4,17 +4,11 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import type { Issuer } from "./Issuer.ts"
-import { type CurrentCount, unknownCount } from "./ShareCounts.ts"
+import { CurrentCount, unknownCount } from "./ShareCounts.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
-const decodeCounts = decodeRows(Schema.Struct({
-  outstanding: OptionalText,
-  reported_date: OptionalText,
-  filed_at: OptionalText,
-  document_url: OptionalText,
-  source: Schema.Array(Schema.String),
-}))
+const decodeCounts = decodeRows(CurrentCount)
 
 const decodeScreener = decodeRows(Schema.Struct({
   outstanding: OptionalText,

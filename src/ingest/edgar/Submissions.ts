@@ -26,7 +26,6 @@ const ListedFiling = Schema.Struct({
   form: SecFormName,
   fileNumber: OptionalText,
   items: OptionalText,
-  size: Schema.Number,
   primaryDocument: OptionalText,
   primaryDocDescription: OptionalText,
   isXBRL: Schema.optionalKey(Schema.Unknown),
@@ -40,11 +39,10 @@ const FilingArrays = Schema.Struct({
 
 const SubmissionsDocument = Schema.Struct({
   cik: Cik,
-  name: Schema.String,
   sicDescription: OptionalText,
   filings: Schema.Struct({
     recent: FilingArrays,
-    files: Schema.Array(Schema.Struct({ name: Schema.String, filingFrom: CalendarDate, filingTo: CalendarDate })),
+    files: Schema.Array(Schema.Struct({ name: Schema.String, filingTo: CalendarDate })),
   }),
 })
 
@@ -63,8 +61,6 @@ export interface EdgarFiling {
   /** File name of the main document. Empty for many old filings. */
   readonly primaryDocument: string
   readonly description: string | null
-  /** Size of all documents of the filing, in bytes. */
-  readonly size: number
   /** Whether the filing contains XBRL, which the SEC adds to the company's facts. */
   readonly isXbrl: boolean
   /** URL of the document that lists the filing, with the accession number as the fragment. */
@@ -81,13 +77,11 @@ export interface DecodedFilings {
 /** An older page of filings. Its URL is `buildSubmissionsPageUrl(name)`. */
 export interface SubmissionsPage {
   readonly name: string
-  readonly filingFrom: string
   readonly filingTo: string
 }
 
 export interface CompanySubmissions extends DecodedFilings {
   readonly cik: string
-  readonly name: string
   readonly sicDescription: string | null
   readonly pages: ReadonlyArray<SubmissionsPage>
   readonly url: string
@@ -122,7 +116,6 @@ const makeFilings = (
     items: (filing.items ?? "").split(",").filter((item) => itemPattern.test(item)),
     primaryDocument: normalizeCellText(filing.primaryDocument ?? "") ?? "",
     description: normalizeCellText(filing.primaryDocDescription ?? ""),
-    size: filing.size,
     isXbrl: filing.isXBRL === 1,
     source: `${url}#${filing.accessionNumber}`,
   }))
@@ -143,10 +136,9 @@ export const decodeSubmissions = (text: string, url: string): Result.Result<Comp
     yield* checkCikMatchesUrl(document.cik, url)
     return {
       cik: document.cik,
-      name: normalizeCellText(document.name) ?? document.cik,
       sicDescription: normalizeCellText(document.sicDescription ?? ""),
       ...yield* makeFilings(document.filings.recent, url),
-      pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),
+      pages: document.filings.files,
       url,
     }
   })

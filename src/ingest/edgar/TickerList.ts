@@ -6,7 +6,6 @@ import { Array as Arr, Result, Schema } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { countDays } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import type { DocumentRejected } from "./DocumentRejected.ts"
 import { tickerListUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
 import { Cik, makeJsonTextDecoder, makeParsedJsonDecoder, normalizeCellText } from "./JsonDocument.ts"
@@ -24,12 +23,7 @@ const ListRow = Schema.Struct({
 })
 
 /** One symbol of one company. */
-export interface ListedTicker {
-  readonly cik: string
-  readonly name: string
-  readonly ticker: string
-  readonly exchange: string | null
-}
+export interface ListedTicker extends Schema.Schema.Type<typeof ListRow> {}
 
 /** A copy of the list. The day is `YYYY-MM-DD`. */
 export interface TickerListCopy {
@@ -43,13 +37,8 @@ const decodeRow = makeParsedJsonDecoder(ListRow)
 /** Maximum share of unreadable rows. With more of them, the SEC has changed the format. */
 const maxUnreadableShare = 0.01
 
-/** The readable rows of the list whose symbols the tables can store, and the number of unreadable rows. */
-export interface DecodedTickerList {
-  readonly rows: ReadonlyArray<ListedTicker>
-  readonly unreadable: number
-}
-
-export const decodeTickerList = (text: string, url: string): Result.Result<DecodedTickerList, DocumentRejected> =>
+/** Returns the readable rows of the list whose symbols the tables can store, and the number of unreadable rows. */
+export const decodeTickerList = (text: string, url: string) =>
   decodeDocument(text, url).pipe(
     Result.flatMap(({ data, fields }) => {
       const [rows, [first, ...others]] = Arr.separate(

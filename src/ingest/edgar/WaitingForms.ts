@@ -1,43 +1,34 @@
 /** Ownership forms and registration statements that wait until a run has visited all companies (decision 0128). */
-import { DateTime, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
-import type { EdgarFiling } from "./Submissions.ts"
 
-/** The properties of a filing that are needed to read its documents. */
-export interface FormFiling
-  extends Pick<EdgarFiling, "acceptedAt" | "accession" | "fileNumber" | "filingDate" | "form" | "primaryDocument"> {}
-
-export interface WaitingForm extends FormFiling {
-  readonly cik: string
-}
-
-const StoredForm = Schema.Struct({
+export const WaitingForm = Schema.Struct({
   cik: Schema.String,
   accession: Schema.String,
   form: Schema.String,
-  file_number: Schema.NullOr(Schema.String),
-  filing_date: Schema.String,
-  accepted_at: Schema.NullOr(Schema.Finite),
-  primary_document: Schema.String,
+  fileNumber: Schema.NullOr(Schema.String),
+  filingDate: Schema.String,
+  acceptedAt: Schema.NullOr(Schema.DateTimeUtcFromMillis),
+  primaryDocument: Schema.String,
 })
+export type WaitingForm = typeof WaitingForm.Type
 
-const decodeForms = decodeRows(StoredForm)
+/** The properties of a filing that are needed to read its documents. */
+export interface FormFiling extends Omit<WaitingForm, "cik"> {}
+
+const decodeForms = decodeRows(WaitingForm)
 const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schema.Finite }))
 
 export const addWaitingForms = Effect.fnUntraced(function* (forms: ReadonlyArray<WaitingForm>) {
   if (forms.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  const rows = forms.map(({ acceptedAt, ...form }) => ({
-    ...form,
-    acceptedAt: acceptedAt === null ? null : DateTime.toEpochMillis(acceptedAt),
-  }))
   yield* sql`
     insert into edgar_forms (cik, accession, form, file_number, filing_date, accepted_at, primary_document)
-    select cik, accession, form, "fileNumber", "filingDate", to_timestamp("acceptedAt" / 1000), "primaryDocument"
-    from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as form (
-      cik text, accession text, form text, "fileNumber" text, "filingDate" date, "acceptedAt" float8,
+    select cik, accession, form, "fileNumber", "filingDate", "acceptedAt", "primaryDocument"
+    from jsonb_to_recordset(${JSON.stringify(forms)}::text::jsonb) as form (
+      cik text, accession text, form text, "fileNumber" text, "filingDate" date, "acceptedAt" timestamptz,
       "primaryDocument" text
     )
     on conflict do nothing
@@ -74,18 +65,11 @@ export const countWaitingForms = Effect.fnUntraced(function* (datasets: Readonly
 export const readWaitingForms = Effect.fnUntraced(
   function* (ciks: ReadonlyArray<string>, datasets: ReadonlyArray<IngestedDataset>, limit: number) {
     const sql = yield* SqlClient.SqlClient
-    const rows = yield* decodeForms(sql`
-      select cik, accession, form, file_number, filing_date::text,
-        extract(epoch from accepted_at)::float8 * 1000 as accepted_at, primary_document
+    return yield* decodeForms(sql`
+      select cik, accession, form, file_number as "fileNumber", filing_date::text as "filingDate",
+        extract(epoch from accepted_at)::float8 * 1000 as "acceptedAt", primary_document as "primaryDocument"
       from edgar_forms where cik = any(${ciks}::text[]) and ${areOf(sql, datasets)}
       order by filing_date desc, accession desc, cik limit ${limit}::int
     `)
-    return rows.map(({ accepted_at, file_number, filing_date, primary_document, ...form }): WaitingForm => ({
-      ...form,
-      fileNumber: file_number,
-      filingDate: filing_date,
-      acceptedAt: accepted_at === null ? null : DateTime.makeUnsafe(accepted_at),
-      primaryDocument: primary_document,
-    }))
   },
 )

@@ -10,18 +10,20 @@ const scale = 100_000_000n
 
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
 
-const parseDecimal = (text: string): bigint | undefined => {
+/** Returns a function that reads an element; null if there is no text. The reason of its failure contains `name`. */
+const makeElementReader =
+  <A>(kind: string, parse: (text: string) => A | undefined) =>
+  (element: XmlElement | undefined, name = element?.name): Read<A | null> => {
+    const text = readElementText(element)
+    const value = text === null ? null : parse(text)
+    return value === undefined ? Result.fail(`has no valid ${kind} in ${name}`) : Result.succeed(value)
+  }
+
+/** Reads a decimal number in hundred-millionths. */
+export const readDecimalElement = makeElementReader("number", (text) => {
   const [matched, integer = "", fraction = ""] = decimalPattern.exec(text) ?? []
   return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
-}
-
-/** Reads a decimal number in hundred-millionths. Null if there is no text. The reason of a failure contains `name`. */
-export const readDecimalElement = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
-  const text = readElementText(element)
-  if (text === null) return Result.succeed(null)
-  const value = parseDecimal(text)
-  return value === undefined ? Result.fail(`has no valid number in ${name}`) : Result.succeed(value)
-}
+})
 
 /** Formats hundred-millionths of a share as whole shares. A fraction of a share is dropped. */
 export const formatWholeShares = (shares: bigint | null): Read<string | null> => {
@@ -63,24 +65,19 @@ export const formatPercentageAsFraction = (percentage: bigint | null) => {
 }
 
 /** Reads a CIK and pads it to ten digits. */
-export const readCikElement = (element: XmlElement | undefined): Read<string | null> => {
-  const text = readElementText(element)
-  if (text === null) return Result.succeed(null)
-  return /^\d{1,10}$/.test(text)
-    ? Result.succeed(text.padStart(10, "0"))
-    : Result.fail(`has no valid CIK in ${element?.name}`)
-}
+export const readCikElement = makeElementReader(
+  "CIK",
+  (text) => /^\d{1,10}$/.test(text) ? text.padStart(10, "0") : undefined,
+)
 
 const isCalendarDate = Schema.is(CalendarDate)
 
 /** Reads a date in the format `2026-02-19`, `2026-02-19-05:00` (the offset is ignored) or `02/19/2026`. */
-export const readDateElement = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
-  const text = readElementText(element)
-  if (text === null) return Result.succeed(null)
+export const readDateElement = makeElementReader("date", (text) => {
   const [, month, day, year] = /^(\d\d)\/(\d\d)\/(\d{4})$/.exec(text) ?? []
   const date = year === undefined ? text.replace(/(Z|[+-]\d\d:\d\d)$/, "") : `${year}-${month}-${day}`
-  return isCalendarDate(date) ? Result.succeed(date) : Result.fail(`has no valid date in ${name}`)
-}
+  return isCalendarDate(date) ? date : undefined
+})
 
 /** Maximum length of a name or title. The SEC accepts 150 characters; much longer text would not fit into an index. */
 const maxTextLength = 250

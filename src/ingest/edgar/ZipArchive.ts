@@ -100,7 +100,6 @@ const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
 export interface ZipArchive {
   /** Newest time of an entry or, if that is earlier, of the file. Unix milliseconds; entries have no time zone. */
   readonly newest: number
-  readonly names: ReadonlySet<string>
   /** Reads an entry into memory; undefined if there is none. Fails if it is damaged, or larger than `maxBytes`. */
   readonly read: (name: string, maxBytes: number) => Effect.Effect<Uint8Array | undefined, ZipDamaged>
 }
@@ -114,7 +113,6 @@ export const openZipArchive = Effect.fnUntraced(function* (path: string, isWante
   )
   const archive: ZipArchive = {
     newest,
-    names: new Set(entries.keys()),
     read: Effect.fnUntraced(function* (name, maxBytes) {
       const entry = entries.get(name)
       if (entry === undefined) return undefined

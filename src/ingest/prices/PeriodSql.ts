@@ -39,6 +39,13 @@ const minSpike = 1.1
 /** Number of days for which a session can change the rows of later ones: as the usual volume, or the previous close. */
 export const dependentDays = 60
 
+/** Runs statements one after the other. */
+export const runStatements = (...statements: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),
+  )
+
 /** Creates the temporary tables of a file. They disappear at the end of the transaction, also after a crash. */
 export const createBarTable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -162,12 +169,14 @@ const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`
 /** Sums the bars of the file. Returns whether there are any with a volume. */
 export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe("analyze bars")
-  yield* sql.unsafe(createTimedBars)
-  yield* sql.unsafe("analyze timed_bars")
-  yield* sql.unsafe(createNewPeriods)
-  yield* sql.unsafe("create index on new_periods (ticker, date, period)")
-  yield* sql.unsafe("analyze new_periods")
+  yield* runStatements(
+    "analyze bars",
+    createTimedBars,
+    "analyze timed_bars",
+    createNewPeriods,
+    "create index on new_periods (ticker, date, period)",
+    "analyze new_periods",
+  )
   return (yield* sql`select from new_periods limit 1`).length > 0
 })
 
@@ -208,10 +217,9 @@ const completeDays = `select date from (select distinct date from new_periods) a
  * the table `removed` with the parts of days that are no longer there, `changed` with the sessions that differ, and
  * `touched` with these and the other sessions of the file.
  */
-export const mergePeriods = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(`create temp table complete_before on commit drop as ${completeDays}`)
-  yield* sql.unsafe(`create temp table removed on commit drop as
+export const mergePeriods = runStatements(
+  `create temp table complete_before on commit drop as ${completeDays}`,
+  `create temp table removed on commit drop as
     with deleted as (
       delete from price_periods as known
       using (select distinct ticker, date from new_periods where period <> 'day') as given
@@ -220,8 +228,8 @@ export const mergePeriods = Effect.gen(function* () {
         where same.ticker = known.ticker and same.date = known.date and same.period = known.period
       ) returning known.ticker, known.date, known.period, known.close
     )
-    select * from deleted`)
-  yield* sql.unsafe(`create temp table changed on commit drop as
+    select * from deleted`,
+  `create temp table changed on commit drop as
     with merged as (
       insert into price_periods as known (ticker, date, period, ${valueColumns.join(", ")})
       select ticker, date, period, ${valueColumns.join(", ")} from new_periods
@@ -230,21 +238,20 @@ export const mergePeriods = Effect.gen(function* () {
       where (${qualify("known")}) is distinct from (${qualify("excluded")})
       returning ticker, date
     )
-    select ticker, date from removed union select ticker, date from merged`)
-  yield* sql.unsafe("analyze price_periods")
-  yield* sql.unsafe(`insert into changed select distinct ticker, date from price_periods
-    where date in (${completeDays} except select date from complete_before)`)
-  yield* sql.unsafe(`create temp table touched on commit drop as
-    select ticker, date from new_periods union select ticker, date from changed`)
-})
+    select ticker, date from removed union select ticker, date from merged`,
+  "analyze price_periods",
+  `insert into changed select distinct ticker, date from price_periods
+    where date in (${completeDays} except select date from complete_before)`,
+  `create temp table touched on commit drop as
+    select ticker, date from new_periods union select ticker, date from changed`,
+)
 
 /** Adds the later sessions to `touched` whose rows depend on the changed ones. */
-export const addDependentSessions = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe("create unique index on touched (ticker, date)")
-  yield* sql.unsafe(`insert into touched
+export const addDependentSessions = runStatements(
+  "create unique index on touched (ticker, date)",
+  `insert into touched
     select later.ticker, later.date from changed join price_periods as later
       on later.ticker = changed.ticker and later.date between changed.date and changed.date + ${dependentDays}
-    on conflict do nothing`)
-  yield* sql.unsafe("analyze touched")
-})
+    on conflict do nothing`,
+  "analyze touched",
+)

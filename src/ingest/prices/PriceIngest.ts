@@ -16,8 +16,8 @@ import {
   sumBars,
 } from "./PeriodSql.ts"
 import {
+  computedRows,
   findPreviousCloses,
-  getComputedRows,
   noteChangedCloses,
   prepareSessions,
   type PriceDataset,
@@ -101,7 +101,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
   const merged = new Map<PriceDataset, ReplacedRowCounts>()
   for (const dataset of priceDatasets) {
     if (dataset === "premarket_stats") yield* findPreviousCloses
-    if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(getComputedRows(dataset)))
+    if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))
   }
   const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, merged }
   if (check) return yield* new CheckPassed({ result })

@@ -2,22 +2,9 @@
  * Computes the rows of the datasets from `price_periods` in PostgreSQL. `docs/operations/ingest-prices.md` defines each
  * column. The table `touched` has the sessions to compute.
  */
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+import { Record } from "effect"
 import type { ComputedRows } from "../../load/Load.ts"
-import { dependentDays, isCompleteDay } from "./PeriodSql.ts"
-
-/** Datasets that prices fill, in the order in which they are computed: later ones read earlier ones. */
-export const priceDatasets = [
-  "daily_prices",
-  "premarket_stats",
-  "afterhours_stats",
-  "gap_stats",
-  "intraday_runners",
-  "screener",
-] as const
-
-export type PriceDataset = typeof priceDatasets[number]
+import { dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
 
 /** Least gap of a session in `gap_stats`, in %, in either direction. */
 const minGap = 3
@@ -136,30 +123,22 @@ const storeGapFills = `
     and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
 
 /** Prepares the splits and volumes that the rows are computed from. */
-export const prepareSessions = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  for (
-    const statement of [
-      createSplits,
-      "create index on splits (ticker, effective_date)",
-      "analyze splits",
-      createVolumes,
-      "create index on volumes (ticker, date)",
-    ]
-  ) {
-    yield* sql.unsafe(statement)
-  }
-  yield* sql.unsafe("analyze volumes")
-})
+export const prepareSessions = runStatements(
+  createSplits,
+  "create index on splits (ticker, effective_date)",
+  "analyze splits",
+  createVolumes,
+  "create index on volumes (ticker, date)",
+  "analyze volumes",
+)
 
 /** Computes the previous closes. Runs after `daily_prices` is filled, which the closes are read from. */
-export const findPreviousCloses = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  for (const statement of [createSessions, "create index on sessions (ticker, date)", "analyze sessions"]) {
-    yield* sql.unsafe(statement)
-  }
-  yield* sql.unsafe(storeGapFills)
-})
+export const findPreviousCloses = runStatements(
+  createSessions,
+  "create index on sessions (ticker, date)",
+  "analyze sessions",
+  storeGapFills,
+)
 
 const toPercent = (value: string, base: string) => `round((${value} - ${base}) * 100 / ${base}, 4)`
 
@@ -169,8 +148,6 @@ const toTime = (minute: string) => `sessions.date + ${minute} * interval '1 minu
 /** The end of the last bar of the session. Bars of days end at the close. */
 const lastUpdate = `(sessions.date + coalesce(sessions.last_minute + 1, 960) * interval '1 minute')
   at time zone 'America/New_York'`
-
-const fixedOffsetTime = `(${lastUpdate}) at time zone interval '-05:00'`
 
 const joinPeriod = (period: string, alias: string) =>
   `join price_periods as ${alias} on ${alias}.ticker = sessions.ticker and ${alias}.date = sessions.date
@@ -199,7 +176,6 @@ const usualRatio = (volume: string, sessionCount: string, total: string) =>
     then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
 const dailyPrices: ComputedRows = {
-  table: "daily_prices",
   columns: { ticker: "ticker", date: "date", close: "close" },
   from: `from (
     select distinct on (ticker, date) ticker, date, close
@@ -215,13 +191,12 @@ const dailyPrices: ComputedRows = {
 }
 
 /** Adds the sessions to `changed` whose close differs from that in `daily_prices`. */
-export const noteChangedCloses = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(`insert into changed select ticker, date ${dailyPrices.from} where not exists (
+export const noteChangedCloses = runStatements(
+  `insert into changed select ticker, date ${dailyPrices.from} where not exists (
     select from daily_prices as known
     where known.ticker = closes.ticker and known.date = closes.date and known.close = closes.close
-  )`)
-})
+  )`,
+)
 
 const makeExtendedHours = (
   period: "premarket" | "afterhours",
@@ -229,7 +204,6 @@ const makeExtendedHours = (
   from: string,
   judged: string,
 ): ComputedRows => ({
-  table: `${period}_stats`,
   columns: {
     ticker: "sessions.ticker",
     date: "sessions.date",
@@ -270,85 +244,64 @@ const afterhoursStats = makeExtendedHours(
   hasMinutes,
 )
 
-const gapPercentage = toPercent("regular.open", "previous")
+/** Columns that gaps and runners share. `main` has the regular hours, or the day if there are no minute bars. */
+const sharedColumns = {
+  ticker: "sessions.ticker",
+  date: "sessions.date",
+  previous_day_close: "previous",
+  market_open: "main.open",
+  gap_percentage: toPercent("main.open", "previous"),
+  percentage_gain: toPercent("main.high", "previous"),
+  open_to_high_pct: toPercent("main.high", "main.open"),
+  high_price: "main.high",
+  low_price: "main.low",
+  high_time: toTime("main.high_minute"),
+  low_time: toTime("main.low_minute"),
+  ...spikeColumns("main"),
+  dollar_volume: "main.dollar_volume + coalesce(premarket.dollar_volume, 0) + coalesce(afterhours.dollar_volume, 0)",
+  rth_dollar_volume: "main.dollar_volume",
+  market_close: "main.close",
+  close_under_50pct_of_range: "2 * main.close < main.high + main.low",
+  premarket_vwap: "premarket.vwap",
+  premarket_high: "premarket.high",
+  premarket_low: "premarket.low",
+  afterhours_close: "afterhours.close",
+  afterhours_high: "afterhours.high",
+  afterhours_low: "afterhours.low",
+  afterhours_volume: "afterhours.volume",
+}
+
+const joinExtendedHours = `left ${joinPeriod("premarket", "premarket")} left ${joinPeriod("afterhours", "afterhours")}`
 
 const gapStats: ComputedRows = {
-  table: "gap_stats",
   columns: {
-    ticker: "sessions.ticker",
-    date: "sessions.date",
-    previous_day_close: "previous",
-    market_open: "regular.open",
-    gap_percentage: gapPercentage,
-    high_price: "regular.high",
-    low_price: "regular.low",
-    high_time: toTime("regular.high_minute"),
-    low_time: toTime("regular.low_minute"),
-    market_close: "regular.close",
-    closed_over_vwap: "regular.close > regular.vwap",
-    volume: "regular.volume + coalesce(premarket.volume, 0) + coalesce(afterhours.volume, 0)",
-    dollar_volume:
-      "regular.dollar_volume + coalesce(premarket.dollar_volume, 0) + coalesce(afterhours.dollar_volume, 0)",
+    ...sharedColumns,
+    closed_over_vwap: "main.close > main.vwap",
+    volume: "main.volume + coalesce(premarket.volume, 0) + coalesce(afterhours.volume, 0)",
     premarket_volume: "coalesce(premarket.volume, 0)",
     premarket_dollar_volume: "coalesce(premarket.dollar_volume, 0)",
-    premarket_vwap: "premarket.vwap",
-    premarket_high: "premarket.high",
-    premarket_low: "premarket.low",
-    afterhours_close: "afterhours.close",
-    afterhours_high: "afterhours.high",
-    afterhours_low: "afterhours.low",
-    afterhours_volume: "afterhours.volume",
-    open_to_high_pct: toPercent("regular.high", "regular.open"),
-    open_to_low_pct: toPercent("regular.low", "regular.open"),
-    percentage_gain: toPercent("regular.high", "previous"),
-    ...spikeColumns("regular"),
-    rth_volume: "regular.volume",
-    rth_dollar_volume: "regular.dollar_volume",
-    close_under_50pct_of_range: "2 * regular.close < regular.high + regular.low",
-    gap_filled: "case when regular.open > previous then regular.low <= previous else regular.high >= previous end",
-    gap_fill_time: `case when regular.fill_close = previous then ${toTime("regular.fill_minute")} end`,
+    open_to_low_pct: toPercent("main.low", "main.open"),
+    rth_volume: "main.volume",
+    gap_filled: "case when main.open > previous then main.low <= previous else main.high >= previous end",
+    gap_fill_time: `case when main.fill_close = previous then ${toTime("main.fill_minute")} end`,
     last_updated: lastUpdate,
   },
-  from: `from sessions ${joinPeriod("regular", "regular")} left ${joinPeriod("premarket", "premarket")}
-    left ${joinPeriod("afterhours", "afterhours")}
-    where previous is not null and abs(${gapPercentage}) >= ${minGap}`,
+  from: `from sessions ${joinPeriod("regular", "main")} ${joinExtendedHours}
+    where previous is not null and abs(${sharedColumns.gap_percentage}) >= ${minGap}`,
   replaced: isSessionWith(`${hasMinutes} and previous is not null`),
 }
 
 /** Without minute bars, the bar of the day stands for the regular hours. */
 const intradayRunners: ComputedRows = {
-  table: "intraday_runners",
   columns: {
-    ticker: "sessions.ticker",
-    date: "sessions.date",
-    previous_day_close: "previous",
-    market_open: "main.open",
-    gap_percentage: toPercent("main.open", "previous"),
-    percentage_gain: toPercent("main.high", "previous"),
-    open_to_high_pct: toPercent("main.high", "main.open"),
-    high_price: "main.high",
-    low_price: "main.low",
-    high_time: toTime("main.high_minute"),
-    low_time: toTime("main.low_minute"),
-    ...spikeColumns("main"),
+    ...sharedColumns,
     daily_volume_ratio: usualRatio("comparable", "volumes.sessions", "total"),
     volume: "volumes.volume",
-    dollar_volume: "main.dollar_volume + coalesce(premarket.dollar_volume, 0) + coalesce(afterhours.dollar_volume, 0)",
     rth_volume: "case when main.period = 'regular' then main.volume end",
-    rth_dollar_volume: "main.dollar_volume",
-    market_close: "main.close",
-    close_under_50pct_of_range: "2 * main.close < main.high + main.low",
-    afterhours_close: "afterhours.close",
-    afterhours_high: "afterhours.high",
-    afterhours_low: "afterhours.low",
-    afterhours_volume: "afterhours.volume",
     afterhours_dollar_volume: "afterhours.dollar_volume",
-    premarket_vwap: "premarket.vwap",
     premarket_volume: "premarket.volume",
     premarket_dollar_volume: "premarket.dollar_volume",
-    premarket_high: "premarket.high",
-    premarket_low: "premarket.low",
-    last_updated: fixedOffsetTime,
+    last_updated: `(${lastUpdate}) at time zone interval '-05:00'`,
     anomaly_flagged: "true",
   },
   from: `from sessions join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date
@@ -357,7 +310,7 @@ const intradayRunners: ComputedRows = {
       where part.ticker = sessions.ticker and part.date = sessions.date and period in ('regular', 'day')
       order by period desc limit 1
     ) as main
-    left ${joinPeriod("premarket", "premarket")} left ${joinPeriod("afterhours", "afterhours")}
+    ${joinExtendedHours}
     where previous is not null and ${hasUsualVolume}
       and round(comparable * volumes.sessions / total, 4) > ${minRunnerRatio}
       and (volumes.sessions * comparable - total) ^ 2
@@ -369,7 +322,6 @@ const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /** Updates the companies that the screener has, as of the newest session of their symbol. */
 const screener: ComputedRows = {
-  table: "screener",
   columns: {
     ticker: "listed.ticker",
     price: "newest.close",
@@ -437,10 +389,10 @@ const screener: ComputedRows = {
       where gap.ticker = listed.ticker and gap_percentage > 0
     ) as gaps
     where listed.ticker in (select ticker from touched)`,
-  replaced: undefined,
 }
 
-const computedRows: Readonly<Record<PriceDataset, ComputedRows>> = {
+/** The rows of each dataset that prices fill, in the order in which they are computed: later ones read earlier ones. */
+export const computedRows = {
   daily_prices: dailyPrices,
   premarket_stats: premarketStats,
   afterhours_stats: afterhoursStats,
@@ -449,4 +401,6 @@ const computedRows: Readonly<Record<PriceDataset, ComputedRows>> = {
   screener,
 }
 
-export const getComputedRows = (dataset: PriceDataset) => computedRows[dataset]
+export type PriceDataset = keyof typeof computedRows
+
+export const priceDatasets: ReadonlyArray<PriceDataset> = Record.keys(computedRows)

@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { EdgarClient, EdgarUnavailable } from "../../../src/ingest/edgar/EdgarClient.ts"
 import { runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
-import { makeEmptyIngestReport } from "../../../src/ingest/edgar/IngestReport.ts"
+import { IngestReport } from "../../../src/ingest/edgar/IngestReport.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/rules/Dates.ts"
@@ -376,7 +376,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         target: "load" as const,
         scheduled: false,
       }
-      const error = yield* Effect.flip(Effect.provide(runIngest(options, makeEmptyIngestReport()), client))
+      const error = yield* Effect.flip(Effect.provide(runIngest(options, new IngestReport()), client))
       assert.strictEqual(error._tag, "EdgarUnavailable")
       // All five companies are visited at the same time.
       assert.isAtMost(urls.length, 6)

@@ -7,7 +7,7 @@ import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { EdgarClient } from "../../../src/ingest/edgar/EdgarClient.ts"
 import { runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
 import type { IngestOptions } from "../../../src/ingest/edgar/IngestOptions.ts"
-import { makeEmptyIngestReport } from "../../../src/ingest/edgar/IngestReport.ts"
+import { IngestReport } from "../../../src/ingest/edgar/IngestReport.ts"
 import { buildDailyIndexUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { planNextTry } from "../../../src/ingest/edgar/IngestWork.ts"
@@ -94,7 +94,7 @@ const startMarket = Effect.gen(function* () {
 
   const run = Effect.fnUntraced(function* (options: Partial<IngestOptions> = {}) {
     const before = stub.requests.length
-    const report = makeEmptyIngestReport()
+    const report = new IngestReport()
     const exit = yield* Effect.exit(runIngest({
       tickers: null,
       datasets: ingestedDatasets,
