@@ -1,4 +1,4 @@
-/** Validates rows, for example those that affect money, limits or permissions. */
+/** Validates rows, for example those that affect money, limits or access. */
 import { Effect, Schema } from "effect"
 
 /** Decodes the rows of a query. A row that does not match the schema is a bug, so it becomes a defect. */

@@ -79,7 +79,7 @@ const make = Effect.gen(function* () {
 
   const service = yield* Service.makeServiceProcesses
   const url = Service.makePrimaryUrl(addressOf("lb"), "owner")
-  yield* logDuration("Tables and permissions", retryWithin(30)(service.command(["grant", "tickerline_service"])))
+  yield* logDuration("Tables and privileges", retryWithin(30)(service.command(["grant", "tickerline_service"])))
   const owner = yield* Layer.build(
     Layer.merge(
       databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-cluster" }),

@@ -1,4 +1,4 @@
-/** Rows that affect money, limits or permissions are validated. */
+/** Rows that affect money, limits or access are validated. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Cause, Effect, Exit, Option, Schema } from "effect"
 import { decodeRows } from "../../src/db/DecodeRows.ts"

@@ -38,7 +38,7 @@ const schemes = {
   ),
 }
 
-/** Checks the key before permissions, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
+/** Checks the key before access, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
 export class AuthenticationMiddleware
   extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(
     "tickerline/accounts/AuthenticationMiddleware",

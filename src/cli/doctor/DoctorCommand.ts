@@ -162,7 +162,7 @@ export const doctorCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Check settings, machine, database, permissions and clocks, explain how to correct problems, and change nothing",
+    "Check settings, machine, database, privileges and clocks, explain how to correct problems, and change nothing",
   ),
   withSilentExamples({
     "doctor": "Print a checklist, and exit with 1 if a check fails",

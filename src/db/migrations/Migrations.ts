@@ -24,7 +24,7 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
 /** The table of applied migrations, in the format of Effect's migrator, which earlier releases used. */
 export const migrationsTableName = "tickerline_migrations"
 
-/** Whether all migrations are applied. The service role has the permissions to check this. */
+/** Whether all migrations are applied. The service role has the privileges to check this. */
 const isCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<
@@ -107,7 +107,7 @@ const runOutsideTransaction = Effect.fnUntraced(
   Effect.provide(Reactivity.layer),
 )
 
-/** Applies the next pending migration. After the last one, also renews the service roles' permissions. */
+/** Applies the next pending migration. After the last one, also renews the service roles' privileges. */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress

@@ -1,5 +1,5 @@
 /**
- * Grants service roles their permissions: to read datasets, record usage, charge balances and update email states.
+ * Grants service roles their privileges: to read datasets, record usage, charge balances and update email states.
  * Service roles own no tables, so they can neither alter them nor read payments.
  */
 import { Data, Effect, Option, Schema } from "effect"
@@ -14,7 +14,7 @@ import {
 
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
-/** The database role may not grant permissions, because it does not own the tables. */
+/** The database role may not grant privileges, because it does not own the tables. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
 /**
@@ -56,7 +56,7 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * Returns the statements that revoke default permissions to create tables. A temporary table would hide a table with
+ * Returns the statements that revoke default privileges to create tables. A temporary table would hide a table with
  * the same name. Before PostgreSQL 15, every role could also create tables in the schema `public`.
  */
 const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
@@ -71,7 +71,7 @@ const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   return found.map(({ revoke }) => revoke)
 })
 
-/** Revokes default permissions to create tables, and logs the statements that only the database owner can run. */
+/** Revokes default privileges to create tables, and logs the statements that only the database owner can run. */
 const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(yield* findDefaultPermissions(role), (revoke) => sql.unsafe(revoke), { discard: true })
@@ -107,7 +107,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   )
 })
 
-/** Grants a role the permissions that the service needs, and revokes its default permissions to create tables. */
+/** Grants a role the privileges that the service needs, and revokes its default privileges to create tables. */
 export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
@@ -127,7 +127,7 @@ export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: st
     return yield* new GrantNotPermitted({
       message: `${
         granter?.name ?? "This role"
-      } may not grant permissions: use the DATABASE_URL of the role that owns the tables.`,
+      } may not grant privileges: use the DATABASE_URL of the role that owns the tables.`,
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -140,7 +140,7 @@ export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: st
 })
 
 /**
- * Grants the permissions on new tables to the existing service roles: those with a privilege on
+ * Grants the privileges on new tables to the existing service roles: those with a privilege on
  * `create_usage_partition`.
  */
 export const renewServiceRolePermissions = Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The permissions of the service role, and the command that grants them (operations/deployment). */
+/** The privileges of the service role, and the command that grants them (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -169,7 +169,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* Effect.forEach(statements, assertRefused, { discard: true })
     }))
 
-  it.effect("has exactly the listed permissions, down to columns (operations/deployment)", () =>
+  it.effect("has exactly the listed privileges, down to columns (operations/deployment)", () =>
     Effect.gen(function* () {
       const serving = yield* servingClient
       const may = yield* serving<{ readonly what: string }>`
