@@ -42,6 +42,8 @@ import {
 } from "./FollowedPeriods.ts"
 import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 
+type PageOptions = Omit<DeepPageOptions, "clauses" | "period">
+
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
   /** The select list: one record with the columns of the JSON. */
@@ -54,7 +56,11 @@ export interface ListClauses extends PageClauses {
    * Builds the SQL after `from` for a page of a table; the table keeps its name. With a key, pages are fast at any
    * offset. If the query follows lineages, the SQL reads each period separately.
    */
-  readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
+  readonly fromPage: (options: PageOptions) => Statement.Fragment
+  /** Builds the statement of a list that is a table, of which every row meets `condition`. */
+  readonly selectPage: (
+    options: Pick<PageOptions, "table" | "key"> & { readonly condition?: string; readonly order: string },
+  ) => Statement.Statement<object>
   /** Set if the query follows lineages. Without `fromPage`, `select` must use its `from` and add `lineage_ticker`. */
   readonly period: SymbolPeriodClauses | undefined
 }
@@ -241,12 +247,18 @@ export const makeListCompiler = Effect.gen(function* () {
       { columns, page, period }: Pick<ListClauses, "columns" | "period"> & { readonly page: PageClauses },
     ) => {
       const conditions = buildConditions(query)
+      const where = sql.and(conditions)
+      const fromPage = (options: PageOptions) => makeFromPage({ ...options, clauses: page, period })
       return select(makeShape(query, shapedBy), {
         ...page,
         columns,
         conditions,
-        where: sql.and(conditions),
-        fromPage: (options) => makeFromPage({ ...options, clauses: page, period }),
+        where,
+        fromPage,
+        selectPage: ({ condition, order, ...options }) => {
+          const isListed = condition === undefined ? where : sql.and([condition, ...conditions])
+          return sql`select ${columns} from ${fromPage({ ...options, where: isListed, order: sql.literal(order) })}`
+        },
         period,
       })
     }

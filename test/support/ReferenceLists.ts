@@ -170,8 +170,9 @@ const makeClauses = (
   conditions: ReadonlyArray<Statement.Fragment | string>,
 ): ListClauses => {
   const orderBy = (order: Statement.Fragment) => sql`order by ${order}`
+  const selection = sql.literal(columns.map((column) => `"${column}"`).join(", "))
   return {
-    columns: sql.literal(columns.map((column) => `"${column}"`).join(", ")),
+    columns: selection,
     conditions,
     where: sql.and(conditions),
     orderBy,
@@ -183,6 +184,10 @@ const makeClauses = (
     isDeep: false,
     period: undefined,
     fromPage: ({ order, table, where }) => sql`${sql(table)} where ${where} ${orderBy(order)}`,
+    selectPage: ({ condition = "true", order, table }) =>
+      sql`
+      select ${selection} from ${sql(table)} where ${sql.and([condition, ...conditions])} ${orderBy(sql.literal(order))}
+    `,
   }
 }
 

@@ -1,6 +1,5 @@
 /** Handles `GET /v1/float-outstanding`. */
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import type { BinaryRecord } from "../../rows/BinaryRecord.ts"
@@ -15,17 +14,11 @@ const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(i
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
 
-export const floatOutstandingHandlers = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpointFactory
-
-  return {
-    list: makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
-      Query: FloatOutstandingQuery,
-      Row: FloatOutstanding,
-      message: (rows) => rows.some(isIncomplete) ? message : undefined,
-      select: (_, { columns, fromPage, where }) =>
-        sql`select ${columns} from ${fromPage({ table: "float_outstanding", where, order: sql`ticker` })}`,
-    }),
-  }
-})
+export const floatOutstandingHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
+  list: makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
+    Query: FloatOutstandingQuery,
+    Row: FloatOutstanding,
+    message: (rows) => rows.some(isIncomplete) ? message : undefined,
+    select: (_, { selectPage }) => selectPage({ table: "float_outstanding", order: "ticker" }),
+  }),
+}))
