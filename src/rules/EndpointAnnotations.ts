@@ -79,8 +79,24 @@ export const getTablesReadByEndpoint = ({ annotations, path }: AnnotatedEndpoint
   return tables
 }
 
-/** Annotates an endpoint with a title and a description, for OpenAPI and the catalogue. */
-export const describeEndpoint = (summary: string, description: string) => OpenApi.annotations({ summary, description })
+/** The data of an endpoint, with the values of the annotations above. */
+interface EndpointData {
+  readonly tables?: ReadonlyArray<string>
+  readonly thirdPartyText?: ReadonlyArray<string>
+  readonly answersEverySymbol?: boolean
+}
+
+/** Annotates an endpoint with a title and a description, for OpenAPI and the catalogue, and with its data. */
+export const describeEndpoint = (
+  summary: string,
+  description: string,
+  { answersEverySymbol = false, tables = [], thirdPartyText = [] }: EndpointData = {},
+) =>
+  OpenApi.annotations({ summary, description }).pipe(
+    Context.add(TablesReadByEndpoint, tables),
+    Context.add(ThirdPartyTextColumns, thirdPartyText),
+    Context.add(AnswersEverySymbol, answersEverySymbol),
+  )
 
 /** Annotates a group of endpoints with a title and a description. OpenAPI shows the group as a tag. */
 export const describeEndpointGroup = (title: string, description: string) => OpenApi.annotations({ title, description })

@@ -1,7 +1,7 @@
 /** GET /v1/afterhours-stats, with the fields and filters of /v1/premarket-stats. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
@@ -14,7 +14,9 @@ export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats"
     query: ExtendedHoursStatsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(AfterhoursStat)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["afterhours_stats"]).annotateMerge(
-    describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),
+  }).annotateMerge(
+    describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first.", {
+      tables: ["afterhours_stats"],
+    }),
   ),
 ).annotateMerge(describeEndpointGroup("Afterhours stats", "Sessions with unusual trading after the close.")) {}

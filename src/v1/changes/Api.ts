@@ -8,7 +8,6 @@ import {
   describeEndpoint,
   describeEndpointGroup,
   IsEndlessStream,
-  ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import * as Filter from "../../rules/Filters.ts"
@@ -189,22 +188,24 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     query: ChangesQuery,
     success: ChangesResponse,
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ThirdPartyTextColumns, ["row", "before"]).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "Changes",
     "Every change to the rows that endpoints show, oldest first: which rows were added, corrected and removed, in " +
       "the order in which the changes took effect. Continue with `after`, even after a response without changes. " +
       "`ticker` finds changes of either symbol of a ticker change, and of the symbol that a row had before a " +
       "correction. Datasets whose endpoints the account or the key may not use are omitted.",
+    { thirdPartyText: ["row", "before"] },
   )),
   HttpApiEndpoint.get("stream", "/changes/stream", {
     query: ChangeStreamQuery,
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: eventStreamContentType })),
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout, TooManyStreams],
-  }).annotate(IsEndlessStream, true).annotate(ThirdPartyTextColumns, ["row", "before"]).annotateMerge(describeEndpoint(
+  }).annotate(IsEndlessStream, true).annotateMerge(describeEndpoint(
     "Change stream",
     "The same changes as Server-Sent Events, as soon as they take effect. `id` is the cursor: send the last one as " +
       "`Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event says why the " +
       "server ended the stream, and a `gap` event before it says that changes are missing; a connection that closes " +
       "without an `end` event was broken. A comment is sent after 15 seconds without events.",
+    { thirdPartyText: ["row", "before"] },
   )),
 ).annotateMerge(describeEndpointGroup("Changes", "What changed in the datasets, and when.")) {}

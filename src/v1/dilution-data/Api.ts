@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -153,11 +148,12 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
       Schema.Union([Column.getRowJsonSchemaWithLineage(Warrant), Column.getRowJsonSchemaWithLineage(Convertible)]),
     ),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
+  }).annotateMerge(
     describeEndpoint(
       "Dilution data",
       "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
         "convertible, and vice versa.",
+      { tables: ["dilution_data"], thirdPartyText: ["details"] },
     ),
   ),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
@@ -169,12 +165,9 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
       ]),
     ),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["dilution_data"]).annotate(ThirdPartyTextColumns, [
-    "details",
-    "price_protection_clause",
-  ])
-    .annotateMerge(describeEndpoint(
-      "Dilution data, advanced",
-      "Dilution data with owners, banks and price protection, also across all tickers.",
-    )),
+  }).annotateMerge(describeEndpoint(
+    "Dilution data, advanced",
+    "Dilution data with owners, banks and price protection, also across all tickers.",
+    { tables: ["dilution_data"], thirdPartyText: ["details", "price_protection_clause"] },
+  )),
 ).annotateMerge(describeEndpointGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}

@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  AnswersEverySymbol,
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -54,11 +49,12 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
     query: FloatOutstandingQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(FloatOutstanding)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["float_outstanding"]).annotate(AnswersEverySymbol, true).annotateMerge(
+  }).annotateMerge(
     describeEndpoint(
       "Float and shares outstanding",
       "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
         "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",
+      { tables: ["float_outstanding"], answersEverySymbol: true },
     ),
   ),
 ).annotateMerge(

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -78,16 +78,19 @@ export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
     query: GapStatsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(GapStat)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["gap_stats"]).annotateMerge(
-    describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
+  }).annotateMerge(
+    describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first.", {
+      tables: ["gap_stats"],
+    }),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(GapStatAdvanced)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["gap_stats"]).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +
       "trading.",
+    { tables: ["gap_stats"] },
   )),
 ).annotateMerge(describeEndpointGroup("Gap stats", "Sessions that opened with a gap, and what followed.")) {}

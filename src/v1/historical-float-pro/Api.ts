@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  AnswersEverySymbol,
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -77,10 +72,10 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
     query: HistoricalFloatProQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(HistoricalFloat)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["historical_float_pro", "daily_prices"]).annotate(AnswersEverySymbol, true)
-    .annotateMerge(describeEndpoint(
-      "Historical float",
-      "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
-        "capitalization on `reported_date`.",
-    )),
+  }).annotateMerge(describeEndpoint(
+    "Historical float",
+    "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
+      "capitalization on `reported_date`.",
+    { tables: ["historical_float_pro", "daily_prices"], answersEverySymbol: true },
+  )),
 ).annotateMerge(describeEndpointGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

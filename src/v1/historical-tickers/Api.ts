@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
 import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
@@ -38,19 +38,15 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
     query: HistoricalTickersQuery,
     success: HistoricalTickersResponse,
     error: [AsOfTooEarly, NotFound, DataRefreshing, DatabasePoolTimeout],
-  })
-    .annotate(TablesReadByEndpoint, ["ticker_changes", "historical_tickers"])
-    .annotateMerge(
-      describeEndpoint(
-        "Historical Tickers",
-        "The former symbols of a ticker, with the date on which each was given up.",
-      ),
-    )
-    .annotateMerge(makeDeprecationAnnotations({
-      announced: "2026-11-01",
-      successor: "/v1/ticker-changes",
-      note: "It returns each change with both symbols, and 409 if the changes are not one unambiguous chain.",
-    })),
+  }).annotateMerge(describeEndpoint(
+    "Historical Tickers",
+    "The former symbols of a ticker, with the date on which each was given up.",
+    { tables: ["ticker_changes", "historical_tickers"] },
+  )).annotateMerge(makeDeprecationAnnotations({
+    announced: "2026-11-01",
+    successor: "/v1/ticker-changes",
+    note: "It returns each change with both symbols, and 409 if the changes are not one unambiguous chain.",
+  })),
 ).annotateMerge(
   describeEndpointGroup("Historical Tickers", "The former symbols of a ticker. Deprecated: use ticker changes."),
 ) {}

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -68,9 +68,10 @@ export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners"
     query: IntradayRunnersQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(IntradayRunner)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["intraday_runners"]).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "Intraday Runners",
     "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +
       "newest first.",
+    { tables: ["intraday_runners"] },
   )),
 ).annotateMerge(describeEndpointGroup("Intraday Runners", "Sessions with unusual volume.")) {}

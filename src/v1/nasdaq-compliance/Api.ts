@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -79,13 +74,13 @@ export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqComplianc
     query: NasdaqComplianceQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(ComplianceNotice)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["nasdaq_compliance"]).annotate(ThirdPartyTextColumns, ["deficiency", "notes"])
-    .annotateMerge(
-      describeEndpoint(
-        "Nasdaq compliance",
-        "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
-      ),
+  }).annotateMerge(
+    describeEndpoint(
+      "Nasdaq compliance",
+      "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
+      { tables: ["nasdaq_compliance"], thirdPartyText: ["deficiency", "notes"] },
     ),
+  ),
 ).annotateMerge(
   describeEndpointGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet."),
 ) {}

@@ -2,13 +2,7 @@
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  AnswersEverySymbol,
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -92,26 +86,19 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(NewsItem)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["news"]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, [
-    "title",
-    "summary",
-    "body",
-    "author",
-    "publisher",
-  ])
-    .annotateMerge(describeEndpoint(
-      "News",
-      "News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only " +
-        "mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
-    )),
+  }).annotateMerge(describeEndpoint(
+    "News",
+    "News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only " +
+      "mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
+    { tables: ["news"], answersEverySymbol: true, thirdPartyText: ["title", "summary", "body", "author", "publisher"] },
+  )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(NewsBasicItem)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["news"]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, [
-    "title",
-  ]).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
+    { tables: ["news"], answersEverySymbol: true, thirdPartyText: ["title"] },
   )),
 ).annotateMerge(describeEndpointGroup("News", "News and SEC filings.")) {}

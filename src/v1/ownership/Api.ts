@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  AnswersEverySymbol,
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -104,14 +99,12 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     query: OwnershipQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(Ownership)),
     error: listErrors,
-  }).annotate(ResultUnit, "filing_group").annotate(TablesReadByEndpoint, ["ownership"]).annotate(
-    AnswersEverySymbol,
-    true,
-  ).annotateMerge(describeEndpoint(
+  }).annotate(ResultUnit, "filing_group").annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or " +
       "from the filing that accession_number names. A ticker without such a filing has no result. owner_name and " +
       "owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every " +
       "filing that is the newest of a holder, with these holders.",
+    { tables: ["ownership"], answersEverySymbol: true },
   )),
 ).annotateMerge(describeEndpointGroup("Ownership", "Owners of a company, grouped by filing.")) {}

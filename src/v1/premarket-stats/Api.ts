@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -64,7 +64,9 @@ export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").
     query: ExtendedHoursStatsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(PremarketStat)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["premarket_stats"]).annotateMerge(
-    describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),
+  }).annotateMerge(
+    describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first.", {
+      tables: ["premarket_stats"],
+    }),
   ),
 ).annotateMerge(describeEndpointGroup("Premarket stats", "Sessions with unusual trading before the open.")) {}

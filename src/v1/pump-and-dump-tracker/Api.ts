@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -86,14 +81,14 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
     query: PumpAndDumpTrackerQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(PumpAndDumpSuspect)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["pump_and_dump_tracker"]).annotate(ThirdPartyTextColumns, ["scam_description"])
-    .annotateMerge(
-      describeEndpoint(
-        "Pump-and-dump tracker",
-        "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
-          "first. `follow_lineage` uses the current symbol only.",
-      ),
+  }).annotateMerge(
+    describeEndpoint(
+      "Pump-and-dump tracker",
+      "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
+        "first. `follow_lineage` uses the current symbol only.",
+      { tables: ["pump_and_dump_tracker"], thirdPartyText: ["scam_description"] },
     ),
+  ),
 ).annotateMerge(
   describeEndpointGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),
 ) {}

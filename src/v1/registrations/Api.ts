@@ -2,13 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  AnswersEverySymbol,
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -74,15 +68,12 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
     query: RegistrationsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(Registration)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["registrations"]).annotate(AnswersEverySymbol, true).annotate(
-    ThirdPartyTextColumns,
-    ["headline", "details"],
-  )
-    .annotateMerge(
-      describeEndpoint(
-        "Registrations",
-        "Registration statements under which companies can sell shares, and what they have raised, newest filing " +
-          "first.",
-      ),
+  }).annotateMerge(
+    describeEndpoint(
+      "Registrations",
+      "Registration statements under which companies can sell shares, and what they have raised, newest filing " +
+        "first.",
+      { tables: ["registrations"], answersEverySymbol: true, thirdPartyText: ["headline", "details"] },
     ),
+  ),
 ).annotateMerge(describeEndpointGroup("Registrations", "Registrations of shares for sale.")) {}

@@ -2,13 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  describeEndpoint,
-  describeEndpointGroup,
-  RequiredTier,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup, RequiredTier } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -66,24 +60,21 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     query: ResearchReportsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(ResearchReport)),
     error: listErrors,
-  }).annotate(RequiredTier, "ultimate").annotate(TablesReadByEndpoint, ["research_reports"]).annotate(
-    ThirdPartyTextColumns,
-    [
-      "report_text",
-    ],
-  ).annotateMerge(describeEndpoint(
+  }).annotate(RequiredTier, "ultimate").annotateMerge(describeEndpoint(
     "Research reports",
     "Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00, " +
       "the offset of `created_at`.",
+    { tables: ["research_reports"], thirdPartyText: ["report_text"] },
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(ResearchReportTldr)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["research_reports"]).annotate(ThirdPartyTextColumns, ["tldr_text"]).annotateMerge(
+  }).annotateMerge(
     describeEndpoint(
       "Research reports TL;DR",
       "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",
+      { tables: ["research_reports"], thirdPartyText: ["tldr_text"] },
     ),
   ),
 ).annotateMerge(describeEndpointGroup("Research reports", "Research reports, in full and as summaries.")) {}

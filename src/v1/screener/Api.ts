@@ -2,12 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  AnswersEverySymbol,
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -131,9 +126,10 @@ export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
     query: ScreenerQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithSourceAndLineage(ScreenerRow)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["screener"]).annotate(AnswersEverySymbol, true).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +
       "by. The rows have no date, so `follow_lineage` uses the current symbol only.",
+    { tables: ["screener"], answersEverySymbol: true },
   )),
 ).annotateMerge(describeEndpointGroup("Screener", "Every ticker with its key figures, to filter and sort by.")) {}

@@ -2,12 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import {
-  describeEndpoint,
-  describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
-} from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -59,10 +54,11 @@ export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
     query: SplitStatusQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(SplitStatus)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["split_status"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
+  }).annotateMerge(
     describeEndpoint(
       "Split status",
       "Share splits as reported in filings, from the vote to the effective date, newest filing first.",
+      { tables: ["split_status"], thirdPartyText: ["details"] },
     ),
   ),
 ).annotateMerge(describeEndpointGroup("Split status", "Share splits, from the vote to the effective date.")) {}

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
-import { describeEndpoint, describeEndpointGroup, TablesReadByEndpoint } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { ChangeEvent, listErrors } from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
@@ -60,10 +60,11 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
     query: TickerChangesQuery,
     success: TickerChangesResponse,
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, ["ticker_changes"]).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with " +
       "`has_changes: false`. If the recorded changes are not one unambiguous chain, it gets 409 with the reasons; if " +
       "its details list candidates, `cik` selects one of them.",
+    { tables: ["ticker_changes"] },
   )),
 ).annotateMerge(describeEndpointGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

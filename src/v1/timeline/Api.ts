@@ -5,11 +5,8 @@ import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
-  AnswersEverySymbol,
   describeEndpoint,
   describeEndpointGroup,
-  TablesReadByEndpoint,
-  ThirdPartyTextColumns,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
@@ -94,21 +91,26 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
     query: TimelineQuery,
     success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(TimelineEvent)),
     error: listErrors,
-  }).annotate(TablesReadByEndpoint, [
-    "news",
-    "registrations",
-    "dilution_data",
-    "split_status",
-    "nasdaq_compliance",
-    "gap_stats",
-    "intraday_runners",
-    "historical_float_pro",
-    "ownership",
-    "ticker_changes",
-  ]).annotate(AnswersEverySymbol, true).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
+  }).annotateMerge(describeEndpoint(
     "Timeline",
     "Everything that happened to one company, newest first: one short row per event, with the request that returns " +
       "the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account " +
       "or the key may not use are omitted, and named in `X-Omitted-Types`.",
+    {
+      tables: [
+        "news",
+        "registrations",
+        "dilution_data",
+        "split_status",
+        "nasdaq_compliance",
+        "gap_stats",
+        "intraday_runners",
+        "historical_float_pro",
+        "ownership",
+        "ticker_changes",
+      ],
+      answersEverySymbol: true,
+      thirdPartyText: ["title"],
+    },
   )),
 ).annotateMerge(describeEndpointGroup("Timeline", "Everything that happened to one company.")) {}
