@@ -310,7 +310,7 @@ const writeTransaction = Effect.fnUntraced(function* (
 ) {
   const sql = yield* SqlClient.SqlClient
   const special = ["ticker_changes", "historical_tickers", "intraday_runners", "ownership"] as const
-  const [first, ...rest] = changeFeedDatasets
+  const [first = "news", ...rest] = changeFeedDatasets
   const datasets = Array.from({ length: choose([1, 2, 3, 5]) }, () => choose([choose([first, ...rest]), ...special]))
   const statements = datasets.map((dataset) => choosers.get(dataset)?.(choose) ?? "")
   yield* sql.withTransaction(

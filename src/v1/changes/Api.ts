@@ -1,5 +1,5 @@
 /** GET /v1/changes and /v1/changes/stream: what each transaction changed in the datasets, oldest first. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { TooManyStreams } from "../../accounts/AccountErrors.ts"
 import { normalizeTimestamp } from "../../rules/AsOfParameter.ts"
@@ -38,35 +38,10 @@ export const changeKinds = ["added", "corrected", "removed"] as const
 export type ChangeKind = typeof changeKinds[number]
 
 /**
- * The datasets with an endpoint of their own: all of `loadableDatasets` except `daily_prices` (§2.6, D36). Checked by
- * `test/history/changes.test.ts`.
- */
-export const changeFeedDatasets = [
-  "ticker_changes",
-  "historical_tickers",
-  "intraday_runners",
-  "dilution_data",
-  "registrations",
-  "pump_and_dump_tracker",
-  "split_status",
-  "nasdaq_compliance",
-  "news",
-  "gap_stats",
-  "premarket_stats",
-  "afterhours_stats",
-  "research_reports",
-  "float_outstanding",
-  "historical_float_pro",
-  "ownership",
-  "screener",
-] as const
-export type ChangeFeedDataset = typeof changeFeedDatasets[number]
-
-/**
  * For each dataset, endpoints that together show all columns of its changes. Accounts that may not use all of them get
  * no changes of the dataset.
  */
-export const datasetAccessEndpoints: Readonly<Record<ChangeFeedDataset, ReadonlyArray<AnnotatedEndpoint>>> = {
+export const datasetAccessEndpoints = {
   ticker_changes: [TickerChangesApiGroup.endpoints.resolve],
   historical_tickers: [HistoricalTickersApiGroup.endpoints.list],
   intraday_runners: [IntradayRunnersApiGroup.endpoints.list],
@@ -84,7 +59,14 @@ export const datasetAccessEndpoints: Readonly<Record<ChangeFeedDataset, Readonly
   historical_float_pro: [HistoricalFloatProApiGroup.endpoints.list],
   ownership: [OwnershipApiGroup.endpoints.list],
   screener: [ScreenerApiGroup.endpoints.list],
-}
+} satisfies Readonly<Record<string, ReadonlyArray<AnnotatedEndpoint>>>
+
+/**
+ * The datasets with an endpoint of their own: all of `loadableDatasets` except `daily_prices` (§2.6, D36). Checked by
+ * `test/history/changes.test.ts`.
+ */
+export const changeFeedDatasets = Struct.keys(datasetAccessEndpoints)
+export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
 /**
  * A cursor: the id of a transaction, the position of a change in it (empty: the end of the transaction), and a random

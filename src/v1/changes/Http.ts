@@ -9,7 +9,7 @@ import { ChangeStream } from "../../history/ChangeStream.ts"
 import { makeStorablePage } from "../../lists/QueryCache.ts"
 import type { EventStreamAnswer, PlainAnswer } from "../../rules/Answer.ts"
 import { getHeader } from "../../rules/ApiRequest.ts"
-import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
+import { type AnnotatedEndpoint, getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { makeFieldError } from "../../rules/Errors.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import {
@@ -38,14 +38,16 @@ const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
   return { body: Buffer.concat([start, ...parts, end]), records: changes.length, nextPage: undefined }
 }
 
-const accessOf = (dataset: ChangeFeedDataset, endpoints = datasetAccessEndpoints) =>
+type AccessEndpoints = Readonly<Record<ChangeFeedDataset, ReadonlyArray<AnnotatedEndpoint>>>
+
+const accessOf = (dataset: ChangeFeedDataset, endpoints: AccessEndpoints) =>
   endpoints[dataset].map((endpoint) => getEndpointAccess(endpoint))
 
 /** Returns the datasets among `requested` (by default, all datasets) that the account may read. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,
-  endpoints = datasetAccessEndpoints,
+  endpoints: AccessEndpoints = datasetAccessEndpoints,
 ) =>
   requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
 
@@ -56,7 +58,7 @@ const listUsableDatasets = (
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> | undefined,
-  endpoints = datasetAccessEndpoints,
+  endpoints: AccessEndpoints = datasetAccessEndpoints,
 ) {
   if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
   for (const access of requested.flatMap((dataset) => accessOf(dataset, endpoints))) {

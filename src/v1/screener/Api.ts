@@ -1,43 +1,31 @@
 /** GET /v1/screener: §2.5 (fields). */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const gain = (days: string) => Column.nullable(Column.ratio(`Price change over ${days}, %.`))
 
-export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
-  ticker: Column.ticker(),
-  company: Column.nullable(Column.text("Company name.")),
-  cik: Column.nullable(Column.text("CIK of the issuer.")),
-  exchange: Column.nullable(Column.text("Exchange of the listing.")),
-  sector: Column.nullable(Column.text("Sector of the company.")),
-  industry: Column.nullable(Column.text("Industry of the company.")),
-  country: Column.nullable(Column.text("Country of the company.")),
-  state: Column.nullable(Column.text("State of the company.")),
-  city: Column.nullable(Column.text("City of the company.")),
-  website: Column.nullable(Column.text("URL of the company's website.")),
-  ipo_date: Column.nullable(Column.date("Date of the initial public offering.")),
-  is_adr: Column.boolean("Whether the listed security is a depositary receipt."),
+/** Numeric columns with the filters `min_` and `max_`, in three groups, because other columns are between them. */
+const sizeColumns = {
   price: Column.nullable(Column.price("Last price, USD.")),
   market_cap: Column.nullable(Column.money("Market capitalization, USD.")),
-  high_365: Column.nullable(Column.price("Highest price of the last 365 days, USD.")),
-  low_365: Column.nullable(Column.price("Lowest price of the last 365 days, USD.")),
+}
+
+const shareColumns = {
   outstanding: Column.nullable(Column.integer("Shares outstanding.")),
   float: Column.nullable(Column.integer("Shares not held by insiders and affiliates.")),
   tradable_float: Column.nullable(Column.integer("Shares of the float that can be traded.")),
-  insider_percent: Column.nullable(Column.ratio("Fraction held by insiders: 0.15 means 15%.")),
-  affiliate_percent: Column.nullable(Column.ratio("Fraction held by affiliates: 0.15 means 15%.")),
-  institutions_percent: Column.nullable(Column.ratio("Fraction held by institutions: 0.15 means 15%.")),
-  ownership_source_url: Column.nullable(Column.text("URL of the filing that reports the ownership figures.")),
+}
+
+const tradingColumns = {
   average_volume: Column.nullable(Column.integer("Average daily volume, shares.")),
   median_volume_60: Column.nullable(Column.integer("Median daily volume of the last 60 days, shares.")),
   today_volume: Column.nullable(Column.integer("Shares traded today.")),
@@ -61,42 +49,36 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   num_runners: Column.integer("Number of intraday runs."),
   avg_gap: Column.nullable(Column.ratio("Average gap, %.")),
   ratio_debt_to_equity: Column.nullable(Column.ratio("Debt divided by equity.")),
+}
+
+export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
+  ticker: Column.ticker(),
+  company: Column.nullable(Column.text("Company name.")),
+  cik: Column.nullable(Column.text("CIK of the issuer.")),
+  exchange: Column.nullable(Column.text("Exchange of the listing.")),
+  sector: Column.nullable(Column.text("Sector of the company.")),
+  industry: Column.nullable(Column.text("Industry of the company.")),
+  country: Column.nullable(Column.text("Country of the company.")),
+  state: Column.nullable(Column.text("State of the company.")),
+  city: Column.nullable(Column.text("City of the company.")),
+  website: Column.nullable(Column.text("URL of the company's website.")),
+  ipo_date: Column.nullable(Column.date("Date of the initial public offering.")),
+  is_adr: Column.boolean("Whether the listed security is a depositary receipt."),
+  ...sizeColumns,
+  high_365: Column.nullable(Column.price("Highest price of the last 365 days, USD.")),
+  low_365: Column.nullable(Column.price("Lowest price of the last 365 days, USD.")),
+  ...shareColumns,
+  insider_percent: Column.nullable(Column.ratio("Fraction held by insiders: 0.15 means 15%.")),
+  affiliate_percent: Column.nullable(Column.ratio("Fraction held by affiliates: 0.15 means 15%.")),
+  institutions_percent: Column.nullable(Column.ratio("Fraction held by institutions: 0.15 means 15%.")),
+  ownership_source_url: Column.nullable(Column.text("URL of the filing that reports the ownership figures.")),
+  ...tradingColumns,
   pending_s1: Column.boolean("Whether a form S-1 registration is pending."),
   last_updated: NewYorkTimeColumn,
   source: Column.sourceForLoading,
 }) {}
 
-/** Numeric fields with `min_` and `max_` filters. */
-const filtered = [
-  "price",
-  "market_cap",
-  "outstanding",
-  "float",
-  "tradable_float",
-  "average_volume",
-  "median_volume_60",
-  "today_volume",
-  "volume_change_percentage",
-  "short_interest",
-  "short_float",
-  "days_to_cover",
-  "shares_available",
-  "fee_rate",
-  "gain_1_day",
-  "gain_2_day",
-  "gain_3_day",
-  "gain_7_day",
-  "gain_14_day",
-  "gain_30_day",
-  "gain_60_day",
-  "gain_90_day",
-  "gain_180_day",
-  "gain_365_day",
-  "num_gaps",
-  "num_runners",
-  "avg_gap",
-  "ratio_debt_to_equity",
-] as const
+const filtered = Struct.keys({ ...sizeColumns, ...shareColumns, ...tradingColumns })
 
 /** Fields that support sorting but not filtering (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
@@ -106,7 +88,7 @@ export const screenerSorts = (["ticker", ...filtered, ...readOnly] as const).fla
 ) => [field, `-${field}` as const])
 export type ScreenerSortOrder = typeof screenerSorts[number]
 
-export const ScreenerQuery = Schema.Struct({
+export const ScreenerQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeTexts("exchange", "sector", "industry", "country", "state"),
   ...Filter.makeBooleans("is_adr", "pending_s1"),
@@ -118,8 +100,7 @@ export const ScreenerQuery = Schema.Struct({
     description: "A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.",
     message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
-  ...SourcedListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {

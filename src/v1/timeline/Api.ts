@@ -1,5 +1,5 @@
 /** GET /v1/timeline: the events of one company, from the tables of other endpoints. */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
@@ -28,26 +28,11 @@ import { RegistrationsApiGroup } from "../registrations/Api.ts"
 import { SplitStatusApiGroup } from "../split-status/Api.ts"
 import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
 
-export const timelineEventTypes = [
-  "filing",
-  "news",
-  "registration",
-  "dilution",
-  "split",
-  "compliance_notice",
-  "gap",
-  "runner",
-  "float_change",
-  "ownership_filing",
-  "ticker_change",
-] as const
-export type TimelineEventType = typeof timelineEventTypes[number]
-
 /**
  * For each type of event, the endpoint that returns the full row. Accounts that may not use that endpoint get no events
  * of the type.
  */
-export const fullRowEndpointsByEventType: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = {
+export const fullRowEndpointsByEventType = {
   filing: NewsApiGroup.endpoints.list,
   news: NewsApiGroup.endpoints.list,
   registration: RegistrationsApiGroup.endpoints.list,
@@ -59,7 +44,10 @@ export const fullRowEndpointsByEventType: Readonly<Record<TimelineEventType, Ann
   float_change: HistoricalFloatProApiGroup.endpoints.list,
   ownership_filing: OwnershipApiGroup.endpoints.list,
   ticker_change: TickerChangesApiGroup.endpoints.resolve,
-}
+} satisfies Readonly<Record<string, AnnotatedEndpoint>>
+
+export const timelineEventTypes = Struct.keys(fullRowEndpointsByEventType)
+export type TimelineEventType = typeof timelineEventTypes[number]
 
 export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   at: Column.text("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),

@@ -5,7 +5,7 @@ import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { getDateInChicago } from "../../rules/Dates.ts"
-import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
+import { type AnnotatedEndpoint, getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import {
   fullRowEndpointsByEventType,
   TimelineApiGroup,
@@ -22,7 +22,7 @@ type Account = typeof CurrentAccount.Service
 export const splitEventTypesByAccess = (
   account: Account,
   requested: typeof TimelineQuery.Type["types"] = timelineEventTypes,
-  endpoints = fullRowEndpointsByEventType,
+  endpoints: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = fullRowEndpointsByEventType,
 ) => {
   const types = timelineEventTypes.filter((type) => requested.includes(type))
   const isAllowed = (type: TimelineEventType) => canAccountUseEndpoint(account, getEndpointAccess(endpoints[type]))
