@@ -40,23 +40,12 @@ export const makeDates = (column: string) => ({
 /** `date`, `date_from` and `date_to` for the column `date`. */
 export const defaultDates = makeDates("date")
 
-type FieldByName<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
-  readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
-}
-
 /** Makes a field for each name. The cast restores the keys, which the type of `Object.fromEntries` lacks. */
-const makeFields = <Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field>(
-  names: Names,
-  prefix: Prefix,
-  suffix: Suffix,
-  makeField: (name: string) => Field,
-) =>
-  Object.fromEntries(names.map((name) => [`${prefix}${name}${suffix}`, makeField(name)])) as FieldByName<
-    Names,
-    Prefix,
-    Suffix,
-    Field
-  >
+const makeFields = <Name extends string, Key extends string, Field>(
+  names: ReadonlyArray<Name>,
+  makeKey: (name: Name) => Key,
+  makeField: (name: Name) => Field,
+) => Object.fromEntries(names.map((name) => [makeKey(name), makeField(name)])) as { readonly [Each in Key]: Field }
 
 /** A decimal number that is kept as text, so that the comparison uses all of its digits (D16, decimals). */
 const DecimalText = Schema.String.check(
@@ -71,64 +60,55 @@ const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison:
   formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
 
 /** Makes the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
-export const makeNumberRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...makeFields(names, "min_", "", (column) => boundFilter("atLeast", column, "at least")),
-  ...makeFields(names, "max_", "", (column) => boundFilter("atMost", column, "at most")),
+export const makeNumberRanges = <Name extends string>(...names: ReadonlyArray<Name>) => ({
+  ...makeFields(names, (name) => `min_${name}` as const, (column) => boundFilter("atLeast", column, "at least")),
+  ...makeFields(names, (name) => `max_${name}` as const, (column) => boundFilter("atMost", column, "at most")),
+})
+
+/** Makes a function that makes the filters `x_from` and `x_to` for each column `x`. */
+const makeDayRanges = <Field>(
+  from: FilterOperator,
+  to: FilterOperator,
+  makeFilter: (operator: FilterOperator, column: string, description: string) => Field,
+) =>
+<Name extends string>(...names: ReadonlyArray<Name>) => ({
+  ...makeFields(
+    names,
+    (name) => `${name}_from` as const,
+    (name) => makeFilter(from, name, `${name} on this day or later`),
+  ),
+  ...makeFields(
+    names,
+    (name) => `${name}_to` as const,
+    (name) => makeFilter(to, name, `${name} on this day or earlier`),
+  ),
 })
 
 /** Makes the filters `x_from` and `x_to` for each column `x` with past dates. A future date is refused (D7, §4.4). */
-export const makePastDateRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...makeFields(
-    names,
-    "",
-    "_from",
-    (column) => nonFutureDateFilter("fromDay", column, `${column} on this day or later`),
-  ),
-  ...makeFields(names, "", "_to", (column) => nonFutureDateFilter("toDay", column, `${column} on this day or earlier`)),
-})
+export const makePastDateRanges = makeDayRanges("fromDay", "toDay", nonFutureDateFilter)
 
 /**
  * Makes the filters `x_from` and `x_to` for each column `x` with past instants. Days run from midnight to midnight at
  * -05:00.
  */
-export const makePastInstantRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...makeFields(
-    names,
-    "",
-    "_from",
-    (column) => nonFutureDateFilter("fromDayOfInstant", column, `${column} on this day or later`),
-  ),
-  ...makeFields(
-    names,
-    "",
-    "_to",
-    (column) => nonFutureDateFilter("toDayOfInstant", column, `${column} on this day or earlier`),
-  ),
-})
-
-const anyDateFilter = (operator: "fromDay" | "toDay", column: string, comparison: string) =>
-  formattedParameter(CalendarDate, "date", { operator, column }, `${column} on this day or ${comparison}.`)
+export const makePastInstantRanges = makeDayRanges("fromDayOfInstant", "toDayOfInstant", nonFutureDateFilter)
 
 /** Makes the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
-export const makeDateRanges = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
-  ...makeFields(names, "", "_from", (column) => anyDateFilter("fromDay", column, "later")),
-  ...makeFields(names, "", "_to", (column) => anyDateFilter("toDay", column, "earlier")),
-})
+export const makeDateRanges = makeDayRanges(
+  "fromDay",
+  "toDay",
+  (operator, column, description) => formattedParameter(CalendarDate, "date", { operator, column }, `${description}.`),
+)
 
 /** Makes the filter `x=true` or `x=false` for each column `x`. */
-export const makeBooleans = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  makeFields(
-    names,
-    "",
-    "",
-    (column) =>
-      Schema.optionalKey(
-        Schema.Boolean.annotate({
-          description: `Rows whose ${column} has this value.`,
-          filter: { operator: "equals", column },
-        }),
-      ),
-  )
+export const makeBooleans = <Name extends string>(...names: ReadonlyArray<Name>) =>
+  makeFields(names, (name) => name, (column) =>
+    Schema.optionalKey(
+      Schema.Boolean.annotate({
+        description: `Rows whose ${column} has this value.`,
+        filter: { operator: "equals", column },
+      }),
+    ))
 
 /** Maximum length of a value in a text filter, in characters. No value in the tables is longer. */
 const maxTextLength = 256
@@ -180,12 +160,12 @@ const makeTextListFilter = (operator: FilterOperator) => (column: string) =>
   listFilter(NonEmptyText, describeTextList(column), { operator, column })
 
 /** Makes a filter for each column. A row matches if its value is one of the filter's values, ignoring case (D33). */
-export const makeTexts = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase"))
+export const makeTexts = <Name extends string>(...names: ReadonlyArray<Name>) =>
+  makeFields(names, (name) => name, makeTextListFilter("oneOfIgnoringCase"))
 
 /** Like `makeTexts`, for codes whose letters are all small or all capital. They need no index on `lower`. */
-export const makeCodes = <const Names extends ReadonlyArray<string>>(...names: Names) =>
-  makeFields(names, "", "", makeTextListFilter("oneOfCodes"))
+export const makeCodes = <Name extends string>(...names: ReadonlyArray<Name>) =>
+  makeFields(names, (name) => name, makeTextListFilter("oneOfCodes"))
 
 /** Filters by country codes in any case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
