@@ -165,7 +165,7 @@ interface CompiledFilters {
  */
 export const compileFilters = (
   sql: SqlClient.SqlClient,
-  { fields }: Pick<QuerySchema, "fields">,
+  { fields }: QuerySchema,
   models: RowModels = [],
 ): CompiledFilters => {
   const operators = makeFilterConditionBuilders(sql)

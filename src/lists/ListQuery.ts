@@ -84,7 +84,7 @@ export interface RowGroupModel {
 /** The declaration of a list. */
 export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyof Query = never> {
   /** The schema of the query. Its filters become `ListClauses.conditions`. */
-  readonly Query?: Pick<QuerySchema, "fields">
+  readonly Query?: QuerySchema
   /** The model of a row, or of results that are groups of rows. */
   readonly Row: RowModels | RowGroupModel
   /** Set if `select` itself compares the rows with the periods, because a row has its dates in several columns. */

@@ -66,7 +66,6 @@ declare module "effect/Schema" {
 /** The schema of a query. `fields` are its parameters. */
 export interface QuerySchema {
   readonly fields: Schema.Struct.Fields
-  readonly Type: DecodedQuery
 }
 
 /** Returns the filter that a parameter declares. */

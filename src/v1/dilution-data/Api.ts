@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -124,22 +123,18 @@ const filters = {
   ...Filter.makeDateRanges("expiration_date", "maturity_date"),
 }
 
-export const DilutionDataQuery = Schema.Struct({
+export const DilutionDataQuery = makeListQuery({
   ticker: TickerListParameter,
   ...filters,
-  ...ListParameters,
-}).check(
-  checkParameterCombinations,
-)
+})
 
-export const DilutionDataAdvancedQuery = Schema.Struct({
+export const DilutionDataAdvancedQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
   owner: Filter.makeArrayElementSubstring("owners", "the name of an owner"),
   bank: Filter.makeSubstring("bank"),
   price_protection: Filter.makeSubstring("price_protection"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -36,13 +35,12 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   source: Column.sourceForLoading,
 }) {}
 
-export const FloatOutstandingQuery = Schema.Struct({
+export const FloatOutstandingQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeTexts("country", "sector", "industry", "exchange"),
   ...Filter.makeBooleans("is_adr"),
   ...Filter.makeNumberRanges("float", "outstanding", "tradable_float", "market_cap"),
-  ...SourcedListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -63,15 +62,14 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
   tradable_float: Column.nullable(Column.integer("Freely tradable shares.")),
 }) {}
 
-export const GapStatsQuery = Schema.Struct({
+export const GapStatsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
   ...Filter.makeNumberRanges("gap_percentage", "volume", "dollar_volume", "market_cap"),
   tag: Filter.makeArrayElement("all_tags", "Sessions"),
   filing_type: Filter.makeArrayElement("filing_types", "Sessions"),
   ...Filter.makeBooleans("closed_over_vwap"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {

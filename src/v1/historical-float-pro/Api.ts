@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -55,7 +54,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   source: Column.sourceForLoading,
 }) {}
 
-export const HistoricalFloatProQuery = Schema.Struct({
+export const HistoricalFloatProQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
     description: "true: only the newest row of each ticker, among the rows that match the other filters.",
@@ -64,8 +63,7 @@ export const HistoricalFloatProQuery = Schema.Struct({
   ...Filter.makeBooleans("is_adr"),
   ...Filter.makeNumberRanges("float", "outstanding_shares", "tradable_float", "market_cap"),
   ...Filter.makePastDateRanges("filed_at", "reported_date"),
-  ...SourcedListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -56,12 +55,11 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
 /** SQL condition of sessions that are runners. Written exactly as in the indexes, so that PostgreSQL can use them. */
 export const intradayRunnerSqlCondition = "anomaly_flagged and daily_volume_ratio > 9"
 
-export const IntradayRunnersQuery = Schema.Struct({
+export const IntradayRunnersQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
   ...Filter.makeNumberRanges("gap_percentage"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {

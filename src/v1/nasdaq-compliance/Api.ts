@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { riskLevels } from "../pump-and-dump-tracker/Api.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -57,7 +56,7 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
   last_updated: NewYorkTimeColumn,
 }) {}
 
-export const NasdaqComplianceQuery = Schema.Struct({
+export const NasdaqComplianceQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
   deficiency_type: Filter.makeEnum(deficiencyTypes),
@@ -66,8 +65,7 @@ export const NasdaqComplianceQuery = Schema.Struct({
   status: Filter.makeEnum(complianceStatuses),
   ...Filter.makePastDateRanges("added_date"),
   ...Filter.makeDateRanges("compliance_deadline"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -45,7 +44,7 @@ const Search = Schema.String.check(
   }),
 )
 
-export const NewsQuery = Schema.Struct({
+export const NewsQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeDates("filed_at"),
   ...Filter.makeTexts("form_type"),
@@ -78,8 +77,7 @@ export const NewsQuery = Schema.Struct({
       },
     }),
   ),
-  ...SourcedListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope, ResultUnit } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -75,7 +74,7 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
   }),
 }) {}
 
-export const OwnershipQuery = Schema.Struct({
+export const OwnershipQuery = makeSourcedListQuery({
   // No generated condition, because the handler's statement selects the newest filing of each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
   accession_number: Schema.optionalKey(
@@ -91,8 +90,7 @@ export const OwnershipQuery = Schema.Struct({
   })),
   owner_name: Filter.makeSubstring("owner_name"),
   owner_type: Filter.makeEnum(ownerTypes),
-  ...SourcedListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {

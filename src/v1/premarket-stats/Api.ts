@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -44,7 +43,7 @@ export const extendedHoursFields = {
 
 export class PremarketStat extends Model.Class<PremarketStat>("PremarketStat")(extendedHoursFields) {}
 
-export const ExtendedHoursStatsQuery = Schema.Struct({
+export const ExtendedHoursStatsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
   ...Filter.makeNumberRanges(
@@ -56,8 +55,7 @@ export const ExtendedHoursStatsQuery = Schema.Struct({
     "tradable_float",
   ),
   tag: Filter.makeArrayElement("all_tags", "Sessions"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { textFieldEncoder } from "../../rows/FieldEncoders.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -60,7 +59,7 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
   last_updated: NewYorkTimeColumn,
 }) {}
 
-export const PumpAndDumpTrackerQuery = Schema.Struct({
+export const PumpAndDumpTrackerQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   country: Filter.countryFilter,
   underwriter_risk: Filter.makeEnum(riskLevels),
@@ -73,8 +72,7 @@ export const PumpAndDumpTrackerQuery = Schema.Struct({
   ...Filter.makeNumberRanges("gain_1_day", "gain_7_day", "gain_14_day", "gain_30_day"),
   ...Filter.makePastDateRanges("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
   ...Filter.makeDateRanges("lock_up_expiration"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { SourcedListParameters } from "../../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -50,7 +49,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
   source: Column.sourceForLoading,
 }) {}
 
-export const RegistrationsQuery = Schema.Struct({
+export const RegistrationsQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   type: Filter.makeEnum(registrationTypes),
   ...Filter.makeTexts("form_type"),
@@ -60,8 +59,7 @@ export const RegistrationsQuery = Schema.Struct({
   ...Filter.makeNumberRanges("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
   ...Filter.makePastDateRanges("filed_at", "effective_date"),
   ...Filter.makeDateRanges("expiration_date"),
-  ...SourcedListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {

@@ -5,9 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup, RequiredTier } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
@@ -48,12 +47,11 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
   ...circumstances,
 }) {}
 
-export const ResearchReportsQuery = Schema.Struct({
+export const ResearchReportsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeNumberRanges("gain_percentage"),
   ...Filter.makePastInstantRanges("created_at"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {

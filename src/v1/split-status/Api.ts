@@ -1,13 +1,11 @@
 /** GET /v1/split-status: §4.4 (filters). */
-import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
 import { listErrors } from "../../rules/Errors.ts"
-import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { ListParameters } from "../../rules/ListParameters.ts"
+import { makeListQuery } from "../../rules/ListParameters.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -40,14 +38,13 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   last_updated: NewYorkTimeColumn,
 }) {}
 
-export const SplitStatusQuery = Schema.Struct({
+export const SplitStatusQuery = makeListQuery({
   ticker: TickerListParameter,
   action_type: Filter.makeEnum(splitActions),
   ...Filter.makeBooleans("executed"),
   ...Filter.makePastDateRanges("filed_at"),
   ...Filter.makeDateRanges("vote_date", "effective_date"),
-  ...ListParameters,
-}).check(checkParameterCombinations)
+})
 
 export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
