@@ -10,18 +10,13 @@ import { type PastSource, Reader, type StatementReader } from "../db/Reader.ts"
 import { isEligibleTickerChange } from "../rules/EffectiveDates.ts"
 import { LineageIndex } from "./LineageIndex.ts"
 import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./LineageRules.ts"
+import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
 /**
  * Maximum number of events that are found, which bounds the work for a symbol with millions of events. A component with
  * more than `maxLineageLinks` events is a conflict anyway.
  */
 export const maxEvents = 25_000
-
-interface SymbolQuery {
-  readonly ticker: string
-  /** Like in `EventQuery`. */
-  readonly today: string
-}
 
 interface EventQuery {
   /** The requested symbols, without duplicates. */
@@ -32,7 +27,8 @@ interface EventQuery {
 
 const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
-const makeEventReader = Effect.gen(function* () {
+/** Returns a function that reads the components of symbols from the table, in no particular order. */
+export const makeLineageEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   // The query walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
@@ -71,13 +67,6 @@ const makeEventReader = Effect.gen(function* () {
   return (query: EventQuery, read: StatementReader) => decodeEvents(read(compileFind(query)))
 })
 
-/** Returns a function that reads the component of a symbol from the table, in no particular order. */
-export const makeLineageEventReader = Effect.map(
-  makeEventReader,
-  (readEvents) => ({ ticker, today }: SymbolQuery, read: StatementReader) =>
-    readEvents({ tickers: [ticker], today }, read),
-)
-
 /**
  * Returns a function that finds the component of a symbol now or in the past, in no particular order. `read` reads the
  * table at that time.
@@ -85,53 +74,30 @@ export const makeLineageEventReader = Effect.map(
 export const makeLineageEventFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
   const readEvents = yield* makeLineageEventReader
-  return (query: SymbolQuery, past: PastSource | undefined, read: StatementReader) => {
+  return (
+    { ticker, today }: { readonly ticker: string; readonly today: string },
+    past: PastSource | undefined,
+    read: StatementReader,
+  ) => {
     const changes = getChanges(past?.moment)
     return changes === undefined
-      ? readEvents(query, read)
-      : Exit.succeed(changes.findComponent(query.ticker, query.today, maxEvents))
+      ? readEvents({ tickers: [ticker], today }, read)
+      : Exit.succeed(changes.findComponent(ticker, today, maxEvents))
   }
 })
 
-const toSymbols = (ticker: string, events: Iterable<TickerChangeEvent>) =>
-  new Set([ticker, ...Array.from(events).flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])])
-
-/** Finds the events of the symbol's component among events of several components. */
-const findComponent = (eventsBySymbol: ReadonlyMap<string, ReadonlyArray<TickerChangeEvent>>, ticker: string) => {
-  const events = new Set<TickerChangeEvent>()
-  const symbols = new Set([ticker])
-  // The loop includes the symbols that are added meanwhile.
-  for (const symbol of symbols) {
-    for (const event of eventsBySymbol.get(symbol) ?? []) {
-      events.add(event)
-      symbols.add(event.old_ticker).add(event.new_ticker)
-    }
-  }
-  return Array.from(events)
-}
-
-const groupBySymbol = (events: ReadonlyArray<TickerChangeEvent>) => {
-  const groups = new Map<string, Array<TickerChangeEvent>>()
-  for (const event of events) {
-    for (const symbol of [event.old_ticker, event.new_ticker]) {
-      const group = groups.get(symbol)
-      if (group === undefined) groups.set(symbol, [event])
-      else group.push(event)
-    }
-  }
-  return groups
-}
-
-type FindEvents<E> = (ticker: string) => Effect.Effect<ReadonlyArray<TickerChangeEvent>, E>
-
 /** Resolves symbols. Symbols of one component get the same lineage, which is resolved once. */
-const resolveSymbols = Effect.fnUntraced(function* <E>(tickers: ReadonlyArray<string>, findEvents: FindEvents<E>) {
+const resolveSymbols = Effect.fnUntraced(function* <E>(
+  tickers: ReadonlyArray<string>,
+  findEvents: (ticker: string) => Effect.Effect<ReadonlyArray<TickerChangeEvent>, E>,
+) {
   const lineages = new Map<string, Lineage>()
   for (const ticker of tickers) {
     if (lineages.has(ticker)) continue
     const events = yield* findEvents(ticker)
     const lineage = resolveLineageOfEvents(events)
-    for (const symbol of toSymbols(ticker, events)) lineages.set(symbol, lineage)
+    lineages.set(ticker, lineage)
+    for (const { new_ticker, old_ticker } of events) lineages.set(old_ticker, lineage).set(new_ticker, lineage)
   }
   return lineages
 })
@@ -142,29 +108,21 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(tickers: ReadonlyArray<st
  */
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
-  const readEvents = yield* makeEventReader
+  const readEvents = yield* makeLineageEventReader
   const reader = yield* Reader
   return Effect.fnUntraced(function* ({ tickers, today }: EventQuery, past: PastSource | undefined) {
+    const findIn = (changes: TickerChangeIndex) => (ticker: string) =>
+      Exit.succeed(changes.findComponent(ticker, today, maxEvents))
     const changes = getChanges(past?.moment)
-    if (changes !== undefined) {
-      return yield* resolveSymbols(
-        tickers,
-        (ticker) => Exit.succeed(changes.findComponent(ticker, today, maxEvents)),
-      )
-    }
+    if (changes !== undefined) return yield* resolveSymbols(tickers, findIn(changes))
     const source = { partition: "lineage", from: past ?? "primary" } as const
     const read = (tickers: ReadonlyArray<string>) =>
       readEvents({ tickers, today }, (statement) => reader.read(statement, source))
     const all = yield* read(tickers)
+    if (tickers.length === 1) return yield* resolveSymbols(tickers, () => Exit.succeed(all))
     // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
     const isComplete = all.length + tickers.length < maxEvents
-    const eventsBySymbol = groupBySymbol(all)
-    return yield* resolveSymbols(tickers, (ticker) =>
-      // If the limit may have cut off events, each component is read again separately.
-      isComplete
-        ? Effect.succeed(findComponent(eventsBySymbol, ticker))
-        : tickers.length === 1
-        ? Effect.succeed(all)
-        : read([ticker]))
+    // If the limit may have cut off events, each component is read again separately.
+    return yield* resolveSymbols(tickers, isComplete ? findIn(TickerChangeIndex.of(all)) : (ticker) => read([ticker]))
   })
 })

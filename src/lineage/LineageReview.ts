@@ -51,15 +51,8 @@ export const previewConfirmedLineage = Effect.fnUntraced(function* (change: Tick
   const { effective_date, new_ticker, old_ticker } = change
   // The preview of a future change is the lineage that clients will get on the change's date.
   const today = effective_date > now ? effective_date : now
-  const found = yield* Effect.forEach([old_ticker, new_ticker], (ticker) => readEvents({ ticker, today }, read))
-  // One component may contain both symbols, so the same event may be found twice.
-  const events = new Map(
-    found.flat().map((event) => [
-      JSON.stringify([event.old_ticker, event.new_ticker, event.effective_date, event.cik]),
-      event,
-    ]),
-  )
-  return resolveLineage([change, ...events.values()])
+  const events = yield* readEvents({ tickers: [old_ticker, new_ticker], today }, read)
+  return resolveLineage([change, ...events])
 })
 
 export type LineagePreview = Result.Result<LineageChain, LineageConflict>

@@ -73,6 +73,12 @@ export class TickerChangeIndex {
     this.#ciks = new Float64Array(count + 1)
   }
 
+  static of(changes: ReadonlyArray<TickerChangeEvent>) {
+    const index = new TickerChangeIndex(changes.length)
+    for (const change of changes) index.add(change)
+    return index
+  }
+
   /** Memory of all arrays and texts, in bytes. */
   get bytes() {
     return 2 * this.#firstFrom.byteLength + 6 * this.#nextFrom.byteLength + this.#ciks.byteLength +

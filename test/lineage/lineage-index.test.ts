@@ -75,8 +75,8 @@ const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) =>
 const makeEventReader = Effect.gen(function* () {
   const { read } = yield* Reader
   const readEvents = yield* makeLineageEventReader
-  return (query: { readonly ticker: string; readonly today: string }) =>
-    readEvents(query, (statement) => read(statement, { partition: "lineage", from: "primary" }))
+  return ({ ticker, today }: { readonly ticker: string; readonly today: string }) =>
+    readEvents({ tickers: [ticker], today }, (statement) => read(statement, { partition: "lineage", from: "primary" }))
 })
 
 const database = Layer.provideMerge(Reader.layer, ServiceInstances.databaseWithKeysLayer)
