@@ -2,13 +2,8 @@
  * Writes the rows of a list as a Parquet file, one row group in memory at a time:
  * docs/decisions/0108-parquet-exports.md.
  */
-import type { ColumnChunk, RowGroup, SchemaElement, Statistics } from "hyparquet"
-import { ByteWriter } from "hyparquet-writer"
-import { writeColumn } from "hyparquet-writer/src/column.js"
-import { encodeNestedValues } from "hyparquet-writer/src/dremel.js"
-import { writeMetadata } from "hyparquet-writer/src/metadata.js"
-import { schemaPathResolver } from "hyparquet-writer/src/schema.js"
-import { unconvertMinMax } from "hyparquet-writer/src/unconvert.js"
+import type { SchemaElement, Statistics } from "hyparquet"
+import { ByteWriter, ParquetWriter } from "hyparquet-writer"
 import { Schema, SchemaAST } from "effect"
 import { zstdCompressSync } from "node:zlib"
 import {
@@ -46,11 +41,6 @@ const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
 const minChunkBytes = 65_536
 
 const noBytes = new Uint8Array(0)
-
-const pageBytes = 1_048_576
-
-/** `PAR1`, at the start and the end of a file. */
-const magic = 0x3152_4150
 
 const compressors = { ZSTD: (bytes: Uint8Array) => zstdCompressSync(bytes) }
 
@@ -223,19 +213,20 @@ class GroupBuffer {
   }
 }
 
+/** The library shortens the minimum and maximum of text to 16 bytes, for which it needs no more than the next one. */
+const neededTextBytes = 17
+
+/** The first byte of U+100000 and above. No shorter text may be greater than text of U+10FFFF. */
+const lastFirstByte = 0xf4
+
+const copyText = (text: Uint8Array) => text.slice(0, text[0] === lastFirstByte ? text.length : neededTextBytes)
+
 /** Copies text in statistics, because the footer needs it after the buffer is reused. Shortens long text. */
-const copyStatistics = (statistics: Statistics, element: SchemaElement): Statistics => {
-  const [minimum, maximum] = [statistics.min_value, statistics.max_value]
-  if (!(minimum instanceof Uint8Array) || !(maximum instanceof Uint8Array)) return statistics
-  const min_value = (unconvertMinMax(minimum, element, false) ?? minimum).slice()
-  const max_value = (unconvertMinMax(maximum, element, true) ?? maximum).slice()
-  return {
-    ...statistics,
-    min_value,
-    max_value,
-    is_min_value_exact: min_value.length === minimum.length,
-    is_max_value_exact: max_value.length === maximum.length,
-  }
+const copyStatistics = (statistics: Statistics): Statistics => {
+  const { max_value, min_value } = statistics
+  return min_value instanceof Uint8Array && max_value instanceof Uint8Array
+    ? { ...statistics, min_value: copyText(min_value), max_value: copyText(max_value) }
+    : statistics
 }
 
 /** The result of encoding one column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
@@ -260,15 +251,19 @@ export const makeParquetWriter = (
     { name: "root", num_children: columns.length },
     ...columns.flatMap(describeColumn),
   ]
-  const findPath = schemaPathResolver(schema)
   const findFields = makeFieldFinder(models, names)
   const readers = toRowModelArray(models).map((model) => names.map((name) => makeValueReader(model, name)))
   const findModel = makeModelFinder(readers)
   const group = new GroupBuffer(groupRows)
   const writer = new ByteWriter()
-  const groups: Array<RowGroup> = []
-  let written = 0
-  writer.appendUint32(magic)
+  const file = new ParquetWriter({
+    writer,
+    schema,
+    codec: "ZSTD",
+    compressors,
+    kvMetadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
+    createdBy: "tickerline",
+  })
 
   const take = () => {
     const bytes = writer.getBytes().slice()
@@ -276,63 +271,35 @@ export const makeParquetWriter = (
     return bytes
   }
 
+  /** Writes a column of the row group as a row group of its own, which `mergeColumns` merges with the others. */
   const encodeColumn = (index: number, { field, name }: Column) => {
-    const path = findPath(field.isList === undefined ? [name] : [name, "list", "element"])
-    const schemaPath = path.map(({ element }) => element)
-    const element = { ...(schemaPath.at(-1) ?? field.element), name }
-    const pageData = encodeNestedValues(path, group.readColumn(index, readers))
-    const { chunk } = writeColumn({
-      writer,
-      pageData,
-      column: {
-        columnName: name,
-        element,
-        schemaPath,
-        codec: "ZSTD",
-        compressors,
-        stats: true,
-        pageSize: pageBytes,
-        columnIndex: false,
-        offsetIndex: false,
-        ...(field.isEnumerated === undefined ? {} : { encoding: "RLE_DICTIONARY" }),
-      },
+    const data = group.readColumn(index, readers)
+    const encoding = field.isEnumerated === undefined ? {} : { encoding: "RLE_DICTIONARY" as const }
+    file.write({ columnData: [{ name, data, offsetIndex: false, ...encoding }], rowGroupSize: group.rows })
+    const chunk = file.row_groups.at(-1)?.columns[0]?.meta_data
+    if (chunk?.statistics !== undefined) chunk.statistics = copyStatistics(chunk.statistics)
+  }
+
+  const mergeColumns = () => {
+    const parts = file.row_groups.splice(-columns.length)
+    file.row_groups.push({
+      columns: parts.flatMap((part) => part.columns),
+      num_rows: BigInt(group.rows),
+      total_byte_size: parts.reduce((sum, part) => sum + part.total_byte_size, 0n),
+      total_compressed_size: parts.reduce((sum, part) => sum + (part.total_compressed_size ?? 0n), 0n),
     })
-    const { meta_data } = chunk
-    if (meta_data?.statistics === undefined) return chunk
-    return { ...chunk, meta_data: { ...meta_data, statistics: copyStatistics(meta_data.statistics, element) } }
+    file.num_rows -= BigInt(group.rows * (parts.length - 1))
+    group.clear()
   }
 
   const encodeGroup = function* () {
-    const start = writer.offset
-    const chunks: Array<ColumnChunk> = []
     for (const [index, column] of columns.entries()) {
-      chunks.push(encodeColumn(index, column))
-      if (chunks.length === columns.length) break
+      encodeColumn(index, column)
+      if (index === columns.length - 1) break
       yield { bytes: writer.index < minChunkBytes ? noBytes : take(), endsGroup: false }
     }
-    groups.push({
-      columns: chunks,
-      num_rows: BigInt(group.rows),
-      total_byte_size: chunks.reduce((sum, { meta_data }) => sum + (meta_data?.total_uncompressed_size ?? 0n), 0n),
-      total_compressed_size: BigInt(writer.offset - start),
-    })
-    written += group.rows
-    group.clear()
+    mergeColumns()
     yield { bytes: take(), endsGroup: true }
-  }
-
-  const finish = () => {
-    writeMetadata(writer, {
-      version: 2,
-      created_by: "tickerline",
-      schema,
-      num_rows: BigInt(written),
-      row_groups: groups,
-      key_value_metadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
-      metadata_length: 0,
-    })
-    writer.appendUint32(magic)
-    return { bytes: take(), endsGroup: false }
   }
 
   return function* (rows, isLast) {
@@ -341,6 +308,8 @@ export const makeParquetWriter = (
       group.add(row, offsets, findModel(row, offsets))
     }
     if (group.isFull || (isLast && group.rows > 0)) yield* encodeGroup()
-    if (isLast) yield finish()
+    if (!isLast) return
+    file.finish()
+    yield { bytes: take(), endsGroup: false }
   }
 }
