@@ -1,5 +1,5 @@
 /** Every endpoint, derived from the `Api` that is served: §2.5 (fields), D25 (/endpoints). */
-import { Context, Option } from "effect"
+import { Context, Option, type Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { BillingMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
@@ -28,6 +28,8 @@ export interface CatalogueEndpoint {
   readonly tables: ReadonlyArray<string>
   /** The columns with text of third parties. */
   readonly thirdPartyText: ReadonlyArray<string>
+  readonly annotations: Context.Context<never>
+  readonly query: Schema.Top | undefined
 }
 
 /** The documentation is part of the catalogue, but not of the OpenAPI document. */
@@ -47,6 +49,8 @@ const documentationPage: CatalogueEndpoint = {
   unit: "row",
   tables: [],
   thirdPartyText: [],
+  annotations: Context.empty(),
+  query: undefined,
 }
 
 const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
@@ -73,13 +77,18 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
         unit: Context.get(mergedAnnotations, ResultUnit),
         tables: Context.get(mergedAnnotations, TablesReadByEndpoint),
         thirdPartyText: Context.get(mergedAnnotations, ThirdPartyTextColumns),
+        annotations: mergedAnnotations,
+        query: endpoint.query,
       })
     },
   })
   return found
 }
 
-export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...listDeclaredEndpoints(), documentationPage]
+/** The endpoints of the contract. */
+export const declaredEndpoints = listDeclaredEndpoints()
+
+export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...declaredEndpoints, documentationPage]
 
 export const pricedEndpointPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 

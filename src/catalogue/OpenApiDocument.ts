@@ -2,18 +2,17 @@
  * The API as an OpenAPI 3.1 document. Effect generates it from the endpoints; this file adds file formats, headers,
  * undeclared statuses and examples, and simplifies the schemas for code generators.
  */
-import { Array, Context, Option, Predicate, Schema, SchemaAST } from "effect"
-import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
+import { Array, Context, Option, Predicate, Schema } from "effect"
+import { OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
-import { BillingMiddleware } from "../accounts/Authorization.ts"
-import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
+import { estimatePath } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { listContentTypes } from "../rows/ListFormats.ts"
-import { AnswersEverySymbol, FreeEndpointHasEtag, IsEndlessStream } from "../rules/EndpointAnnotations.ts"
+import { AnswersEverySymbol, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
-import { type Deprecation, documentationPath, getEndpointDeprecation } from "../rules/Deprecation.ts"
+import { type Deprecation, documentationPath } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
-import { catalogueEndpoints } from "./Endpoints.ts"
+import { type CatalogueEndpoint, catalogueEndpoints, declaredEndpoints } from "./Endpoints.ts"
 import { enumerations } from "./Enumerations.ts"
 
 type JsonObject = Record<string, unknown>
@@ -57,42 +56,30 @@ interface EndpointDeclaration {
   readonly facts: EndpointFacts
 }
 
-const takesAnyParameter = ({ query }: HttpApiEndpoint.Top) => {
-  const ast = query === undefined ? undefined : SchemaAST.toEncoded(query.ast)
-  return ast !== undefined && SchemaAST.isObjects(ast) && ast.indexSignatures.length > 0
+const readDeclaration = (
+  { annotations, deprecation, isEndless, isPriced, query, row }: CatalogueEndpoint,
+): EndpointDeclaration => {
+  const schema = query === undefined ? undefined : Schema.toJsonSchemaDocument(Schema.toType(query)).schema
+  const parameters = getIn(schema, "properties")
+  const facts = {
+    needsKey: row.tier !== null,
+    hasEtag: !isEndless && (isPriced || Context.get(annotations, FreeEndpointHasEtag)),
+    isEndless,
+    isList: getIn(parameters, "format") !== undefined,
+    dropsTickers: getIn(parameters, "ticker", "type") === "array",
+    followsLineages: getIn(parameters, "follow_lineage") !== undefined,
+    answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
+    answersPast: getIn(parameters, "as_of") !== undefined,
+    hasCursor: getIn(parameters, "after") !== undefined,
+    omitsTypes: getIn(parameters, "types") !== undefined,
+    takesAnyParameter: row.path === estimatePath,
+    deprecation,
+  }
+  return { parameters, facts }
 }
 
-const readDeclarations = () => {
-  const declarations = new Map<string, EndpointDeclaration>()
-  HttpApi.reflect(Api, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
-      const query = endpoint.query === undefined
-        ? undefined
-        : Schema.toJsonSchemaDocument(Schema.toType(endpoint.query)).schema
-      const parameters = getIn(query, "properties")
-      const middlewareKeys = new Set(Array.fromIterable(middleware).map(({ key }) => key))
-      const isEndless = Context.get(mergedAnnotations, IsEndlessStream)
-      const facts = {
-        needsKey: middlewareKeys.has(AuthenticationMiddleware.key),
-        hasEtag: !isEndless &&
-          (middlewareKeys.has(BillingMiddleware.key) || Context.get(mergedAnnotations, FreeEndpointHasEtag)),
-        isEndless,
-        isList: getIn(parameters, "format") !== undefined,
-        dropsTickers: getIn(parameters, "ticker", "type") === "array",
-        followsLineages: getIn(parameters, "follow_lineage") !== undefined,
-        answersEverySymbol: Context.get(endpoint.annotations, AnswersEverySymbol),
-        answersPast: getIn(parameters, "as_of") !== undefined,
-        hasCursor: getIn(parameters, "after") !== undefined,
-        omitsTypes: getIn(parameters, "types") !== undefined,
-        takesAnyParameter: takesAnyParameter(endpoint),
-        deprecation: getEndpointDeprecation(endpoint.annotations),
-      }
-      declarations.set(endpoint.path, { parameters, facts })
-    },
-  })
-  return declarations
-}
+const readDeclarations = () =>
+  new Map(declaredEndpoints.map((endpoint) => [endpoint.row.path, readDeclaration(endpoint)]))
 
 type Declarations = ReturnType<typeof readDeclarations>
 
@@ -206,12 +193,10 @@ const fileContents = {
   ),
 }
 
-const addFileFormats = (spec: JsonObject) => {
-  for (const operation of Object.values(Object(spec["paths"]))) {
-    const parameters = getIn(operation, "get", "parameters")
-    const content = getIn(operation, "get", "responses", "200", "content")
-    const isList = Array.isArray(parameters) && parameters.some((parameter) => getIn(parameter, "name") === "format")
-    if (isList && Predicate.isObject(content)) Object.assign(content, fileContents)
+const addFileFormats = (spec: JsonObject, declarations: Declarations) => {
+  for (const [path, { facts }] of declarations) {
+    const content = getIn(spec, "paths", path, "get", "responses", "200", "content")
+    if (facts.isList && Predicate.isObject(content)) Object.assign(content, fileContents)
   }
 }
 
@@ -363,9 +348,9 @@ const describeHeaders = (response: ResponseKind): JsonObject =>
 // Responses
 // ---------------------------------------------------------------------------------------------------------------------
 
-const badRequest = (description: string) => ({
+const describeError = (schema: string, description: string) => ({
   description,
-  content: { "application/json": { schema: { $ref: "#/components/schemas/BadRequest" } } },
+  content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
 })
 
 /**
@@ -373,14 +358,11 @@ const badRequest = (description: string) => ({
  * (malformed requests).
  */
 const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
-  400: badRequest("The URL cannot be decoded, or the `Host` header is missing."),
-  405: {
-    description: "Endpoints answer GET and HEAD.",
-    content: { "application/json": { schema: { $ref: "#/components/schemas/MethodNotAllowed" } } },
-  },
-  408: badRequest("The request did not arrive in time."),
-  413: badRequest("The request body is too long."),
-  431: badRequest("The URL and headers are too long, or there are too many headers."),
+  400: describeError("BadRequest", "The URL cannot be decoded, or the `Host` header is missing."),
+  405: describeError("MethodNotAllowed", "Endpoints answer GET and HEAD."),
+  408: describeError("BadRequest", "The request did not arrive in time."),
+  413: describeError("BadRequest", "The request body is too long."),
+  431: describeError("BadRequest", "The URL and headers are too long, or there are too many headers."),
 }
 
 const notModified = {
@@ -597,7 +579,7 @@ const simplifySchemas = (spec: JsonObject): JsonObject =>
 
 const completeDocument = (spec: JsonObject) => {
   const declarations = readDeclarations()
-  addFileFormats(spec)
+  addFileFormats(spec, declarations)
   describeParameters(spec, declarations)
   describeEstimateParameters(spec)
   addResponseExamples(spec, examples)

@@ -1,9 +1,8 @@
 /** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
-import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { type CatalogueEndpoint, declaredEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
-import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { changeFeedDatasets } from "../v1/changes/Api.ts"
 import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
@@ -247,9 +246,7 @@ ${renderEndpointTable({ isPriced: false })}`,
 }
 
 export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<SitePage> => {
-  const pages = catalogueEndpoints.filter(({ row }) => row.path !== documentationPath).map((
-    endpoint,
-  ): SitePage => ({
+  const pages = declaredEndpoints.map((endpoint): SitePage => ({
     path: getReferencePagePath(endpoint.row.path),
     title: getEndpointTitle(endpoint),
     section: "Endpoints",

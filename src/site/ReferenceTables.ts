@@ -1,12 +1,11 @@
 /** Renders tables of errors, endpoints, tiers and prices, from declarations in the code and this service's settings. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
-import { catalogueEndpoints, pricedEndpointPaths } from "../catalogue/Endpoints.ts"
+import { declaredEndpoints, pricedEndpointPaths } from "../catalogue/Endpoints.ts"
 import { isTierSufficient, tiers } from "../rules/EndpointAnnotations.ts"
 import * as Errors from "../rules/Errors.ts"
-import { documentationPath } from "../rules/Deprecation.ts"
 import { renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { getReferencePagePath } from "./Page.ts"
@@ -65,13 +64,12 @@ const errorTable = () =>
 export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
   renderTable(
     ["Path", "Description", "Tier"],
-    catalogueEndpoints.filter((endpoint) => endpoint.isPriced === isPriced && endpoint.row.path !== documentationPath)
-      .map(({ row }) => [
-        `<a href="${getReferencePagePath(row.path)}">${renderInlineCode(row.path)}</a>` +
-        (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
-        renderProse(row.description),
-        row.tier ?? "no key",
-      ]),
+    declaredEndpoints.filter((endpoint) => endpoint.isPriced === isPriced).map(({ row }) => [
+      `<a href="${getReferencePagePath(row.path)}">${renderInlineCode(row.path)}</a>` +
+      (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
+      renderProse(row.description),
+      row.tier ?? "no key",
+    ]),
   )
 
 const makeTierTable = Effect.map(
@@ -80,10 +78,7 @@ const makeTierTable = Effect.map(
     renderTable(
       ["Tier", "Requests per minute", "Endpoints"],
       tiers.map((tier) => {
-        const closed = catalogueEndpoints.filter(({ row }) => {
-          const required = Option.fromUndefinedOr(tiers.find((one) => one === row.tier))
-          return Option.exists(required, (required) => !isTierSufficient(tier, required))
-        })
+        const closed = declaredEndpoints.filter(({ row }) => row.tier !== null && !isTierSufficient(tier, row.tier))
         const access = closed.length === 0
           ? "all"
           : `all except ${closed.map(({ row }) => renderInlineCode(row.path)).join(", ")}`
