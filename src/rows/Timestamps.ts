@@ -4,7 +4,7 @@
  */
 import { DateTime, Option, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
-import { printedOffset } from "../rules/Dates.ts"
+import { isInCalendar, printedOffset } from "../rules/Dates.ts"
 import { makeTimeFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
 
 const eastern = DateTime.zoneMakeOffset(printedOffset.millis)
@@ -59,12 +59,7 @@ const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
 /** Returns the zone of a time, with the minutes, which PostgreSQL omits if they are zero. Empty without a zone. */
 const getZone = (text: string) => zonePattern.exec(text)?.[0].replace(/^([+-]\d\d)$/, "$1:00") ?? ""
 
-const isInCalendar = (text: string) => {
-  const parsed = DateTime.make(`${text.replace(" ", "T")}Z`)
-  // JavaScript parses 30 February as 2 March, so the parsed date must have the same day.
-  return Option.exists(parsed, (date) => DateTime.formatIso(date).startsWith(text.slice(0, 10))) &&
-    !text.startsWith("0000")
-}
+const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${text.replace(" ", "T")}Z`)
 
 const millisPerDay = 24 * 60 * 60 * 1000
 
@@ -108,7 +103,7 @@ const [earliest, latest] = [
 /** Whether the year is printable. Also true for text that is not a time, which another check reports. */
 const hasPrintableYear = (text: string) => {
   const clock = text.replace(zonePattern, "")
-  if (!wallClockPattern.test(clock) || !isInCalendar(clock)) return true
+  if (!isTime(clock)) return true
   const time = Date.parse(`${clock.replace(" ", "T")}${getZone(text) || printedOffset.text}`)
   return time >= earliest && time <= latest
 }
@@ -116,7 +111,7 @@ const hasPrintableYear = (text: string) => {
 const printableYear = Schema.makeFilter(hasPrintableYear, { message: "must print with a year from 1 to 9999" })
 
 const WallClockText = Schema.String.check(
-  Schema.makeFilter((text: string) => wallClockPattern.test(text) && isInCalendar(text), {
+  Schema.makeFilter(isTime, {
     message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00",
   }),
   printableYear,
@@ -129,9 +124,7 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
     SchemaTransformation.transform({
       decode: (text) => {
         const clock = text.slice(0, -6)
-        const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" &&
-          wallClockPattern.test(clock) &&
-          isInCalendar(clock)
+        const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" && isTime(clock)
         const instant = isPrinted && hasPrintableYear(text) ? DateTime.make(text) : Option.none()
         return Option.match(instant, {
           onNone: () => text,
@@ -145,13 +138,8 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
 /** A time in a data file (D31, files) with `Z` or an offset. */
 const InstantText = Schema.String.check(
   Schema.makeFilter(
-    (text: string) => {
-      const clock = text.replace(zonePattern, "")
-      return zonePattern.test(text) && wallClockPattern.test(clock) && isInCalendar(clock)
-    },
-    {
-      message: "must be an instant with its zone, like 2026-06-01T13:30:00Z",
-    },
+    (text: string) => zonePattern.test(text) && isTime(text.replace(zonePattern, "")),
+    { message: "must be an instant with its zone, like 2026-06-01T13:30:00Z" },
   ),
   printableYear,
 )

@@ -1,5 +1,5 @@
 /** Calendar dates in parameters, and the current date in New York and Chicago (D7, dates). */
-import { Clock, Context, DateTime, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Clock, Context, DateTime, Effect, Option, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
 const chicago = DateTime.zoneMakeNamedUnsafe("America/Chicago")
@@ -64,12 +64,10 @@ export const getNextMidnight = (now: number) =>
 /** Returns the number of days from one date (`YYYY-MM-DD`) to another. Negative if `until` is earlier. */
 export const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
-const isInCalendar = (text: string) => {
-  const [year, month, day] = text.split("-").map(Number)
-  if (year === undefined || month === undefined || day === undefined || year === 0) return false
-  const date = DateTime.make({ year, month, day })
-  return date._tag === "Some" && DateTime.formatIsoDate(date.value) === text
-}
+/** Whether a date or UTC time exists. JavaScript parses 30 February as 2 March, so the parsed day must be the same. */
+export const isInCalendar = (text: string) =>
+  !text.startsWith("0000") &&
+  Option.exists(DateTime.make(text), (date) => DateTime.formatIsoDate(date) === text.slice(0, 10))
 
 /** A date that exists in the calendar, `YYYY-MM-DD`. */
 export const CalendarDate = Schema.String.check(
