@@ -5,12 +5,12 @@ import { createHash, hash as computeHash } from "node:crypto"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { toApiError } from "../db/ReadPolicies.ts"
 import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
-import { makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { ExportAnswer, ExportObserver, Measurement, PlainAnswer } from "../rules/Answer.ts"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
-import { type ExportChunk, makeExportWriter } from "./ExportWriter.ts"
+import { makeExportWriter } from "./ExportWriter.ts"
 
 /** The export ended early. The client sees an incomplete body. */
 class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
@@ -66,7 +66,7 @@ interface FetchedRows {
   readonly bytes: number
 }
 
-interface FileChunk extends ExportChunk {
+interface CountedChunk extends FileChunk {
   /** All rows that were fetched up to this chunk. */
   readonly fetched: FetchedRows
 }
@@ -78,7 +78,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
   let fetched: FetchedRows = { rows: 0, bytes: 0 }
   let previous = fetched
   let chunkRows = firstChunkRows
-  let chunks: Iterator<ExportChunk> | undefined
+  let chunks: Iterator<FileChunk> | undefined
 
   /** Adds to the size of the fetched rows: their encoded size or, for Parquet, the size of their database records. */
   const addBytes = (bytes: number) => {
@@ -111,7 +111,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
       }
       const { bytes, results } = next.value
       if (format !== "parquet") addBytes(bytes.length)
-      const chunk: FileChunk = { bytes, results, fetched }
+      const chunk: CountedChunk = { bytes, results, fetched }
       if (bytes.length > 0) return chunk
     }
   })
@@ -134,7 +134,7 @@ const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | Expor
   Effect.catch(read, (error) => error._tag === "ExportAborted" ? Effect.die(error) : toApiError(error))
 
 /** Splits a chunk that is larger than the target size, so that the socket can signal backpressure between its parts. */
-const splitChunk = ({ bytes, results }: ExportChunk): ReadonlyArray<ExportChunk> =>
+const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes
     return { bytes: bytes.subarray(index * targetChunkBytes, end), results: end < bytes.length ? 0 : results }
@@ -193,7 +193,7 @@ export const makeExport = Effect.fnUntraced(function* (
 })
 
 interface BodyOptions {
-  readonly firstChunk: FileChunk | undefined
+  readonly firstChunk: CountedChunk | undefined
   readonly readChunk: ReturnType<typeof makeChunkReader>
   readonly request: AdmittedRequest
   /** Milliseconds since 1970. */
@@ -224,7 +224,7 @@ const makeBody = (
         Effect.fail(new ExportAborted({ message })),
       )
     })
-  const recordChunk = Effect.fnUntraced(function* (chunk: ExportChunk) {
+  const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
     const bytes = sent.bytes + chunk.bytes.length
     const refusal = yield* checkChunk(bytes)
     if (refusal !== undefined) return yield* abort(refusal.status, refusal.reason)

@@ -1,18 +1,11 @@
 /** Encodes the rows of an export as a file. */
 import type { ExportFormat } from "../rows/ListFormats.ts"
 import { makeParquetWriter } from "./ParquetWriter.ts"
-import { makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { type FileChunk, makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { BinaryRecord } from "../rows/BinaryRecord.ts"
 
-export interface ExportChunk {
-  /** Empty if the bytes that were encoded are still buffered. */
-  readonly bytes: Uint8Array
-  /** Number of results that end in the chunk. */
-  readonly results: number
-}
-
 /** Encodes the next rows. Each step of the iterator encodes one chunk, so other requests can run between the steps. */
-export type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<ExportChunk>
+type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>
 
 const makeParquetExportWriter = (
   encoder: ResultEncoder,

@@ -98,16 +98,16 @@ export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
   }
 }
 
-/** A part of a file, with the number of results and rows that it contains. */
-export interface EncodedFileChunk {
+/** A part of a file. */
+export interface FileChunk {
+  /** Empty if the bytes that were encoded are still buffered. */
   readonly bytes: Uint8Array
+  /** Number of results that end in the chunk. */
   readonly results: number
-  /** Number of NDJSON lines, or of CSV records excluding the header. */
-  readonly rows: number
 }
 
 /** Encodes the next rows of a file. NDJSON holds back the last group, which may continue, unless `isLast` is true. */
-export type FileChunkEncoder = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => EncodedFileChunk
+type FileChunkEncoder = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => FileChunk
 
 const makeCsvWriter = (encoder: ResultEncoder): FileChunkEncoder => {
   const countResults = makeResultCounter(encoder)
@@ -116,7 +116,7 @@ const makeCsvWriter = (encoder: ResultEncoder): FileChunkEncoder => {
     let end = rowOutputBuffer.writeText(header, 0)
     header = ""
     for (const row of rows) end = rowOutputBuffer.writeText(csvNewline, encoder.writeCsvRecord(row, end))
-    return { bytes: rowOutputBuffer.take(end), results: countResults(rows), rows: rows.length }
+    return { bytes: rowOutputBuffer.take(end), results: countResults(rows) }
   }
 }
 
@@ -128,7 +128,7 @@ const makeNdjsonWriter = (encoder: ResultEncoder): FileChunkEncoder => {
     pending = results.slice(complete.length).flat().map((row) => row.copy())
     const end = writeJsonResults(encoder, complete, "\n", 0)
     const bytes = rowOutputBuffer.take(complete.length === 0 ? end : rowOutputBuffer.writeText("\n", end))
-    return { bytes, results: complete.length, rows: complete.length }
+    return { bytes, results: complete.length }
   }
 }
 

@@ -145,8 +145,10 @@ export const encodeListPage = (
   const has_more = shown.length < all.length
   const nextPage = has_more ? page + 1 : undefined
   if (format !== "json") {
-    const { bytes, results: records, rows } = makeCsvOrNdjsonWriter(results, format)(shown.flat(), true)
-    return { body: bytes, records, nextPage, file: { format, rows } }
+    const records = shown.length
+    const rows = shown.flat()
+    const { bytes: body } = makeCsvOrNdjsonWriter(results, format)(rows, true)
+    return { body, records, nextPage, file: { format, rows: format === "csv" ? rows.length : records } }
   }
   const disclaimer = message?.(shown.flat())
   const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
