@@ -198,23 +198,20 @@ interface JsonRow<Fields> {
   readonly json: { readonly fields: Fields }
 }
 
+/** Makes a function like `getRowJsonSchema` that adds optional fields. */
+const withFields =
+  <Added extends Schema.Struct.Fields>(added: Added) =>
+  <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
+    Schema.Struct({ ...json.fields, ...added }).annotate({ identifier })
+
 const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
 const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
 
-/** Like `getRowJsonSchema`, with the optional field `lineage_ticker`. */
-export const getRowJsonSchemaWithLineage = <Fields extends Schema.Struct.Fields>(
-  { identifier, json }: JsonRow<Fields>,
-) => Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
+export const getRowJsonSchemaWithLineage = withFields(optionalLineageTicker)
 
-/** Like `getRowJsonSchema`, with the optional field `source`. */
-export const getRowJsonSchemaWithSource = <Fields extends Schema.Struct.Fields>(
-  { identifier, json }: JsonRow<Fields>,
-) => Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
+export const getRowJsonSchemaWithSource = withFields(optionalSource)
 
-/** Like `getRowJsonSchema`, with the optional fields `source` and `lineage_ticker`. */
-export const getRowJsonSchemaWithSourceAndLineage = <Fields extends Schema.Struct.Fields>(
-  { identifier, json }: JsonRow<Fields>,
-) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })
+export const getRowJsonSchemaWithSourceAndLineage = withFields({ ...optionalSource, ...optionalLineageTicker })
 
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
 export const nullable = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
