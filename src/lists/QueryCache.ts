@@ -61,16 +61,12 @@ export const makeStorablePage = (
  */
 export const hashQuery = (text: string) => hash("sha256", text, "base64")
 
-const minRememberedKeys = 10_000
-
-/** Returns a function that checks whether a key is among the last 10,000 to 20,000 requested keys, and records it. */
+/** Returns a function that checks whether a key is among the last 20,000 requested keys, and records it. */
 export const makeRepetitionDetector = () => {
-  let [current, previous] = [new Set<string>(), new Set<string>()]
+  const keys = new LRUCache<string, true>({ max: 20_000 })
   return (key: string) => {
-    if (current.has(key)) return true
-    current.add(key)
-    const wasRequested = previous.has(key)
-    if (current.size >= minRememberedKeys) [current, previous] = [new Set<string>(), current]
+    const wasRequested = keys.get(key) === true
+    keys.set(key, true)
     return wasRequested
   }
 }
