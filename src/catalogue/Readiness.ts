@@ -31,15 +31,13 @@ export const makeReadinessCheck = Effect.gen(function* () {
       cache: versions.isPolling() ? "ok" : "idle",
       clock: healthProbe.isClockRight() ? "ok" : "wrong",
     } as const
-    if (parts.service === "ok" && parts.database === "ok" && parts.usage === "ok" && parts.clock === "ok") {
-      return { status: "ok", parts } as const
-    }
     const reasons = [
       ...(parts.service === "ending" ? ["the service is shutting down"] : []),
       ...(parts.database === "ok" ? [] : ["the database does not answer"]),
       ...(parts.usage === "ok" ? [] : ["too many requests are waiting to be recorded"]),
       ...(parts.clock === "ok" ? [] : ["the clocks of the service and the database differ"]),
     ]
+    if (reasons.length === 0) return { status: "ok", parts } as const
     return yield* new NotReadyError({ error: { message: `Not ready: ${reasons.join(", and ")}.`, details: { parts } } })
   })
 })
