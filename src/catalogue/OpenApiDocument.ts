@@ -10,7 +10,7 @@ import { Api } from "../Api.ts"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import { AnswersEverySymbol, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
-import { type Deprecation, documentationPath } from "../rules/Deprecation.ts"
+import { documentationPath } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
 import { type CatalogueEndpoint, catalogueEndpoints, declaredEndpoints } from "./Endpoints.ts"
 import { enumerations } from "./Enumerations.ts"
@@ -25,61 +25,45 @@ const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
 // Facts about endpoints
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Properties of an endpoint that determine its responses and their headers. */
-interface EndpointFacts {
-  readonly needsKey: boolean
-  readonly hasEtag: boolean
+/** Returns the JSON Schema of each decoded query parameter, by name. */
+const describeQuery = ({ query }: CatalogueEndpoint) =>
+  query === undefined ? undefined : getIn(Schema.toJsonSchemaDocument(Schema.toType(query)).schema, "properties")
+
+/** Returns the properties of an endpoint that determine its responses and their headers. */
+const findFacts = (
+  { annotations, deprecation, isEndless, isPriced, row }: CatalogueEndpoint,
+  parameters: unknown,
+) => ({
+  needsKey: row.tier !== null,
+  hasEtag: !isEndless && (isPriced || Context.get(annotations, FreeEndpointHasEtag)),
   /** Whether the endpoint responds with an endless stream. */
-  readonly isEndless: boolean
+  isEndless,
   /** Whether the endpoint returns a list, with pages and file formats. */
-  readonly isList: boolean
+  isList: getIn(parameters, "format") !== undefined,
   /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
-  readonly dropsTickers: boolean
+  dropsTickers: getIn(parameters, "ticker", "type") === "array",
   /** Whether the endpoint can follow the lineage of a symbol. */
-  readonly followsLineages: boolean
+  followsLineages: getIn(parameters, "follow_lineage") !== undefined,
   /** Whether a symbol may be answered with rows of another symbol of the company. */
-  readonly answersEverySymbol: boolean
+  answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
   /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
-  readonly answersPast: boolean
+  answersPast: getIn(parameters, "as_of") !== undefined,
   /** Whether the endpoint has the parameter `after`, with which a client continues after a cursor. */
-  readonly hasCursor: boolean
+  hasCursor: getIn(parameters, "after") !== undefined,
   /** Whether responses omit events of a type whose endpoint the account may not use. */
-  readonly omitsTypes: boolean
+  omitsTypes: getIn(parameters, "types") !== undefined,
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
-  readonly takesAnyParameter: boolean
-  readonly deprecation: Option.Option<Deprecation>
-}
+  takesAnyParameter: row.path === estimatePath,
+  deprecation,
+})
 
-interface EndpointDeclaration {
-  /** The JSON Schema of each decoded query parameter, by name. */
-  readonly parameters: unknown
-  readonly facts: EndpointFacts
-}
-
-const readDeclaration = (
-  { annotations, deprecation, isEndless, isPriced, query, row }: CatalogueEndpoint,
-): EndpointDeclaration => {
-  const schema = query === undefined ? undefined : Schema.toJsonSchemaDocument(Schema.toType(query)).schema
-  const parameters = getIn(schema, "properties")
-  const facts = {
-    needsKey: row.tier !== null,
-    hasEtag: !isEndless && (isPriced || Context.get(annotations, FreeEndpointHasEtag)),
-    isEndless,
-    isList: getIn(parameters, "format") !== undefined,
-    dropsTickers: getIn(parameters, "ticker", "type") === "array",
-    followsLineages: getIn(parameters, "follow_lineage") !== undefined,
-    answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
-    answersPast: getIn(parameters, "as_of") !== undefined,
-    hasCursor: getIn(parameters, "after") !== undefined,
-    omitsTypes: getIn(parameters, "types") !== undefined,
-    takesAnyParameter: row.path === estimatePath,
-    deprecation,
-  }
-  return { parameters, facts }
-}
+type EndpointFacts = ReturnType<typeof findFacts>
 
 const readDeclarations = () =>
-  new Map(declaredEndpoints.map((endpoint) => [endpoint.row.path, readDeclaration(endpoint)]))
+  new Map(declaredEndpoints.map((endpoint) => {
+    const parameters = describeQuery(endpoint)
+    return [endpoint.row.path, { parameters, facts: findFacts(endpoint, parameters) }]
+  }))
 
 type Declarations = ReturnType<typeof readDeclarations>
 

@@ -2,20 +2,14 @@
  * The lineage of a symbol: D20 (components: all events connected with a symbol), D21 (chains and conflicts), D35
  * (selection by CIK). `LineageEvents.ts` reads a component; these pure functions turn it into a chain.
  */
-import { Array, Data, Order, Result, Schema } from "effect"
-import type { LineageReason } from "../rules/Errors.ts"
+import { Array, Data, Order, Result, Schema, Struct } from "effect"
+import { type ChangeEvent, LineageEvent, type LineageReason } from "../rules/Errors.ts"
 
 /** A ticker change: the columns of `ticker_changes` from which a lineage is resolved. */
-export const TickerChangeEvent = Schema.Struct({
-  old_ticker: Schema.String,
-  new_ticker: Schema.String,
-  effective_date: Schema.String,
-  cik: Schema.NullOr(Schema.String),
-  company_name: Schema.NullOr(Schema.String),
-})
+export const TickerChangeEvent = Schema.Struct(Struct.omit(LineageEvent.fields, ["reasons"]))
 export type TickerChangeEvent = typeof TickerChangeEvent.Type
 
-export type LineageLink = Pick<TickerChangeEvent, "old_ticker" | "new_ticker" | "effective_date">
+export type LineageLink = typeof ChangeEvent.Type
 
 /** A chain, oldest link first. `current_ticker` is the new symbol of the last link. */
 export interface LineageChain {
@@ -33,9 +27,7 @@ export interface LineageCandidate extends LineageChain {
 }
 
 /** An event of a conflict, with the reasons to which the event contributes; the list may be empty. */
-interface ConflictingEvent extends TickerChangeEvent {
-  readonly reasons: ReadonlyArray<LineageReason>
-}
+type ConflictingEvent = typeof LineageEvent.Type
 
 export interface LineageConflict {
   readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
@@ -107,11 +99,7 @@ const findReasons = (ordered: Events) =>
 const listConflictingEvents = (ordered: Events): ReadonlyArray<ConflictingEvent> => {
   const checks = applyChecks(ordered)
   return ordered.slice(0, maxListedEvents).map((event, index) => ({
-    old_ticker: event.old_ticker,
-    new_ticker: event.new_ticker,
-    effective_date: event.effective_date,
-    cik: event.cik,
-    company_name: event.company_name,
+    ...event,
     reasons: checks.flatMap(({ contributes, reason }) => contributes(event, index) ? [reason] : []),
   }))
 }

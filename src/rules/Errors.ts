@@ -93,7 +93,7 @@ const LineageCandidate = Schema.Struct({
 }).annotate({ identifier: "LineageCandidate" })
 
 /** A ticker change with its issuer and the reasons for ambiguity that involve it. */
-const LineageEvent = Schema.Struct({
+export const LineageEvent = Schema.Struct({
   ...ChangeEvent.fields,
   cik: Schema.NullOr(Schema.String),
   company_name: Schema.NullOr(Schema.String),
