@@ -85,11 +85,11 @@ export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
-   * Uses a subquery to hide the value from the planner. PostgreSQL then reuses one generic plan with the index on the
-   * ticker. Planning each execution would take longer than the execution itself.
+   * With a ticker, uses a subquery to hide the value from the planner. PostgreSQL then reuses one generic plan with the
+   * index on the ticker. Planning each execution would take longer than the execution itself.
    */
-  const compareUnplanned = (column: string, comparison: Comparison, exact: Statement.Fragment) => [
-    sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`,
+  const compare = (column: string, comparison: Comparison, exact: Statement.Fragment, hasTicker = false) => [
+    sql`${sql(column)} ${sql.literal(comparison)} ${hasTicker ? sql`(select ${exact})` : exact}`,
   ]
 
   /** Compares exactly. Only a bound of the column's own type lets PostgreSQL use an index on the column. */
@@ -99,16 +99,11 @@ export const makeFilterConditionBuilders = (
       const exact = isInteger === true
         ? sql`${bound.map((text) => getIntegerBound(comparison, text))}::text::bigint`
         : sql`${bound}::text::numeric`
-      return hasTicker === true
-        ? compareUnplanned(column, comparison, exact)
-        : [sql`${sql(column)} ${sql.literal(comparison)} ${exact}`]
+      return compare(column, comparison, exact, hasTicker)
     }
 
-  const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) => {
-    const exact = sql`${parameter.map(assertText)}::text::date`
-    if (hasTicker === true) return compareUnplanned(column, comparison, exact)
-    return [sql`${sql(column)} ${sql.literal(comparison)} ${exact}`]
-  }
+  const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) =>
+    compare(column, comparison, sql`${parameter.map(assertText)}::text::date`, hasTicker)
 
   const midnight = (day: ListStatementParameter) =>
     sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`

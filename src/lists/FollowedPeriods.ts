@@ -2,23 +2,21 @@
 import { Data, Function } from "effect"
 import { type CompanyLineage, formatLineage } from "../lineage/LineageRules.ts"
 
-/** The days from `from` until the day before `until`. Both are dates, `-infinity` or `infinity`, which sort as text. */
-interface Interval {
+/**
+ * Days on which a company used a symbol or, for a gap, on which none of the companies used it: from `from` until the
+ * day before `until`. Both are dates, `-infinity` or `infinity`, which sort as text.
+ */
+export interface FollowedSymbolPeriod {
   readonly ticker: string
   readonly from: string
   readonly until: string
-}
-
-/** Days on which a company used a symbol or, for a gap, on which none of the companies used it. */
-interface OwnedInterval extends Interval {
   /** The current symbol of the company; for a gap, the company's index in `names`. */
   readonly owner: string
-}
-
-export interface FollowedSymbolPeriod extends OwnedInterval {
   /** 0 for the newest periods. All periods of one rank are later than all periods of the next rank. */
   readonly rank: number
 }
+
+type UnrankedPeriod = Omit<FollowedSymbolPeriod, "rank">
 
 export class FollowedPeriods extends Data.Class<{
   /** The entry of `X-Lineage` for each company. */
@@ -45,14 +43,14 @@ const [firstDay, lastDay] = ["-infinity", "infinity"]
  * Cuts overlapping periods of one symbol. They occur if CIKs select two companies that used the same symbol. The
  * period that began later wins, because a company that takes a symbol is its new user.
  */
-const separatePeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<OwnedInterval> => {
+const separatePeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<UnrankedPeriod> => {
   if (periods.length === 1) return periods
   const ordered = periods.toSorted((left, right) =>
     left.from === right.from ? (left.until < right.until ? -1 : 1) : (left.from > right.from ? -1 : 1)
   )
   const days = Array.from(new Set(periods.flatMap(({ from, until }) => [from, until]))).toSorted()
-  const separate: Array<OwnedInterval> = []
-  let previous: OwnedInterval | undefined
+  const separate: Array<UnrankedPeriod> = []
+  let previous: UnrankedPeriod | undefined
   for (const [index, until] of days.slice(1).entries()) {
     const from = days[index] ?? firstDay
     const user = ordered.find((period) => period.from <= from && period.until >= until)
@@ -63,18 +61,19 @@ const separatePeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<O
   return separate
 }
 
-const findGaps = (ticker: string, periods: ReadonlyArray<Interval>): ReadonlyArray<Interval> => {
+/** Returns the days between the periods of one symbol. */
+const findGaps = (periods: ReadonlyArray<UnrankedPeriod>) => {
   const ordered = periods.toSorted((left, right) => left.from < right.from ? -1 : 1)
   const starts = [firstDay, ...ordered.map(({ until }) => until)]
   const ends = [...ordered.map(({ from }) => from), lastDay]
   return starts.flatMap((from, index) => {
     const until = ends[index] ?? lastDay
-    return from < until ? [{ ticker, from, until }] : []
+    return from < until ? [{ from, until }] : []
   })
 }
 
 /** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin gets the next rank. */
-const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedSymbolPeriod> => {
+const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<FollowedSymbolPeriod> => {
   let rank = 0
   let earliest: string | undefined
   return periods.toSorted((left, right) => left.until > right.until ? -1 : 1).map((period) => {
@@ -93,8 +92,8 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
     later.length === 0
       ? []
       : Array.from(new Set([first, ...later].map(({ ticker }) => ticker))).flatMap((ticker) =>
-        findGaps(ticker, periods.filter((period) => period.ticker === ticker))
-          .map((gap) => ({ ...gap, owner: String(company), rank: 0 }))
+        findGaps(periods.filter((period) => period.ticker === ticker))
+          .map((gap) => ({ ...gap, ticker, owner: String(company), rank: 0 }))
       )
   )
   return new FollowedPeriods({ names: lineages.map(formatLineage), periods: rankPeriods(periods), gaps })
