@@ -213,20 +213,28 @@ class GroupBuffer {
   }
 }
 
-/** The library shortens the minimum and maximum of text to 16 bytes, for which it needs no more than the next one. */
-const neededTextBytes = 17
+/** The library shortens the minimum and maximum of text to this size, for which it needs at most one byte more. */
+const maxTextBytes = 16
 
-/** The first byte of U+100000 and above. No shorter text may be greater than text of U+10FFFF. */
+/** The first byte of U+100000 and above. Text of U+10FFFF has no shorter maximum, so the library needs all of it. */
 const lastFirstByte = 0xf4
 
-const copyText = (text: Uint8Array) => text.slice(0, text[0] === lastFirstByte ? text.length : neededTextBytes)
+const copyText = (text: Uint8Array) => text.slice(0, text[0] === lastFirstByte ? text.length : maxTextBytes + 1)
 
-/** Copies text in statistics, because the footer needs it after the buffer is reused. Shortens long text. */
+/**
+ * Copies text in statistics, because the footer needs it after the buffer is reused. Shortens long text. Only for that,
+ * the library states whether a value is exact.
+ */
 const copyStatistics = (statistics: Statistics): Statistics => {
   const { max_value, min_value } = statistics
-  return min_value instanceof Uint8Array && max_value instanceof Uint8Array
-    ? { ...statistics, min_value: copyText(min_value), max_value: copyText(max_value) }
-    : statistics
+  if (!(min_value instanceof Uint8Array) || !(max_value instanceof Uint8Array)) return statistics
+  return {
+    ...statistics,
+    min_value: copyText(min_value),
+    max_value: copyText(max_value),
+    ...(min_value.length <= maxTextBytes ? { is_min_value_exact: true } : {}),
+    ...(max_value.length <= maxTextBytes ? { is_max_value_exact: true } : {}),
+  }
 }
 
 /** The result of encoding one column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
