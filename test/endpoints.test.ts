@@ -8,10 +8,10 @@ import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../src/rows/Timestamps.ts"
 import {
   buildUrl,
-  endlessPaths,
   freeEndpointPaths,
   isQueryParameter,
   pickSampleValue,
+  streamPaths,
 } from "./support/DocumentedEndpoints.ts"
 import * as Service from "./support/Service.ts"
 import { sampleUnlessThorough } from "./support/Thoroughness.ts"
@@ -24,16 +24,18 @@ const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
-const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
+const toEntries = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
   Predicate.isObject(value) ? Object.entries(value) : []
 
 const spec: unknown = getDefaultOpenApiDocument()
 
-const resolved = (schema: unknown): unknown => {
+const resolveSchema = (schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
-  return typeof reference === "string" ? resolved(valueAt(spec, ...reference.replace("#/", "").split("/"))) : schema
+  return typeof reference === "string"
+    ? resolveSchema(valueAt(spec, ...reference.replace("#/", "").split("/")))
+    : schema
 }
 
 interface Parameter {
@@ -43,15 +45,15 @@ interface Parameter {
   readonly description: unknown
 }
 
-const parametersOf = (operation: unknown): ReadonlyArray<Parameter> =>
-  listOf(valueAt(operation, "parameters")).filter(isQueryParameter).map((parameter) => ({
+const readParameters = (operation: unknown): ReadonlyArray<Parameter> =>
+  toArray(valueAt(operation, "parameters")).filter(isQueryParameter).map((parameter) => ({
     name: String(valueAt(parameter, "name")),
     required: valueAt(parameter, "required") === true,
-    schema: resolved(valueAt(parameter, "schema")),
+    schema: resolveSchema(valueAt(parameter, "schema")),
     description: valueAt(parameter, "description"),
   }))
 
-const reflected = () => {
+const listDeclaredEndpoints = () => {
   const found: Array<{
     readonly path: string
     readonly method: string
@@ -73,63 +75,65 @@ const reflected = () => {
         summary: Context.getOrUndefined(endpoint.annotations, OpenApi.Summary),
         description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description),
         errors: Array.from(errors.keys()).toSorted((left, right) => left - right),
-        parameters: parametersOf(operation),
-        success: resolved(valueAt(operation, "responses", "200", "content", "application/json", "schema")),
+        parameters: readParameters(operation),
+        success: resolveSchema(valueAt(operation, "responses", "200", "content", "application/json", "schema")),
       })
     },
   })
   return found
 }
 
-const endpoints = reflected()
-const finite = endpoints.filter(({ path }) => !endlessPaths.has(path))
-const keyed = finite.filter((endpoint) => endpoint.keyed)
-const open = finite.filter((endpoint) => !endpoint.keyed)
-const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
+const endpoints = listDeclaredEndpoints()
+const endpointsWithEnd = endpoints.filter(({ path }) => !streamPaths.has(path))
+const endpointsWithKey = endpointsWithEnd.filter((endpoint) => endpoint.keyed)
+const endpointsWithoutKey = endpointsWithEnd.filter((endpoint) => !endpoint.keyed)
+const pricedEndpoints = endpointsWithKey.filter(({ path }) => !freeEndpointPaths.includes(path))
 /** Endpoints that return a single object instead of a list (§4.1, D23, D28: envelope without pages). */
-const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
+const pathsWithoutList = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
 /** Endpoints that return a list with a cursor instead of pages. */
-const feeds = new Set(["/v1/changes"])
-const lists = keyed.filter(({ path }) => !single.includes(path) && !feeds.has(path))
+const feedPaths = new Set(["/v1/changes"])
+const lists = endpointsWithKey.filter(({ path }) => !pathsWithoutList.includes(path) && !feedPaths.has(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
 
 /** Returns the value of a JSON Schema keyword. The schema of a nullable field has it in an alternative of `anyOf`. */
-const keywordValue = (schema: unknown, keyword: string): unknown => {
-  const one = resolved(schema)
+const findKeyword = (schema: unknown, keyword: string): unknown => {
+  const one = resolveSchema(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
-    listOf(valueAt(one, "anyOf")).map((inner) => keywordValue(inner, keyword)).find((value) => value !== undefined)
+    toArray(valueAt(one, "anyOf")).map((inner) => findKeyword(inner, keyword)).find((value) => value !== undefined)
 }
 
 /** Returns a valid value for the parameter. */
-const valueOf = ({ name, schema }: Parameter) =>
+const makeSampleValue = ({ name, schema }: Parameter) =>
   name === "ticker"
     ? "META"
     : JSON.stringify(schema).includes(`"format":"date"`)
     ? "2025-01-02"
     : name === "limit"
     ? "1"
-    : pickSampleValue(listOf(keywordValue(schema, "enum")).map(String)) ?? "1"
+    : pickSampleValue(toArray(findKeyword(schema, "enum")).map(String)) ?? "1"
 
-const required = (others: ReadonlyArray<Parameter>, except: string) =>
-  others.filter((other) => other.required && other.name !== except).map((other) => `${other.name}=${valueOf(other)}`)
+const makeRequiredQuery = (others: ReadonlyArray<Parameter>, except: string) =>
+  others.filter((other) => other.required && other.name !== except).map((other) =>
+    `${other.name}=${makeSampleValue(other)}`
+  )
 
-const fieldOf = ({ field }: { readonly field: string }) => field
+const getFieldName = ({ field }: { readonly field: string }) => field
 
-const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
+const requestInvalid = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
   const answer = yield* sendRequest(`${path}?${query.join("&")}`)
   assert.strictEqual(answer.status, 422, `${path}?${query.join("&")} ${answer.text}`)
   assert.strictEqual(valueAt(answer.body, "error", "code"), "validation_error")
   assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
-  return listOf(valueAt(answer.body, "error", "details", "fields")).map((field) => ({
+  return toArray(valueAt(answer.body, "error", "details", "fields")).map((field) => ({
     field: String(valueAt(field, "field")),
     reason: String(valueAt(field, "reason")),
   }))
 })
 
 /** Whether the words differ by one inserted, removed or changed letter. */
-const differByOneLetter = (one: string, other: string) => {
+const differsByOneLetter = (one: string, other: string) => {
   const shorter = Math.min(one.length, other.length)
   let start = 0
   while (start < shorter && one[start] === other[start]) start += 1
@@ -141,7 +145,7 @@ const differByOneLetter = (one: string, other: string) => {
 /** Builds a valid request to the endpoint. */
 const buildValidRequest = (
   { parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string },
-) => `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
+) => `${path}?${makeRequiredQuery(parameters, "").join("&")}`.replace(/\?$/, "")
 
 /** Returns misspellings of a parameter that are not similar to other parameters. */
 const listMisspellings = (name: string, others: ReadonlyArray<Parameter>) =>
@@ -154,11 +158,11 @@ const listMisspellings = (name: string, others: ReadonlyArray<Parameter>) =>
     `${name}s`,
     `${name.slice(0, 1)}${name.slice(2)}`,
   ].filter((wrong) =>
-    others.every((other) => other.name === name || !differByOneLetter(wrong.toLowerCase(), other.name))
+    others.every((other) => other.name === name || !differsByOneLetter(wrong.toLowerCase(), other.name))
   )
 
 layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
-  it.effect.each(finite)(
+  it.effect.each(endpointsWithEnd)(
     "answers GET and HEAD only: $path (D10)",
     (endpoint) =>
       Effect.gen(function* () {
@@ -197,8 +201,11 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         ]
         const [alone = "", ...together] = names
         for (const sent of [[alone], together]) {
-          const fields = yield* refused(path, [...required(parameters, ""), ...sent.map((name) => `${name}=1`)])
-          assert.sameMembers(fields.map(fieldOf), sent)
+          const fields = yield* requestInvalid(path, [
+            ...makeRequiredQuery(parameters, ""),
+            ...sent.map((name) => `${name}=1`),
+          ])
+          assert.sameMembers(fields.map(getFieldName), sent)
           for (const { reason } of fields) assert.match(reason, /is not a parameter of this endpoint/)
         }
       }),
@@ -212,7 +219,10 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const misspellings = listMisspellings(name, others)
         assert.isAbove(misspellings.length, 3)
         const sent = sampleUnlessThorough(misspellings, 4, name.length)
-        const fields = yield* refused(path, [...required(others, name), ...sent.map((wrong) => `${wrong}=1`)])
+        const fields = yield* requestInvalid(path, [
+          ...makeRequiredQuery(others, name),
+          ...sent.map((wrong) => `${wrong}=1`),
+        ])
         for (const wrong of sent) {
           const field = fields.find((one) => one.field === wrong)
           assert.include(field?.reason ?? "", `Did you mean ${name}?`, wrong)
@@ -225,8 +235,11 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     ({ parameters, path }) =>
       Effect.gen(function* () {
         for (const { name, schema } of parameters) {
-          const fields = yield* refused(path, [...required(parameters, name), `${name}=${"x".repeat(3_000)}`])
-          assert.deepStrictEqual(fields.map(fieldOf), [name])
+          const fields = yield* requestInvalid(path, [
+            ...makeRequiredQuery(parameters, name),
+            `${name}=${"x".repeat(3_000)}`,
+          ])
+          assert.deepStrictEqual(fields.map(getFieldName), [name])
           const maxLength = valueAt(schema, "maxLength")
           const isText = valueAt(schema, "type") === "string" &&
             ["enum", "format", "pattern"].every((keyword) => valueAt(schema, keyword) === undefined)
@@ -252,9 +265,12 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const chunks = Arr.chunksOf(parameters, 20)
         for (const [chunk, repeat] of chunks.flatMap((chunk) => repetitions.map((each) => [chunk, each] as const))) {
           const names = chunk.map(({ name }) => name)
-          const others = required(parameters.filter(({ name }) => !names.includes(name)), "")
-          const fields = yield* refused(path, [...others, ...chunk.flatMap((one) => repeat(one.name, valueOf(one)))])
-          assert.sameMembers(fields.map(fieldOf), names)
+          const others = makeRequiredQuery(parameters.filter(({ name }) => !names.includes(name)), "")
+          const fields = yield* requestInvalid(path, [
+            ...others,
+            ...chunk.flatMap((one) => repeat(one.name, makeSampleValue(one))),
+          ])
+          assert.sameMembers(fields.map(getFieldName), names)
           for (const { reason } of fields) assert.match(reason, /more than once/)
         }
       }),
@@ -264,11 +280,14 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     "requires the parameter $name: $path (§4.1, D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
-        assert.deepStrictEqual(yield* refused(path, required(others, name)), [{ field: name, reason: "is required" }])
+        assert.deepStrictEqual(yield* requestInvalid(path, makeRequiredQuery(others, name)), [{
+          field: name,
+          reason: "is required",
+        }])
       }),
   )
 
-  it.effect.each(keyed)(
+  it.effect.each(endpointsWithKey)(
     "answers with 401 and WWW-Authenticate without a valid key, even if the query is invalid: $path (D2)",
     ({ path }) =>
       Effect.gen(function* () {
@@ -285,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  it.effect.each(open)(
+  it.effect.each(endpointsWithoutKey)(
     "answers without a valid key if it requires none: $path (D2)",
     ({ path }) =>
       Effect.gen(function* () {
@@ -293,7 +312,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  it.effect.each(keyed)(
+  it.effect.each(endpointsWithKey)(
     "is available to all tiers, except research reports, which need ultimate: $path (§5.3, D3)",
     (endpoint) =>
       Effect.gen(function* () {
@@ -317,7 +336,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         assert.strictEqual(valueAt(body, "page"), 1)
         assert.strictEqual(valueAt(body, "limit"), 10)
         assert.isBoolean(valueAt(body, "has_more"))
-        assert.strictEqual(valueAt(body, "count"), listOf(valueAt(body, "results")).length)
+        assert.strictEqual(valueAt(body, "count"), toArray(valueAt(body, "results")).length)
         const notDigits = [
           "%2B5",
           "+5",
@@ -336,7 +355,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         wrong.push("page=0", "page=1.5", "limit=0", "limit=101", "page=x", "limit=-1", "page=2147483648")
         for (const bounds of sampleUnlessThorough(wrong, 4, path.length)) {
           const [name] = bounds.split("=")
-          const fields = yield* refused(path, [...required(parameters, ""), bounds])
+          const fields = yield* requestInvalid(path, [...makeRequiredQuery(parameters, ""), bounds])
           assert.deepStrictEqual(fields.map(({ field }) => field), [name], bounds)
           assert.match(fields[0]?.reason ?? "", /^must be a whole number from 1 to (100, or all|2147483647)/, bounds)
         }
@@ -355,8 +374,10 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         assert.strictEqual(status, 200)
         assert.deepStrictEqual(Object.keys(Object(body)), ["count", "results"])
         assert.strictEqual(valueAt(body, "count"), 1)
-        assert.strictEqual(listOf(valueAt(body, "results")).length, 1)
-        if (path !== "/estimate") assert.deepStrictEqual((yield* refused(path, ["page=1"])).map(fieldOf), ["page"])
+        assert.strictEqual(toArray(valueAt(body, "results")).length, 1)
+        if (path !== "/estimate") {
+          assert.deepStrictEqual((yield* requestInvalid(path, ["page=1"])).map(getFieldName), ["page"])
+        }
       }),
   )
 
@@ -379,7 +400,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     return Number(cost)
   }
 
-  it.effect.each(keyed)(
+  it.effect.each(endpointsWithKey)(
     "sends the rate limit, and a cost above 0 only for data: $path (D18, D27)",
     (endpoint) =>
       Effect.gen(function* () {
@@ -387,7 +408,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const target = buildValidRequest(endpoint)
         const get = yield* sendRequest(target)
         const cost = assertRateLimit(get)
-        if (get.status === 200 && priced.includes(endpoint)) assert.isAbove(cost, 0)
+        if (get.status === 200 && pricedEndpoints.includes(endpoint)) assert.isAbove(cost, 0)
         else assert.strictEqual(cost, 0)
         const head = yield* sendRequest(target, { method: "HEAD" })
         assert.strictEqual(assertRateLimit(head), 0)
@@ -427,15 +448,15 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       assert.deepStrictEqual(estimateParameters.map(({ name, required }) => ({ name, required })), [
         { name: "endpoint", required: true },
       ])
-      const paths = [...finite.map(({ path }) => path), "/v1/docs"]
-      assert.sameMembers([...listOf(keywordValue(estimateParameters[0]?.schema, "enum"))], paths)
+      const paths = [...endpointsWithEnd.map(({ path }) => path), "/v1/docs"]
+      assert.sameMembers([...toArray(findKeyword(estimateParameters[0]?.schema, "enum"))], paths)
     }))
 
   it.effect("has an estimate only with the parameter `endpoint`, which is reported as missing if misspelled (D4, D28)", () =>
     Effect.gen(function* () {
       for (const wrong of listMisspellings("endpoint", estimateParameters)) {
         for (const more of [[], ["ticker=@@"], ["nonsense=1"]]) {
-          const fields = yield* refused("/estimate", [`${wrong}=/v1/news`, ...more])
+          const fields = yield* requestInvalid("/estimate", [`${wrong}=/v1/news`, ...more])
           assert.deepStrictEqual(fields, [{ field: "endpoint", reason: "is required" }], wrong)
         }
       }
@@ -443,33 +464,37 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect("has an estimate of 0 if it is free, and none if the catalogue does not list it (D28)", () =>
     Effect.gen(function* () {
-      for (const path of [...freeEndpointPaths, ...open.map((one) => one.path), "/v1/docs"]) {
+      for (const path of [...freeEndpointPaths, ...endpointsWithoutKey.map((one) => one.path), "/v1/docs"]) {
         const { body, status } = yield* sendRequest(`/estimate?endpoint=${path}`)
         assert.strictEqual(status, 200, path)
         assert.strictEqual(valueAt(body, "results", 0, "estimated_cost_microdollars"), 0, path)
       }
       for (const path of ["/v1/nowhere", "", "/v1/News"]) {
-        const [field, ...more] = yield* refused("/estimate", [`endpoint=${path}`])
+        const [field, ...more] = yield* requestInvalid("/estimate", [`endpoint=${path}`])
         assert.deepStrictEqual(more, [])
         assert.strictEqual(field?.field, "endpoint")
         assert.match(field?.reason ?? "", /^is not in the catalogue\./)
       }
     }))
 
-  it.effect.each(sampleUnlessThorough(priced, 4, 2))(
+  it.effect.each(sampleUnlessThorough(pricedEndpoints, 4, 2))(
     "refuses the same mistakes in a request and in its estimate, with the same message: $path (D28)",
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const [{ name } = { name: "" }] = parameters
-        const right = required(parameters, "")
+        const right = makeRequiredQuery(parameters, "")
         const mistakes = [
           [...right, "zzzzzzzzzz=1"],
           [...right, "__proto__=1", "constructor=2", "ticker[]=3"],
           ["parameters=1", ...right],
-          [...required(parameters, name), `${name}x=META`],
-          [...required(parameters, name), `${name}=META`, `%${name.charCodeAt(0).toString(16)}${name.slice(1)}=META`],
+          [...makeRequiredQuery(parameters, name), `${name}x=META`],
+          [
+            ...makeRequiredQuery(parameters, name),
+            `${name}=META`,
+            `%${name.charCodeAt(0).toString(16)}${name.slice(1)}=META`,
+          ],
           [...right.map((one) => one.replace(/=.*/, "=@@")), "page=0", "limit=x"],
-          [...required(parameters, name), `${name}=`],
+          [...makeRequiredQuery(parameters, name), `${name}=`],
           ...(right.length === 0 ? [] : [[]]),
         ]
         for (const mistake of mistakes) {
@@ -523,20 +548,20 @@ interface Property {
 }
 
 /** Returns all fields of a JSON schema, at any depth. */
-const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> => {
-  const one = resolved(schema)
+const listProperties = (schema: unknown, where: string): ReadonlyArray<Property> => {
+  const one = resolveSchema(schema)
   return [
-    ...entriesOf(valueAt(one, "properties")).flatMap(([name, inner]) => [
+    ...toEntries(valueAt(one, "properties")).flatMap(([name, inner]) => [
       { where: `${where}.${name}`, name, schema: inner },
-      ...propertiesOf(inner, `${where}.${name}`),
+      ...listProperties(inner, `${where}.${name}`),
     ]),
-    ...listOf(valueAt(one, "anyOf")).flatMap((inner) => propertiesOf(inner, where)),
-    ...listOf(valueAt(one, "prefixItems")).flatMap((inner) => propertiesOf(inner, `${where}[]`)),
-    ...(valueAt(one, "items") === undefined ? [] : propertiesOf(valueAt(one, "items"), `${where}[]`)),
+    ...toArray(valueAt(one, "anyOf")).flatMap((inner) => listProperties(inner, where)),
+    ...toArray(valueAt(one, "prefixItems")).flatMap((inner) => listProperties(inner, `${where}[]`)),
+    ...(valueAt(one, "items") === undefined ? [] : listProperties(valueAt(one, "items"), `${where}[]`)),
   ]
 }
 
-const fields = endpoints.flatMap(({ path, success }) => propertiesOf(success, path))
+const fields = endpoints.flatMap(({ path, success }) => listProperties(success, path))
 
 /** Field names that need no description. */
 const selfExplanatoryNames = new Set([
@@ -554,26 +579,29 @@ const selfExplanatoryNames = new Set([
 
 /** The descriptions of the three column types for times (D15). */
 const timeDescriptions = [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn].map(({ schemas }) =>
-  keywordValue(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
+  findKeyword(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
 
 describe("The API declaration", () => {
   it("has enough endpoints, parameters and fields for these tests (§4)", () => {
-    assert.isAtLeast(keyed.length, 3)
-    assert.isAtLeast(open.length, 4)
+    assert.isAtLeast(endpointsWithKey.length, 3)
+    assert.isAtLeast(endpointsWithoutKey.length, 4)
     assert.isAbove(parameters.length, 8)
     assert.isAbove(fields.length, 40)
   })
 
-  it.each(keyed)("puts endpoints that require a key under /v1/, except /estimate: $path (§1, §4, D28)", ({ path }) => {
-    if (path !== "/estimate") assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
-  })
+  it.each(endpointsWithKey)(
+    "puts endpoints that require a key under /v1/, except /estimate: $path (§1, §4, D28)",
+    ({ path }) => {
+      if (path !== "/estimate") assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
+    },
+  )
 
   it("includes all free endpoints and all endpoints that return a single object (§1, D28)", () => {
-    const paths = keyed.map(({ path }) => path)
+    const paths = endpointsWithKey.map(({ path }) => path)
     assert.includeMembers(paths, freeEndpointPaths)
-    assert.includeMembers(paths, single)
-    assert.isAtLeast(priced.length, 20)
+    assert.includeMembers(paths, pathsWithoutList)
+    assert.isAtLeast(pricedEndpoints.length, 20)
     assert.isAtLeast(lists.length, 20)
   })
 
@@ -582,11 +610,11 @@ describe("The API declaration", () => {
     assert.match(description ?? "", /^[A-Z].*\.$/)
   })
 
-  it.each(keyed)(
+  it.each(endpointsWithKey)(
     "declares all errors of an endpoint that requires a key: $path (§7.2, D13, D18)",
     (endpoint) => {
       // Only endpoints with a price can fail with 402 (D27).
-      const costs = priced.includes(endpoint) ? [402] : []
+      const costs = pricedEndpoints.includes(endpoint) ? [402] : []
       assert.deepStrictEqual(endpoint.errors.filter((status) => status !== 404 && status !== 409), [
         401,
         ...costs,
@@ -600,9 +628,12 @@ describe("The API declaration", () => {
     },
   )
 
-  it.each(open)("declares no account errors for an endpoint that requires no key: $path (§7.2, D2)", ({ errors }) => {
-    assert.deepStrictEqual(errors.filter((status) => status !== 503), [410, 422, 500])
-  })
+  it.each(endpointsWithoutKey)(
+    "declares no account errors for an endpoint that requires no key: $path (§7.2, D2)",
+    ({ errors }) => {
+      assert.deepStrictEqual(errors.filter((status) => status !== 503), [410, 422, 500])
+    },
+  )
 
   it.each(endpoints)("describes every parameter: $path (§4)", ({ parameters }) => {
     const undocumented = parameters.filter(({ description }) => typeof description !== "string" || description === "")
@@ -611,26 +642,26 @@ describe("The API declaration", () => {
 
   it("describes every field of every response, unless its name is sufficient (§2)", () => {
     const undocumented = fields.filter(({ name, schema }) =>
-      !selfExplanatoryNames.has(name) && typeof keywordValue(schema, "description") !== "string"
+      !selfExplanatoryNames.has(name) && typeof findKeyword(schema, "description") !== "string"
     )
     assert.deepStrictEqual(undocumented.map(({ where }) => where), [])
   })
 
   it("declares every datetime as one of the three column types (§2.1, D15)", () => {
     assert.strictEqual(new Set(timeDescriptions).size, 3)
-    const datetimes = fields.filter(({ schema }) => keywordValue(schema, "format") === "date-time")
+    const datetimes = fields.filter(({ schema }) => findKeyword(schema, "format") === "date-time")
     assert.isAtLeast(datetimes.length, 4)
     for (const { schema, where } of datetimes) {
-      assert.include(timeDescriptions, keywordValue(schema, "description"), where)
+      assert.include(timeDescriptions, findKeyword(schema, "description"), where)
     }
   })
 
   it("declares fields that are named after a time as datetimes, but not fields that are named after a date (§2.1)", () => {
     for (const { name, schema, where } of fields) {
       if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
-        assert.strictEqual(keywordValue(schema, "format"), "date-time", where)
+        assert.strictEqual(findKeyword(schema, "format"), "date-time", where)
       }
-      if (/(^|_)date$/.test(name)) assert.notStrictEqual(keywordValue(schema, "format"), "date-time", where)
+      if (/(^|_)date$/.test(name)) assert.notStrictEqual(findKeyword(schema, "format"), "date-time", where)
     }
   })
 
@@ -638,7 +669,7 @@ describe("The API declaration", () => {
     const [eastern, , newYork] = timeDescriptions
     const runners = fields.filter(({ where }) => where.startsWith("/v1/intraday-runners."))
     const namesOfKind = (kind: unknown) =>
-      runners.filter(({ schema }) => keywordValue(schema, "description") === kind).map(({ name }) => name).toSorted()
+      runners.filter(({ schema }) => findKeyword(schema, "description") === kind).map(({ name }) => name).toSorted()
     assert.deepStrictEqual(namesOfKind(eastern), ["last_updated"])
     assert.deepStrictEqual(namesOfKind(newYork), ["high_time", "low_time", "spike_start_time"])
   })
@@ -646,7 +677,7 @@ describe("The API declaration", () => {
   it("declares prices, amounts, volumes and ratios as numbers (D16)", () => {
     for (const { name, schema, where } of fields) {
       if (/(price|volume|percentage|ratio|_pct|gain|market_cap|_minutes|vwap|count)$/.test(name)) {
-        assert.include(["number", "integer", "boolean"], keywordValue(schema, "type"), where)
+        assert.include(["number", "integer", "boolean"], findKeyword(schema, "type"), where)
       }
     }
   })
@@ -661,30 +692,30 @@ describe("The API declaration", () => {
     assert.isTrue(isList(endpoint.success))
     assert.includeMembers(names, ["page", "limit"])
     // Lists of a dataset can be filtered by ticker; lists of an account cannot (§7.3).
-    assert.strictEqual(names.includes("ticker"), priced.includes(endpoint))
-    const inEnvelope = entriesOf(valueAt(endpoint.success, "properties")).map(([name]) => name)
+    assert.strictEqual(names.includes("ticker"), pricedEndpoints.includes(endpoint))
+    const inEnvelope = toEntries(valueAt(endpoint.success, "properties")).map(([name]) => name)
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
   })
 
-  it.each(keyed.filter(({ path }) => feeds.has(path)))(
+  it.each(endpointsWithKey.filter(({ path }) => feedPaths.has(path)))(
     "declares a cursor instead of pages in a feed: $path (D8)",
     ({ parameters, success }) => {
       assert.isTrue(isList(success))
       const names = parameters.map(({ name }) => name)
       assert.includeMembers(names, ["after", "limit"])
       assert.notInclude(names, "page")
-      const inEnvelope = entriesOf(valueAt(success, "properties")).map(([name]) => name)
+      const inEnvelope = toEntries(valueAt(success, "properties")).map(([name]) => name)
       assert.deepStrictEqual(inEnvelope, ["count", "results", "cursor", "has_more"])
     },
   )
 
-  it.each(keyed.filter(({ path }) => single.includes(path)))(
+  it.each(endpointsWithKey.filter(({ path }) => pathsWithoutList.includes(path)))(
     "declares no paging for an endpoint that returns one object: $path (D8)",
     ({ parameters, success }) => {
       assert.isFalse(isList(success))
       const names = [
         ...parameters.map(({ name }) => name),
-        ...entriesOf(valueAt(success, "properties")).map(([name]) => name),
+        ...toEntries(valueAt(success, "properties")).map(([name]) => name),
       ]
       assert.deepStrictEqual(names.filter((name) => ["page", "limit", "has_more"].includes(name)), [])
     },
@@ -693,7 +724,7 @@ describe("The API declaration", () => {
   it("documents the defaults of page and limit (D8)", () => {
     const undocumented = (wanted: string, value: number) =>
       parameters.filter(({ name, path, required, schema }) =>
-        name === wanted && !feeds.has(path) && (required || keywordValue(schema, "default") !== value)
+        name === wanted && !feedPaths.has(path) && (required || findKeyword(schema, "default") !== value)
       ).map(({ path }) => path)
     assert.deepStrictEqual(undocumented("page", 1), [])
     assert.deepStrictEqual(undocumented("limit", 10), [])

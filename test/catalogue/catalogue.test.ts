@@ -11,9 +11,9 @@ import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import {
   documentedEndpoints,
-  endlessPaths,
   freeEndpointPaths,
   getParameterNames,
+  streamPaths,
 } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
@@ -154,7 +154,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       const { ultimate } = yield* Service.TestKeys
       const { body } = yield* requestJson("/endpoints", open)
       const paths = listOf(valueAt(body, "results")).map((row) => String(valueAt(row, "path")))
-      for (const path of paths.filter((path) => !endlessPaths.has(path))) {
+      for (const path of paths.filter((path) => !streamPaths.has(path))) {
         assert.include([200, 422], (yield* requestJson(path, { key: ultimate })).status, path)
       }
       const documented = (yield* operations).map(({ path }) => path)
@@ -226,7 +226,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const refused: Array<string> = []
-      for (const { operation, path } of (yield* operations).filter(({ path }) => !endlessPaths.has(path))) {
+      for (const { operation, path } of (yield* operations).filter(({ path }) => !streamPaths.has(path))) {
         const parameters = listOf(valueAt(operation, "parameters"))
         const toText = (name: unknown, value: unknown) =>
           Predicate.isObject(value)
@@ -343,7 +343,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       assert.deepInclude(endpoint, { name: "endpoint", in: "query", required: true })
       const { body } = yield* requestJson("/endpoints", open)
       const paths = listOf(valueAt(body, "results")).map((row) => String(valueAt(row, "path")))
-      assert.deepStrictEqual(named, paths.filter((path) => !endlessPaths.has(path)))
+      assert.deepStrictEqual(named, paths.filter((path) => !streamPaths.has(path)))
       assert.strictEqual(more.length, 1)
       assert.deepInclude(more[0], { name: "parameters", in: "query", style: "form", explode: true })
       assert.notStrictEqual(valueAt(more[0], "required"), true)

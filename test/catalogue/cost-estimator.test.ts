@@ -33,7 +33,7 @@ const send = Effect.fnUntraced(function* (path: string, options: Service.TestReq
  */
 const defaultPrice = 7_777_777_777
 const ownPrices = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
-const priceOf = (path: string) => ownPrices.get(path) ?? defaultPrice
+const getPrice = (path: string) => ownPrices.get(path) ?? defaultPrice
 
 /** Requests per minute of the pro tier: so few that the limit does not recover while a test counts requests. */
 const proRateLimit = 20
@@ -45,13 +45,13 @@ const settings = {
 }
 
 /** A connection of another program, outside the service's pool. */
-class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/catalogue/Other") {}
+class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/catalogue/Other") {}
 
 const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
     makePoolableClientLayer({ url, applicationName: "tickerline-test" }),
-    Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
+    Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
 
@@ -59,7 +59,7 @@ const database = Layer.unwrap(Effect.gen(function* () {
  * Inserts four filings for each of forty companies. The newest filing is a placeholder. In thirty companies, the three
  * earlier filings have owners; in the other ten, they are placeholders, too.
  */
-const owners = Effect.gen(function* () {
+const loadOwners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, owner_type, last_updated)
@@ -72,7 +72,7 @@ const owners = Effect.gen(function* () {
   `
 })
 
-const change = (old_ticker: string, new_ticker: string) => ({
+const makeChange = (old_ticker: string, new_ticker: string) => ({
   old_ticker,
   new_ticker,
   effective_date: "2024-01-02",
@@ -80,13 +80,13 @@ const change = (old_ticker: string, new_ticker: string) => ({
 })
 
 /** Fills every table with enough rows for pages and filters, and adds tickers with an ambiguous lineage. */
-const data = Effect.gen(function* () {
+const loadData = Effect.gen(function* () {
   yield* GeneratedRows.fillAllTables(150)
-  yield* owners
-  yield* insertRows("ticker_changes", change("AMB1", "AMB2"), change("AMB1", "AMB3"))
+  yield* loadOwners
+  yield* insertRows("ticker_changes", makeChange("AMB1", "AMB2"), makeChange("AMB1", "AMB3"))
 })
 
-const service = Layer.effectDiscard(data).pipe(
+const service = Layer.effectDiscard(loadData).pipe(
   Layer.provideMerge(Service.serviceLayerOver(database)),
   Layer.provideMerge(StatementRecorder.layer),
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
@@ -110,24 +110,24 @@ const listsOfTickers = lists.filter(({ parameters }) => parameters.some(({ kind 
 const makeEstimateUrl = (path: string, query: Query, place = 0) =>
   DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
-const estimateOf = (path: string, query: Query = [], options: Service.TestRequestOptions = {}) =>
+const requestEstimate = (path: string, query: Query = [], options: Service.TestRequestOptions = {}) =>
   send(makeEstimateUrl(path, query), options)
 
-const fieldOf = ({ body, status, text }: Answer, name: string) => {
+const getField = ({ body, status, text }: Answer, name: string) => {
   assert.strictEqual(status, 200, text)
   return at(body, "results", 0, name)
 }
 
-const int = (minimum: number, maximum: number) =>
+const arbitraryInteger = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-const pick = <A>(first: A, ...others: ReadonlyArray<A>) =>
-  Arbitrary.map(int(0, others.length), (at) => others[at - 1] ?? first)
+const arbitraryChoice = <A>(first: A, ...others: ReadonlyArray<A>) =>
+  Arbitrary.map(arbitraryInteger(0, others.length), (at) => others[at - 1] ?? first)
 
 /** Generates true in one of `cases` cases on average. */
-const oneIn = (cases: number) => Arbitrary.map(int(1, cases), (number) => number === cases)
+const arbitraryOneIn = (cases: number) => Arbitrary.map(arbitraryInteger(1, cases), (number) => number === cases)
 
-const symbols = (letter: string, most: number) =>
+const arbitrarySymbols = (letter: string, most: number) =>
   Array.from({ length: most }, (_, at) => `${letter}${at + 1}`).join(",")
 
 const valuesByKind: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
@@ -138,9 +138,9 @@ const valuesByKind: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly 
   words: ["nonsense"],
   ticker: ["T7", "o1", " n149 ", "F3", "AMB1", "T120", "O77", "N5", "T12", "NOBODY", "^VIX"],
   tickers: [
-    `${symbols("T", 60)},${symbols("W", 40)}`,
-    symbols("T", 100),
-    `${symbols("w", 30)},@@,a_b,,W1, W 2 ,${symbols("t", 50)}`,
+    `${arbitrarySymbols("T", 60)},${arbitrarySymbols("W", 40)}`,
+    arbitrarySymbols("T", 100),
+    `${arbitrarySymbols("w", 30)},@@,a_b,,W1, W 2 ,${arbitrarySymbols("t", 50)}`,
     "T7,t8,T9,T10",
     "NOBODY",
   ],
@@ -149,19 +149,19 @@ const valuesByKind: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly 
 }
 
 /** Values by parameter name, for parameters that need other values than their type suggests. */
-const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
+const valuesByName: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   owner_name: ["owner 1", "owner 2", "OWNER", "text"],
   page: ["1", "1", "1", "1", "2", "3", "31"],
   limit: ["100", "50", "10", "7", "3", "1"],
 }
 
-const wrong = ["", "x", "0", "-1", "2025-02-30", "@@", "\0", "nonsense", "5-5", "x".repeat(300)] as const
+const invalidValues = ["", "x", "0", "-1", "2025-02-30", "@@", "\0", "nonsense", "5-5", "x".repeat(300)] as const
 
-const valuesOf = (
+const getSampleValues = (
   { kind, name, words }: DocumentedEndpoints.DocumentedParameter,
 ): readonly [string, ...ReadonlyArray<string>] => {
   const [word, ...others] = words
-  if (word === undefined) return named[name] ?? valuesByKind[kind]
+  if (word === undefined) return valuesByName[name] ?? valuesByKind[kind]
   return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
 }
 
@@ -172,11 +172,11 @@ const arbitraryParameter = (
 ): Arbitrary.Arbitrary<Query> =>
   Arbitrary.map(
     Arbitrary.all({
-      isSent: oneIn(parameter.required ? 1 : likely),
-      isWrong: oneIn(25),
-      isTwice: oneIn(60),
-      right: pick(...valuesOf(parameter)),
-      bad: pick(...wrong),
+      isSent: arbitraryOneIn(parameter.required ? 1 : likely),
+      isWrong: arbitraryOneIn(25),
+      isTwice: arbitraryOneIn(60),
+      right: arbitraryChoice(...getSampleValues(parameter)),
+      bad: arbitraryChoice(...invalidValues),
     }),
     ({ bad, isSent, isTwice, isWrong, right }) => {
       if (!isSent) return []
@@ -201,9 +201,9 @@ const arbitraryEstimateQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint
           arbitraryParameter(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)
         ),
       ),
-      hasUnknownName: oneIn(25),
-      unknownName: pick(...unknownParameters),
-      place: int(0, 20),
+      hasUnknownName: arbitraryOneIn(25),
+      unknownName: arbitraryChoice(...unknownParameters),
+      place: arbitraryInteger(0, 20),
     }),
     ({ hasUnknownName, place, query, unknownName }) => {
       const all: Query = [...query.flat(), ...hasUnknownName ? [[unknownName, "1"] as const] : []]
@@ -213,7 +213,7 @@ const arbitraryEstimateQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint
 }
 
 /** D5 (ticker lists), implemented independently: the number of distinct valid symbols. */
-const symbolsIn = (query: Query) => {
+const listSymbols = (query: Query) => {
   const sent = query.find(([name]) => name === "ticker")?.[1] ?? ""
   const clean = sent.split(",").map((symbol) => symbol.replace(/\s/g, "").toUpperCase())
   return new Set(clean.filter((symbol) => /^[A-Z0-9.^-]{1,16}$/.test(symbol))).size
@@ -224,11 +224,11 @@ const symbolsIn = (query: Query) => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Returns the number of records in the response to the estimated request. */
-const recordsIn = (path: string, { body }: Answer) =>
+const countRecords = (path: string, { body }: Answer) =>
   path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
 /** Computes the expected cost, rounded up to microdollars, with different arithmetic from the service's. */
-const costOf = (bytes: number, price: number) => {
+const computeCost = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
 }
@@ -250,23 +250,23 @@ const compareEstimate = Effect.fnUntraced(
     const responses = `${request}\n${answer.text}\n${estimate.text}`
     assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", responses)
     const unit = path === "/v1/ownership" ? "filing_group" : "row"
-    const price = priceOf(path)
+    const price = getPrice(path)
     if (answer.status === 200) {
       assert.strictEqual(estimate.status, 200, responses)
-      const [bytes, count] = [Buffer.byteLength(answer.text), recordsIn(path, answer)]
+      const [bytes, count] = [Buffer.byteLength(answer.text), countRecords(path, answer)]
       const { records_total, ...exact } = Object(at(estimate.body, "results", 0))
       assert.strictEqual(estimate.headers["x-dropped-tickers"], answer.headers["x-dropped-tickers"], responses)
       assert.deepStrictEqual(exact, {
         endpoint: path,
         unit,
-        ticker_count: symbolsIn(query),
+        ticker_count: listSymbols(query),
         records_returned: count,
         rows_sampled: count,
         estimated_bytes: bytes,
         estimated_cost_microdollars: Number(answer.headers["x-cost-microdollars"]),
         price_per_gb_microdollars: price,
       }, responses)
-      assert.strictEqual(exact.estimated_cost_microdollars, costOf(bytes, price), responses)
+      assert.strictEqual(exact.estimated_cost_microdollars, computeCost(bytes, price), responses)
       const { has_more, limit, page } = Object(answer.body)
       // After the cursor of /v1/changes, further changes may be known, but none of them may match.
       const isPossible = path === "/v1/changes"
@@ -299,14 +299,16 @@ const readAllPages = Effect.fnUntraced(function* (path: string, query: Query, li
   return seen
 })
 
-const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("20 millis") }).pipe(
     Effect.timeout("60 seconds"),
   )
 
 /** Returns the required parameters of an endpoint, with many symbols. Each table has some of these symbols. */
-const required = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query =>
-  parameters.filter(({ required }) => required).map(({ name }) => [name, `${symbols("T", 60)},${symbols("W", 40)}`])
+const makeRequiredQuery = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint): Query =>
+  parameters.filter(({ required }) => required).map((
+    { name },
+  ) => [name, `${arbitrarySymbols("T", 60)},${arbitrarySymbols("W", 40)}`])
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Statements
@@ -340,7 +342,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
   it.effect("exactly the endpoints that read a dataset have a price (D27, D28)", () =>
     Effect.sync(() => {
       const charged = Endpoints.catalogueEndpoints.filter((endpoint) => endpoint.isPriced).map(({ row }) => row.path)
-      assert.sameMembers(charged, [...priced.map(({ path }) => path), ...DocumentedEndpoints.endlessPaths])
+      assert.sameMembers(charged, [...priced.map(({ path }) => path), ...DocumentedEndpoints.streamPaths])
       assert.isAtLeast(charged.length, 20)
     }))
 
@@ -354,7 +356,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         Effect.gen(function* () {
           const { answer } = yield* compareEstimate(endpoint.path, query, place)
           attempts++
-          if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
+          if (answer.status === 200 && countRecords(endpoint.path, answer) > 0) found++
         }),
       { arbitrary: { runs: getInputCount(runs) } },
     )
@@ -373,31 +375,34 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
     ({ endpoint, path }) =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
-        const all = yield* readAllPages(path, required(endpoint))
+        const all = yield* readAllPages(path, makeRequiredQuery(endpoint))
         const totals: Array<number> = []
         const filters = endpoint.parameters.filter(({ name }) => !/^(page|limit|sort)$/.test(name))
           .flatMap((parameter) =>
-            valuesOf(parameter).slice(0, parameter.kind === "number" ? 1 : 2).map((
+            getSampleValues(parameter).slice(0, parameter.kind === "number" ? 1 : 2).map((
               value,
             ): Query => [[parameter.name, value]])
           )
         for (const filter of [[], ...filters]) {
-          const others = required(endpoint).filter(([name]) => !filter.some(([other]) => name === other))
+          const others = makeRequiredQuery(endpoint).filter(([name]) => !filter.some(([other]) => name === other))
           const query: Query = [...others, ...filter]
-          const estimate = yield* estimateOf(path, [...query, ["page", "3"], ["limit", "7"]])
+          const estimate = yield* requestEstimate(path, [...query, ["page", "3"], ["limit", "7"]])
           // Some values fit the type of the parameter but are invalid, such as a future day.
           if (estimate.status === 422) continue
-          const total = Number(fieldOf(estimate, "records_total"))
+          const total = Number(getField(estimate, "records_total"))
           assert.lengthOf(yield* readAllPages(path, query), total, DocumentedEndpoints.buildUrl(path, query))
-          assert.strictEqual(fieldOf(estimate, "records_returned"), Math.min(7, Math.max(0, total - 14)))
+          assert.strictEqual(getField(estimate, "records_returned"), Math.min(7, Math.max(0, total - 14)))
           totals.push(total)
         }
-        const first = yield* estimateOf(path, required(endpoint))
-        assert.strictEqual(fieldOf(first, "records_total"), all.length)
-        assert.strictEqual(fieldOf(first, "records_returned"), 10)
-        const beyond = yield* estimateOf(path, [...required(endpoint), ["page", "2147483647"], ["limit", "100"]])
-        assert.strictEqual(fieldOf(beyond, "records_total"), all.length)
-        assert.strictEqual(fieldOf(beyond, "records_returned"), 0)
+        const first = yield* requestEstimate(path, makeRequiredQuery(endpoint))
+        assert.strictEqual(getField(first, "records_total"), all.length)
+        assert.strictEqual(getField(first, "records_returned"), 10)
+        const beyond = yield* requestEstimate(path, [...makeRequiredQuery(endpoint), ["page", "2147483647"], [
+          "limit",
+          "100",
+        ]])
+        assert.strictEqual(getField(beyond, "records_total"), all.length)
+        assert.strictEqual(getField(beyond, "records_returned"), 0)
         assert.isAbove(all.length, 25, "several pages")
         assert.isTrue(totals.some((total) => total > 0 && total < all.length), `${totals} of ${all.length}`)
       }),
@@ -405,11 +410,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
 
   it.effect("ownership is counted in filing groups, without placeholders (§4.5, D28)", () =>
     Effect.gen(function* () {
-      const companies: Query = [["ticker", symbols("W", 40)]]
+      const companies: Query = [["ticker", arbitrarySymbols("W", 40)]]
       const counted = Effect.fnUntraced(function* (...filters: Query) {
-        const estimate = yield* estimateOf("/v1/ownership", [...companies, ...filters])
-        assert.strictEqual(fieldOf(estimate, "unit"), "filing_group")
-        return [fieldOf(estimate, "records_returned"), fieldOf(estimate, "records_total")]
+        const estimate = yield* requestEstimate("/v1/ownership", [...companies, ...filters])
+        assert.strictEqual(getField(estimate, "unit"), "filing_group")
+        return [getField(estimate, "records_returned"), getField(estimate, "records_total")]
       })
       assert.deepStrictEqual(yield* counted(), [10, 30])
       assert.deepStrictEqual(yield* counted(["limit", "100"]), [30, 30])
@@ -428,30 +433,30 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         assert.deepStrictEqual([returned, total], [groups.length, groups.length], filter)
       }
       const placeholders: Query = [["ticker", "W31,W32,W40"]]
-      assert.strictEqual(fieldOf(yield* estimateOf("/v1/ownership", placeholders), "records_total"), 0)
-      assert.strictEqual(fieldOf(yield* estimateOf("/v1/screener"), "unit"), "row")
+      assert.strictEqual(getField(yield* requestEstimate("/v1/ownership", placeholders), "records_total"), 0)
+      assert.strictEqual(getField(yield* requestEstimate("/v1/screener"), "unit"), "row")
     }))
 
   it.effect("ticker_count counts distinct valid symbols, even unknown ones, and a header lists the dropped ones (D5, D28)", () =>
     Effect.gen(function* () {
       const counted = Effect.fnUntraced(function* (path: string, ticker: string) {
-        const estimate = yield* estimateOf(path, [["ticker", ticker]])
-        return [fieldOf(estimate, "ticker_count"), estimate.headers["x-dropped-tickers"]]
+        const estimate = yield* requestEstimate(path, [["ticker", ticker]])
+        return [getField(estimate, "ticker_count"), estimate.headers["x-dropped-tickers"]]
       })
       for (const { path } of listsOfTickers) {
         assert.deepStrictEqual(yield* counted(path, "t1, T2 ,@@,,T1,t 2,a_b"), [2, "%40%40,A_B"], path)
         assert.deepStrictEqual(yield* counted(path, "NOBODY,T9"), [2, undefined], path)
-        assert.deepStrictEqual(yield* counted(path, symbols("T", 100)), [100, undefined], path)
+        assert.deepStrictEqual(yield* counted(path, arbitrarySymbols("T", 100)), [100, undefined], path)
       }
       assert.deepStrictEqual(yield* counted("/v1/ticker-changes", " o1 "), [1, undefined])
       assert.deepStrictEqual(yield* counted("/v1/ticker-changes", "NOBODY"), [1, undefined])
       for (const { parameters, path } of lists) {
         if (parameters.some(({ required }) => required)) continue
-        const estimate = yield* estimateOf(path)
-        assert.strictEqual(fieldOf(estimate, "ticker_count"), 0, path)
+        const estimate = yield* requestEstimate(path)
+        assert.strictEqual(getField(estimate, "ticker_count"), 0, path)
         assert.isUndefined(estimate.headers["x-dropped-tickers"])
       }
-      const many = yield* estimateOf("/v1/screener", [["ticker", symbols("T", 101)]])
+      const many = yield* requestEstimate("/v1/screener", [["ticker", arbitrarySymbols("T", 101)]])
       assert.strictEqual(many.status, 422)
       assert.include(many.text, "at most 100 tickers")
     }))
@@ -498,11 +503,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
           more = at(body, "has_more") === true
         }
         const total = counts.reduce((sum, count) => sum + count, 0)
-        const estimate = yield* estimateOf("/v1/changes", [...filter, ["limit", "7"]])
-        assert.strictEqual(fieldOf(estimate, "records_total"), total, String(filter))
-        assert.strictEqual(fieldOf(estimate, "records_returned"), Math.min(7, total))
-        const later = yield* estimateOf("/v1/changes", [...filter, ["after", cursors[0] ?? ""], ["limit", "7"]])
-        assert.strictEqual(fieldOf(later, "records_total"), total - (counts[0] ?? 0), String(filter))
+        const estimate = yield* requestEstimate("/v1/changes", [...filter, ["limit", "7"]])
+        assert.strictEqual(getField(estimate, "records_total"), total, String(filter))
+        assert.strictEqual(getField(estimate, "records_returned"), Math.min(7, total))
+        const later = yield* requestEstimate("/v1/changes", [...filter, ["after", cursors[0] ?? ""], ["limit", "7"]])
+        assert.strictEqual(getField(later, "records_total"), total - (counts[0] ?? 0), String(filter))
       }
     }))
 
@@ -566,7 +571,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       const used = (query: string) => Effect.map(send(`/v1/usage?${query}`, { key }), ({ body }) => getResultRows(body))
       const left = Effect.map(
         send("/v1/overview", { key }),
-        (answer) => [fieldOf(answer, "balance_microdollars"), fieldOf(answer, "last_charged_at")],
+        (answer) => [getField(answer, "balance_microdollars"), getField(answer, "last_charged_at")],
       )
 
       const targets = ["/v1/screener", "/v1/ownership", "/v1/historical-tickers", "/v1/dilution-data"]
@@ -579,7 +584,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         const { headers } = yield* send(path, { key })
         assert.strictEqual(headers["x-cost-microdollars"], "0")
       }
-      yield* until(Effect.map(used("endpoint=/estimate"), ({ length }) => length === paths.length))
+      yield* waitUntil(Effect.map(used("endpoint=/estimate"), ({ length }) => length === paths.length))
       const rows = yield* used("endpoint=/estimate")
       assert.deepStrictEqual(rows.map((row) => at(row, "status_code")), [422, 422, 200, 200, 200, 200])
       assert.deepStrictEqual(rows.map((row) => at(row, "records_returned")), [0, 0, 1, 1, 1, 1])
@@ -594,7 +599,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       const { headers } = yield* send("/v1/screener?ticker=T7", { key })
       const cost = Number(headers["x-cost-microdollars"])
       assert.isAbove(cost, 0)
-      yield* until(Effect.map(used("endpoint=/v1/screener"), ({ length }) => length === 1))
+      yield* waitUntil(Effect.map(used("endpoint=/v1/screener"), ({ length }) => length === 1))
       assert.strictEqual((yield* left)[0], 1_000_000_000 - cost)
     }))
 
@@ -611,11 +616,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
           const { headers, status } = yield* send(DocumentedEndpoints.buildUrl(path, query), { key })
           assert.strictEqual(status, 402, path)
           assert.strictEqual(headers["x-cost-microdollars"], "0")
-          const estimate = yield* estimateOf(path, query, { key })
+          const estimate = yield* requestEstimate(path, query, { key })
           const served = yield* send(DocumentedEndpoints.buildUrl(path, query))
           assert.strictEqual(estimate.status, served.status, path)
           if (served.status !== 200) continue
-          assert.strictEqual(fieldOf(estimate, "estimated_bytes"), Buffer.byteLength(served.text), path)
+          assert.strictEqual(getField(estimate, "estimated_bytes"), Buffer.byteLength(served.text), path)
         }
       }
     }))
@@ -639,7 +644,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       }
       for (let rest = proRateLimit - paths.length; rest > 0; rest--) yield* send("/v1/account", { key })
       const own = yield* send("/v1/screener", { key })
-      const estimate = yield* estimateOf("/v1/screener", [], { key })
+      const estimate = yield* requestEstimate("/v1/screener", [], { key })
       for (const { headers, status } of [own, estimate]) {
         assert.strictEqual(status, 429)
         assert.isAbove(Number(headers["retry-after"]), 0)
@@ -682,15 +687,15 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         for (const { path } of DocumentedEndpoints.documentedEndpoints) {
           if (path === "/estimate") continue
           const answer = yield* send(path, { key })
-          const estimate = yield* estimateOf(path, [], { key })
+          const estimate = yield* requestEstimate(path, [], { key })
           assert.strictEqual(estimate.status, answer.status, `${path} with ${allowed}`)
           assert.deepStrictEqual(at(estimate.body, "error"), at(answer.body, "error"))
         }
-        const refused = yield* estimateOf("/v1/news", [], { key })
+        const refused = yield* requestEstimate("/v1/news", [], { key })
         assert.strictEqual(refused.status, 403)
         assert.deepStrictEqual(at(refused.body, "error", "details"), { endpoint: "/v1/news", allowed })
         assert.strictEqual((yield* send("/estimate?endpoint=/estimate", { key })).status, 200)
-        const endless = yield* estimateOf("/v1/changes/stream", [], { key })
+        const endless = yield* requestEstimate("/v1/changes/stream", [], { key })
         assert.deepStrictEqual([endless.status, at(endless.body, "error", "code")], [403, "endpoint_not_allowed"])
       }
     }))
@@ -726,7 +731,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       for (const path of ["/v1/usage", "/v1/usage/daily"]) {
         assert.strictEqual((yield* send(`${path}?endpoint=/v1/news`)).status, 200)
         assert.strictEqual((yield* send(`/estimate?endpoint=${path}&endpoint=/v1/news`)).status, 422)
-        assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_cost_microdollars"), 0)
+        assert.strictEqual(getField(yield* requestEstimate(path), "estimated_cost_microdollars"), 0)
       }
     }))
 
@@ -752,7 +757,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         ["/v1/".repeat(1000), ""],
       ] as const
       for (const [path, meant] of refused) {
-        const { body, headers, status } = yield* estimateOf(path, [["ticker", "T7"]])
+        const { body, headers, status } = yield* requestEstimate(path, [["ticker", "T7"]])
         assert.strictEqual(status, 422, path)
         assert.strictEqual(at(body, "error", "code"), "validation_error")
         const hint = meant === "" ? "" : ` Did you mean ${meant}?`
@@ -768,10 +773,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
 
   it.effect.each(free)("a free endpoint is estimated at 0: %s (D28)", (path) =>
     Effect.gen(function* () {
-      const estimate = yield* estimateOf(path, [], { headers: { "If-None-Match": "*" } })
-      assert.strictEqual(fieldOf(estimate, "endpoint"), path)
-      assert.strictEqual(fieldOf(estimate, "estimated_cost_microdollars"), 0)
-      assert.strictEqual(fieldOf(estimate, "price_per_gb_microdollars"), 0)
+      const estimate = yield* requestEstimate(path, [], { headers: { "If-None-Match": "*" } })
+      assert.strictEqual(getField(estimate, "endpoint"), path)
+      assert.strictEqual(getField(estimate, "estimated_cost_microdollars"), 0)
+      assert.strictEqual(getField(estimate, "price_per_gb_microdollars"), 0)
       assert.include(String(at(estimate.body, "message")), "is free")
     }))
 
@@ -780,20 +785,20 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       for (const path of ["/endpoints", "/v1/openapi.json", "/v1/account/api-keys", "/v1/docs", "/v1/changelog"]) {
         const { text } = yield* send(path)
         const expected = Buffer.byteLength(text)
-        assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_bytes"), expected, path)
+        assert.strictEqual(getField(yield* requestEstimate(path), "estimated_bytes"), expected, path)
       }
-      const { body, status } = yield* estimateOf("/v1/usage", [["limit", "0"]])
+      const { body, status } = yield* requestEstimate("/v1/usage", [["limit", "0"]])
       assert.strictEqual(status, 422)
       assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "limit")
-      assert.strictEqual((yield* estimateOf("/v1/docs", [["ticker", "@@"]])).status, 200)
+      assert.strictEqual((yield* requestEstimate("/v1/docs", [["ticker", "@@"]])).status, 200)
     }))
 
   it.effect("the estimate of a free list counts its rows (D28)", () =>
     Effect.gen(function* () {
       for (const path of ["/endpoints", "/v1/changelog", "/v1/datasets"]) {
         const { body } = yield* send(path)
-        const estimate = yield* estimateOf(path)
-        assert.strictEqual(fieldOf(estimate, "records_returned"), at(body, "count"), path)
+        const estimate = yield* requestEstimate(path)
+        assert.strictEqual(getField(estimate, "records_returned"), at(body, "count"), path)
       }
     }))
 
@@ -836,8 +841,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
 
   it.effect("`endpoint` may be at any position and in any encoding, and its path may end in a slash (D28)", () =>
     Effect.gen(function* () {
-      const expected = yield* estimateOf("/v1/screener", [["limit", "3"], ["page", "2"], ["sort", "-price"]])
-      assert.strictEqual(fieldOf(expected, "records_returned"), 3)
+      const expected = yield* requestEstimate("/v1/screener", [["limit", "3"], ["page", "2"], ["sort", "-price"]])
+      assert.strictEqual(getField(expected, "records_returned"), 3)
       const paths = [
         "/estimate?limit=3&page=2&sort=-price&endpoint=/v1/screener",
         "/estimate?limit=3&endpoint=/v1/screener&page=2&sort=-price",
@@ -889,10 +894,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         assert.strictEqual(at(body, "count"), count, search)
         for (const parameters of [`endpoint=${path}&${search}`, `${search}&endpoint=${path}`]) {
           const estimate = yield* send(`/estimate?${parameters}`)
-          assert.strictEqual(fieldOf(estimate, "records_total"), count, parameters)
-          assert.strictEqual(fieldOf(estimate, "records_returned"), count, parameters)
-          assert.strictEqual(fieldOf(estimate, "estimated_bytes"), Buffer.byteLength(text), parameters)
-          const cost = String(fieldOf(estimate, "estimated_cost_microdollars"))
+          assert.strictEqual(getField(estimate, "records_total"), count, parameters)
+          assert.strictEqual(getField(estimate, "records_returned"), count, parameters)
+          assert.strictEqual(getField(estimate, "estimated_bytes"), Buffer.byteLength(text), parameters)
+          const cost = String(getField(estimate, "estimated_cost_microdollars"))
           assert.strictEqual(cost, headers["x-cost-microdollars"], parameters)
         }
       }
@@ -923,11 +928,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         const own = yield* send(DocumentedEndpoints.buildUrl("/v1/historical-tickers", query))
         assert.match(String(own.headers["deprecation"]), /^@\d+$/)
         assert.include(String(own.headers["link"]), "successor-version")
-        const estimate = yield* estimateOf("/v1/historical-tickers", query)
+        const estimate = yield* requestEstimate("/v1/historical-tickers", query)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(estimate.headers[name], name)
       }
       assert.include(String((yield* send("/v1/screener")).headers["link"]), `rel="next"`)
-      const { headers } = yield* estimateOf("/v1/screener")
+      const { headers } = yield* requestEstimate("/v1/screener")
       assert.isUndefined(headers["link"])
       assert.strictEqual(headers["x-api-version"], "v1")
       assert.match(String(headers["content-type"]), /^application\/json/)
@@ -956,13 +961,13 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
   it.effect("an estimate gets 503 data_refreshing with Retry-After while a table is locked, like the request itself (§7.2, D28)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      const other = yield* Other
+      const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table screener, ticker_changes in access exclusive mode")
       const answers = yield* Effect.all([
         send("/v1/screener"),
-        estimateOf("/v1/screener"),
-        estimateOf("/v1/ticker-changes", [["ticker", "T7"]]),
+        requestEstimate("/v1/screener"),
+        requestEstimate("/v1/ticker-changes", [["ticker", "T7"]]),
       ], { concurrency: "unbounded" })
       yield* other.query("rollback")
       for (const { body, headers, status } of answers) {

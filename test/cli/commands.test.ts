@@ -76,7 +76,7 @@ const readAccountTables = Effect.gen(function* () {
   `
 })
 
-const nothing: EndedProcess = { code: null, out: "", err: "" }
+const notStarted: EndedProcess = { code: null, out: "", err: "" }
 
 /** Runs commands that must fail with the given messages, and asserts that they change nothing. */
 const assertAllFail = Effect.fnUntraced(function* (
@@ -86,7 +86,7 @@ const assertAllFail = Effect.fnUntraced(function* (
   const environment = { DATABASE_URL: yield* DatabaseUrl }
   const before = yield* readAccountTables
   const ended = yield* Effect.forEach(tried, ([args]) => runCommandInProcess(args, environment), { concurrency: 3 })
-  for (const [index, [, message]] of tried.entries()) check(ended[index] ?? nothing, message)
+  for (const [index, [, message]] of tried.entries()) check(ended[index] ?? notStarted, message)
   assert.deepStrictEqual(yield* readAccountTables, before)
 })
 
@@ -104,7 +104,7 @@ const parseKey = ({ code, err, out }: EndedProcess) => {
   return out.trim()
 }
 
-const rowOf = Effect.fnUntraced(function* (key: string) {
+const readKeyRow = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const hash = createHash("sha256").update(key).digest("hex")
   const [row] = yield* sql<{
@@ -122,7 +122,7 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
 })
 
 /** Creates a PostgreSQL role that may only log in, and drops it at the end. */
-const newRole = Effect.gen(function* () {
+const makeRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
   yield* Effect.acquireRelease(
@@ -137,7 +137,7 @@ const newRole = Effect.gen(function* () {
 
 const target = "/v1/ticker-changes?ticker=AAA"
 
-const statusOf = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
+const requestStatus = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
 
 const waitForStatus = (key: string, status: number) => Service.waitForResponseStatus(target, key, status)
 
@@ -175,7 +175,7 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-commands-" }),
 )
 
-const written = Effect.fnUntraced(function* (name: string, content: string) {
+const writeTestFile = Effect.fnUntraced(function* (name: string, content: string) {
   const fs = yield* FileSystem.FileSystem
   const path = `${yield* folder}/${name}`
   yield* fs.writeFileString(path, content)
@@ -262,7 +262,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         concurrency: 3,
       })
       for (const [index, [code, args]] of exitCodeCases.entries()) {
-        const program = programs[index] ?? nothing
+        const program = programs[index] ?? notStarted
         assert.strictEqual(program.code, code, args.join(" "))
         assert.notStrictEqual(`${program.out}${program.err}`, "", args.join(" "))
         assert.deepStrictEqual(yield* runCommandInProcess(args, environment), program, args.join(" "))
@@ -397,7 +397,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         "/v1/news",
       ]
       const created = yield* runCommandInProcess(create, environment)
-      const stored = yield* rowOf(parseKey(created))
+      const stored = yield* readKeyRow(parseKey(created))
       const advice = "Store it now: it is not shown again. Whoever has it can send requests for the account.\n"
       assert.strictEqual(created.err, `The API key "ci" of the account stated, only for /v1/news:\n${advice}`)
       const rotated = yield* runCommandInProcess(["keys", "rotate", stored.id, "--grace", "24h"], environment)
@@ -490,7 +490,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         environment,
       )
       const key = parseKey(made)
-      const { id } = yield* rowOf(key)
+      const { id } = yield* readKeyRow(key)
       const listed = Effect.map(runCommandInProcess(["keys", "list"], environment), (ended) => {
         const out = assertSuccess(ended)
         const { header, rows } = parseTable(out)
@@ -514,7 +514,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
       // The key expires at midnight in New York after its last day: 05:00 UTC, because it is winter.
       assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "all"])
-      assert.strictEqual(yield* statusOf(key), 200)
+      assert.strictEqual(yield* requestStatus(key), 200)
       yield* Effect.repeat(listed, {
         until: (rows) => rows.get(id)?.[8] !== "-",
         schedule: Schedule.spaced("20 millis"),
@@ -552,18 +552,18 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           ...paths.flatMap((path) => ["--endpoint", path]),
         ], environment),
       )
-      const { id } = yield* rowOf(key)
+      const { id } = yield* readKeyRow(key)
       const row = parseTable(assertSuccess(yield* runCommandInProcess(["keys", "list"], environment))).rows.get(id)
       assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
-      for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
+      for (const path of paths) assert.strictEqual(yield* requestStatus(key, `${path}?ticker=AAA`), 200)
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
       // The account exists now, so a second key needs no tier, and gives access to all endpoints of the account's tier.
       const other = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "limited"], environment))
-      assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
-      assert.deepStrictEqual(yield* rowOf(other), {
-        ...yield* rowOf(other),
+      assert.strictEqual(yield* requestStatus(other, "/v1/screener"), 200)
+      assert.deepStrictEqual(yield* readKeyRow(other), {
+        ...yield* readKeyRow(other),
         account: "limited",
         name: "default",
         endpoints: null,
@@ -602,7 +602,10 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         ),
         assertUsageError,
       )
-      assert.strictEqual(yield* statusOf(parseKey(yield* runCommandInProcess(create("2099-12-31"), environment))), 200)
+      assert.strictEqual(
+        yield* requestStatus(parseKey(yield* runCommandInProcess(create("2099-12-31"), environment))),
+        200,
+      )
       // Accepts either day, because midnight in New York may pass between the two steps.
       if ((yield* todayInNewYork) === today) {
         parseKey(yield* runCommandInProcess(create(yield* todayInNewYork), environment))
@@ -652,46 +655,46 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
 
       const old = yield* createKey("turner", ...limits)
-      const before = yield* rowOf(old)
+      const before = yield* readKeyRow(old)
       const began = yield* Clock.currentTimeMillis
       const next = yield* rotateKey(before.id, "--grace", "24h")
       assert.notStrictEqual(next, old)
-      const { id: nextId, ...fresh } = yield* rowOf(next)
+      const { id: nextId, ...fresh } = yield* readKeyRow(next)
       const { id: _, ...like } = before
       assert.notStrictEqual(nextId, before.id)
       assert.deepStrictEqual(fresh, like)
       // The old key works for one more day, despite its later expiry date.
-      const { expires_at: ends, ...kept } = yield* rowOf(old)
+      const { expires_at: ends, ...kept } = yield* readKeyRow(old)
       assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
       const grace = (ends?.getTime() ?? 0) - began
       assert.isAtLeast(grace, 86_400_000 - 1000)
       assert.isBelow(grace, 86_400_000 + 60_000)
       for (const key of [old, next]) {
-        assert.strictEqual(yield* statusOf(key), 200)
-        assert.strictEqual(yield* statusOf(key, "/v1/news"), 403)
+        assert.strictEqual(yield* requestStatus(key), 200)
+        assert.strictEqual(yield* requestStatus(key, "/v1/news"), 403)
       }
 
       // Without a grace period, the old key stops working immediately.
       const last = yield* rotateKey(nextId)
       assert.isBelow(yield* waitForStatus(next, 401), 1000)
       assert.strictEqual(valueAt((yield* requestJson(target, { key: next })).body, "error", "code"), "api_key_disabled")
-      assert.strictEqual(yield* statusOf(last), 200)
-      assert.strictEqual(yield* statusOf(old), 200)
+      assert.strictEqual(yield* requestStatus(last), 200)
+      assert.strictEqual(yield* requestStatus(old), 200)
 
       // A grace period never extends a key's expiry date.
       const short = yield* createKey("turner", "--expires", "2099-06-30")
-      const { expires_at, id } = yield* rowOf(short)
+      const { expires_at, id } = yield* readKeyRow(short)
       const endless = yield* rotateKey(id, "--grace", "99999d")
-      assert.deepStrictEqual((yield* rowOf(short)).expires_at, expires_at)
-      assert.deepStrictEqual((yield* rowOf(endless)).expires_at, expires_at)
+      assert.deepStrictEqual((yield* readKeyRow(short)).expires_at, expires_at)
+      assert.deepStrictEqual((yield* readKeyRow(endless)).expires_at, expires_at)
 
       // Rotation gives the old key an expiry date if it has none, but not the new key.
       const open = yield* createKey("turner")
-      const successor = yield* rotateKey((yield* rowOf(open)).id, "--grace", "2s")
-      assert.isNotNull((yield* rowOf(open)).expires_at)
-      assert.isNull((yield* rowOf(successor)).expires_at)
+      const successor = yield* rotateKey((yield* readKeyRow(open)).id, "--grace", "2s")
+      assert.isNotNull((yield* readKeyRow(open)).expires_at)
+      assert.isNull((yield* readKeyRow(successor)).expires_at)
       yield* waitForStatus(open, 401)
-      assert.strictEqual(yield* statusOf(successor), 200)
+      assert.strictEqual(yield* requestStatus(successor), 200)
     }))
 
   it.effect("keys enable restores a disabled key, but not a revoked one (operations/accounts)", () =>
@@ -700,13 +703,13 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const key = parseKey(
         yield* runCommandInProcess(["keys", "create", "--account", "switched", "--tier", "basic"], environment),
       )
-      const { id } = yield* rowOf(key)
+      const { id } = yield* readKeyRow(key)
       const runVerb = (verb: string) => Effect.map(runCommandInProcess(["keys", verb, id], environment), assertSuccess)
       const status = Effect.map(
         runCommandInProcess(["keys", "list"], environment),
         (ended) => parseTable(assertSuccess(ended)).rows.get(id)?.[5],
       )
-      assert.strictEqual(yield* statusOf(key), 200)
+      assert.strictEqual(yield* requestStatus(key), 200)
       assert.strictEqual(yield* runVerb("disable"), `Key ${id} is disabled.\n`)
       assert.isBelow(yield* waitForStatus(key, 401), 1000)
       assert.strictEqual(yield* status, "disabled")
@@ -725,7 +728,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         [["keys", "rotate", id], new RegExp(`Key ${id} is not active`)],
         [["keys", "rotate", id, "--grace", "7d"], new RegExp(`Key ${id} is not active`)],
       ], assertOneLineError)
-      assert.strictEqual(yield* statusOf(key), 401)
+      assert.strictEqual(yield* requestStatus(key), 401)
     }))
 
   it.effect("keys enable does not restore a key that was disabled and then revoked (operations/accounts)", () =>
@@ -734,7 +737,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const key = parseKey(
         yield* runCommandInProcess(["keys", "create", "--account", "ended", "--tier", "basic"], environment),
       )
-      const { id } = yield* rowOf(key)
+      const { id } = yield* readKeyRow(key)
       for (const verb of ["disable", "revoke"]) {
         assertSuccess(yield* runCommandInProcess(["keys", verb, id], environment))
       }
@@ -780,7 +783,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       ], assertOneLineError)
 
       const key = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "plain"], environment))
-      assert.strictEqual(yield* statusOf(key, "/v1/research-reports"), 403)
+      assert.strictEqual(yield* requestStatus(key, "/v1/research-reports"), 403)
       const set = yield* runCommandInProcess(["accounts", "set-tier", "plain", "ultimate"], environment)
       assert.strictEqual(assertSuccess(set), "The tier of plain is ultimate.\n")
       assert.isBelow(yield* Service.waitForResponseStatus("/v1/research-reports", key, 200), 1000)
@@ -798,7 +801,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const key = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "payer"], environment))
       const other = yield* runCommandInProcess(["accounts", "create", "other payer", "--tier", "basic"], environment)
       assertSuccess(other)
-      assert.strictEqual(yield* statusOf(key), 402)
+      assert.strictEqual(yield* requestStatus(key), 402)
 
       const credited = (...args: ReadonlyArray<string>) =>
         Effect.map(runCommandInProcess(["accounts", "credit", ...args], environment), assertSuccess)
@@ -912,7 +915,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const owner = yield* DatabaseUrl
-      const { name, url } = yield* newRole
+      const { name, url } = yield* makeRole
       const own = { DATABASE_URL: url }
 
       // Before the grant, the role may not even read.
@@ -938,8 +941,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       `
       assert.deepStrictEqual(used, [{ endpoint: "/v1/ticker-changes", status_code: 200 }])
 
-      const file = yield* written("granted.csv", changesFile)
-      const id = (yield* rowOf(basic)).id
+      const file = yield* writeTestFile("granted.csv", changesFile)
+      const id = (yield* readKeyRow(basic)).id
       const before = yield* readAccountTables
       const forbidden: ReadonlyArray<ReadonlyArray<string>> = [
         ["accounts", "create", "mine", "--tier", "ultimate"],
@@ -953,7 +956,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       ]
       const ended = yield* Effect.forEach(forbidden, (args) => runCommandInProcess(args, own), { concurrency: 3 })
       for (const [index, args] of forbidden.entries()) {
-        const one = ended[index] ?? nothing
+        const one = ended[index] ?? notStarted
         assert.strictEqual(one.code, 1, args.join(" "))
         assertFailure(one, /permission denied|must be owner|no privileges/)
         assert.notInclude(one.err, "hunter2")
@@ -964,7 +967,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
   it.effect("grant fails for a user who may not grant, and changes nothing (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const [serving, other] = [yield* newRole, yield* newRole]
+      const [serving, other] = [yield* makeRole, yield* makeRole]
       assertSuccess(yield* runCommandInProcess(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
       assertOneLineError(
         yield* runCommandInProcess(["grant", other.name], { DATABASE_URL: serving.url }),
@@ -1033,8 +1036,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const file = yield* written("a.csv", changesFile)
-      const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
+      const file = yield* writeTestFile("a.csv", changesFile)
+      const bad = yield* writeTestFile("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file, "--yes"], environment)),
         /^ticker_changes: 1 row loaded: 1 added, 0 updated, 0 unchanged, \d+ removed, in \d+\.\d s\n$/,
@@ -1052,7 +1055,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         yield* runCommandInProcess(["load", "ticker-changes", `${file}.none.csv`], environment),
         /There is no file .*none\.csv\./,
       )
-      const exported = yield* written(
+      const exported = yield* writeTestFile(
         "exported.csv",
         changesFile.replace("status\n", "status,lineage_ticker,recorded_in\n").replace(
           "confirmed\n",
@@ -1076,7 +1079,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const load = Effect.fnUntraced(function* (content: string, ...flags: ReadonlyArray<string>) {
-        const file = yield* written("kept.csv", content)
+        const file = yield* writeTestFile("kept.csv", content)
         return assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file, ...flags], environment))
       })
       const twoEstimates = "AAA,BBB,2025-01-02,estimated\nAAA,BBB,2025-01-02,backfill\n"
@@ -1101,7 +1104,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const rows = Array.from({ length: 20 }, (_, at) => `AAA${at},BBB,2020-01-01`)
       const write = (count: number) =>
-        written("former.csv", ["ticker,former_ticker,date", ...rows.slice(0, count)].join("\n"))
+        writeTestFile("former.csv", ["ticker,former_ticker,date", ...rows.slice(0, count)].join("\n"))
       const load = Effect.fnUntraced(function* (count: number, ...flags: ReadonlyArray<string>) {
         return yield* runCommandInProcess(["load", "historical-tickers", yield* write(count), ...flags], environment)
       })
@@ -1133,7 +1136,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const [header, row] = changesFile.replace("2025-01-02", "2025-02-30").split("\n")
       const loadBadRows = Effect.fnUntraced(function* (count: number) {
-        const file = yield* written("bad.csv", [header, ...Array.from({ length: count }, () => row)].join("\n"))
+        const file = yield* writeTestFile("bad.csv", [header, ...Array.from({ length: count }, () => row)].join("\n"))
         return yield* runCommandInProcess(["load", "ticker-changes", file], environment)
       })
       const [twenty, more] = [yield* loadBadRows(20), yield* loadBadRows(21)]
@@ -1198,16 +1201,16 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
     return { status: response.status, body }
   })
 
-const dataOf = (home: string) => `${home}/postgres/cluster/data`
+const getDataFolder = (home: string) => `${home}/postgres/cluster/data`
 
 /** Finds the processes that have the data directory of the home folder in their arguments. */
-const serversOf = Effect.fnUntraced(function* (home: string) {
+const findServerProcesses = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
   return yield* Effect.filter(pids, (pid) =>
     Effect.map(
       Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/cmdline`), () => ""),
-      (line) => line.split("\0").includes(dataOf(home)),
+      (line) => line.split("\0").includes(getDataFolder(home)),
     ))
 })
 
@@ -1221,7 +1224,7 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
       yield* fs.chmod(place, 0o755)
       const home = `${place}/home`
       yield* Effect.addFinalizer(() =>
-        Effect.ignore(Effect.map(fs.readFileString(`${dataOf(home)}/postmaster.pid`), (text) => {
+        Effect.ignore(Effect.map(fs.readFileString(`${getDataFolder(home)}/postmaster.pid`), (text) => {
           process.kill(Number(text.split("\n")[0]), "SIGQUIT")
         }))
       )
@@ -1266,8 +1269,8 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
   const assertStopped = Effect.gen(function* () {
     const { home } = yield* Home
     const fs = yield* FileSystem.FileSystem
-    assert.deepStrictEqual(yield* serversOf(home), [])
-    assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
+    assert.deepStrictEqual(yield* findServerProcesses(home), [])
+    assert.isFalse(yield* fs.exists(`${getDataFolder(home)}/postmaster.pid`))
   })
 
   it.effect("prints the documentation's address and a working curl command at the first start, without the demo key, and writes only to TICKERLINE_HOME; SIGTERM stops it (README, decisions/0085)", () =>
@@ -1281,7 +1284,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json", INIT_CWD: dirname(home) })
       assert.include(out, `$(cat ${basename(home)}/demo-key)`)
       const { headers, key, url } = yield* parseCurlCommand(out, dirname(home))
-      assert.strictEqual((yield* serversOf(home)).length, 1)
+      assert.strictEqual((yield* findServerProcesses(home)).length, 1)
       assert.deepStrictEqual(yield* fs.readDirectory(dirname(home)), [basename(home)])
 
       assert.include(out, `${base}/v1/docs`)
@@ -1299,7 +1302,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
 
       const mine = { "X-API-Key": key }
       const environment = { TICKERLINE_HOME: home }
-      const file = yield* written("names.csv", "ticker,former_ticker,date\nLATER,SOONER,2020-02-02\n")
+      const file = yield* writeTestFile("names.csv", "ticker,former_ticker,date\nLATER,SOONER,2020-02-02\n")
       assert.strictEqual((yield* get(`${base}/v1/historical-tickers?ticker=LATER`, mine)).status, 404)
       const [loaded, made] = yield* Effect.all([
         runProgram(["load", "historical-tickers", file, "--append"], environment),
@@ -1354,7 +1357,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
         (yield* get(`http://127.0.0.1:${port}/v1/historical-tickers?ticker=LATER`, headers)).status,
         200,
       )
-      assert.strictEqual((yield* serversOf(home)).length, 1)
+      assert.strictEqual((yield* findServerProcesses(home)).length, 1)
       const { code } = yield* endProcess(again.running, "SIGINT")
       assert.strictEqual(code, 0)
       yield* assertStopped

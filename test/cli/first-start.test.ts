@@ -56,7 +56,7 @@ const readDocumented = Effect.fnUntraced(function* (heading: string) {
   return Array.from(table.matchAll(/^\| `([^`]+)` \|/gm), ([, symbol]) => symbol ?? "")
 })
 
-const links = (history: unknown) =>
+const formatLinks = (history: unknown) =>
   Array.isArray(history)
     ? history.map((link) =>
       `${valueAt(link, "old_ticker")} ${valueAt(link, "new_ticker")} ${valueAt(link, "effective_date")}`
@@ -93,14 +93,14 @@ const chains: Readonly<Record<string, Chain>> = {
   GPS: { current: null, history: [] },
 }
 
-interface Refused {
+interface RefusedSymbol {
   readonly reasons: ReadonlyArray<string>
   readonly tickers: ReadonlyArray<string>
   /** CIK and current symbol of each candidate. */
   readonly candidates: ReadonlyArray<readonly [string, string]>
 }
 
-const refusals: Readonly<Record<string, Refused>> = {
+const refusedSymbols: Readonly<Record<string, RefusedSymbol>> = {
   META: {
     reasons: ["multiple_cik_lineages", "broken_chain"],
     tickers: ["FB", "META", "METV"],
@@ -204,7 +204,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
         assert.strictEqual(valueAt(body, "results", 0, "query_ticker"), symbol)
         assert.strictEqual(valueAt(body, "results", 0, "has_changes"), history.length > 0)
         assert.strictEqual(valueAt(body, "results", 0, "current_ticker"), current)
-        assert.deepStrictEqual(links(valueAt(body, "results", 0, "history")), history)
+        assert.deepStrictEqual(formatLinks(valueAt(body, "results", 0, "history")), history)
       }),
   )
 
@@ -222,7 +222,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
       }
     }))
 
-  it.effect.each(Object.entries(refusals).map(([symbol, refused]) => ({ symbol, ...refused })))(
+  it.effect.each(Object.entries(refusedSymbols).map(([symbol, refused]) => ({ symbol, ...refused })))(
     "refuses $symbol with its reasons, symbols and candidates (D21)",
     ({ candidates, reasons, symbol, tickers }) =>
       Effect.gen(function* () {
@@ -260,7 +260,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
   it.effect("resolves BNT to a chain of its two confirmed changes, without the three estimated ones (D19)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/v1/ticker-changes?ticker=BNT")
-      const history = links(valueAt(body, "results", 0, "history"))
+      const history = formatLinks(valueAt(body, "results", 0, "history"))
       assert.strictEqual(history.length, 2)
       assert.strictEqual(valueAt(body, "results", 0, "current_ticker"), "BNT")
       assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
@@ -269,7 +269,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
   it.effect("ignores a symbol change in 2099, no matter which of its symbols is requested (D19)", () =>
     Effect.gen(function* () {
       const former = yield* requestJson("/v1/ticker-changes?ticker=FTR1")
-      assert.deepStrictEqual(links(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
+      assert.deepStrictEqual(formatLinks(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
       for (const symbol of ["FTR3", "FTR8", "FTR9"]) {
         const { body, status } = yield* requestJson(`/v1/ticker-changes?ticker=${symbol}`)
         assert.strictEqual(status, 200)

@@ -15,7 +15,7 @@ const isMutable = (value: unknown): value is Mutable =>
 const today = "2026-11-21"
 
 /** A small contract with every part that a test changes. */
-const contract = () => ({
+const makeContract = () => ({
   openapi: "3.1.0",
   paths: {
     "/v1/widgets": {
@@ -92,21 +92,22 @@ const contract = () => ({
   },
 })
 
-type Contract = ReturnType<typeof contract>
+type Contract = ReturnType<typeof makeContract>
 
-const into = (value: unknown, ...path: ReadonlyArray<string | number>): Mutable => {
+const getObject = (value: unknown, ...path: ReadonlyArray<string | number>): Mutable => {
   const found = path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), value)
   if (!isMutable(found)) throw new Error(`there is no object at ${path.join(".")}`)
   return found
 }
 
-const operation = (one: Contract) => into(one, "paths", "/v1/widgets", "get")
-const parameter = (one: Contract, index: number) => into(one, "paths", "/v1/widgets", "get", "parameters", index)
-const widget = (one: Contract) => into(one, "components", "schemas", "Widget")
-const fields = (one: Contract) => into(one, "components", "schemas", "Widget", "properties")
-const answers = (one: Contract) => into(one, "paths", "/v1/widgets", "get", "responses")
+const getOperation = (one: Contract) => getObject(one, "paths", "/v1/widgets", "get")
+const getParameter = (one: Contract, index: number) =>
+  getObject(one, "paths", "/v1/widgets", "get", "parameters", index)
+const getWidget = (one: Contract) => getObject(one, "components", "schemas", "Widget")
+const getWidgetFields = (one: Contract) => getObject(one, "components", "schemas", "Widget", "properties")
+const getResponses = (one: Contract) => getObject(one, "paths", "/v1/widgets", "get", "responses")
 
-const list = (value: unknown): Array<unknown> => Array.isArray(value) ? value : []
+const toArray = (value: unknown): Array<unknown> => Array.isArray(value) ? value : []
 
 /** Changes to the contract, each with the expected difference: name, kind, and whether it is breaking. */
 const mutations: ReadonlyArray<
@@ -127,118 +128,124 @@ const mutations: ReadonlyArray<
     true,
   ],
   ["an endpoint is added", (c) => Object.assign(c.paths, { "/v1/new": { get: {} } }), null, "added", false],
-  ["a parameter is removed", (c) => list(operation(c)["parameters"]).pop(), "kind", "removed", true],
+  ["a parameter is removed", (c) => toArray(getOperation(c)["parameters"]).pop(), "kind", "removed", true],
   [
     "a parameter is added",
-    (c) => list(operation(c)["parameters"]).push({ name: "x", in: "query", schema: {} }),
+    (c) => toArray(getOperation(c)["parameters"]).push({ name: "x", in: "query", schema: {} }),
     "x",
     "added",
     false,
   ],
   [
     "a required parameter is added",
-    (c) => list(operation(c)["parameters"]).push({ name: "x", in: "query", required: true, schema: {} }),
+    (c) => toArray(getOperation(c)["parameters"]).push({ name: "x", in: "query", required: true, schema: {} }),
     "x",
     "added",
     true,
   ],
-  ["a parameter is needed", (c) => Object.assign(parameter(c, 1), { required: true }), "limit", "changed", true],
+  ["a parameter is needed", (c) => Object.assign(getParameter(c, 1), { required: true }), "limit", "changed", true],
   [
     "a parameter becomes optional",
-    (c) => Object.assign(parameter(c, 0), { required: false }),
+    (c) => Object.assign(getParameter(c, 0), { required: false }),
     "ticker",
     "changed",
     false,
   ],
   [
     "a parameter changes its type",
-    (c) => Object.assign(parameter(c, 0), { schema: { type: "integer" } }),
+    (c) => Object.assign(getParameter(c, 0), { schema: { type: "integer" } }),
     "ticker",
     "changed",
     true,
   ],
   [
     "an integer parameter accepts any number",
-    (c) => Object.assign(parameter(c, 1), { schema: { type: "number", minimum: 1, maximum: 100, default: 10 } }),
+    (c) => Object.assign(getParameter(c, 1), { schema: { type: "number", minimum: 1, maximum: 100, default: 10 } }),
     "limit",
     "changed",
     false,
   ],
   [
     "a limit becomes stricter",
-    (c) => Object.assign(into(parameter(c, 1), "schema"), { maximum: 50 }),
+    (c) => Object.assign(getObject(getParameter(c, 1), "schema"), { maximum: 50 }),
     "limit",
     "changed",
     true,
   ],
   [
     "a limit becomes less strict",
-    (c) => Object.assign(into(parameter(c, 1), "schema"), { maximum: 500 }),
+    (c) => Object.assign(getObject(getParameter(c, 1), "schema"), { maximum: 500 }),
     "limit",
     "changed",
     false,
   ],
   [
     "a limit is added",
-    (c) => Object.assign(into(parameter(c, 0), "schema"), { maxLength: 6 }),
+    (c) => Object.assign(getObject(getParameter(c, 0), "schema"), { maxLength: 6 }),
     "ticker",
     "changed",
     true,
   ],
   [
     "a pattern is added",
-    (c) => Object.assign(into(parameter(c, 0), "schema"), { pattern: "^A" }),
+    (c) => Object.assign(getObject(getParameter(c, 0), "schema"), { pattern: "^A" }),
     "ticker",
     "changed",
     true,
   ],
   [
     "a default changes",
-    (c) => Object.assign(into(parameter(c, 1), "schema"), { default: 20 }),
+    (c) => Object.assign(getObject(getParameter(c, 1), "schema"), { default: 20 }),
     "limit",
     "changed",
     true,
   ],
   [
     "a parameter changes its style",
-    (c) => Object.assign(parameter(c, 0), { explode: true }),
+    (c) => Object.assign(getParameter(c, 0), { explode: true }),
     "ticker",
     "changed",
     true,
   ],
   [
     "an enum value of a parameter is removed",
-    (c) => Object.assign(into(parameter(c, 2), "schema"), { enum: ["up"] }),
+    (c) => Object.assign(getObject(getParameter(c, 2), "schema"), { enum: ["up"] }),
     "sort",
     "removed",
     true,
   ],
   [
     "an enum value of a parameter is added",
-    (c) => Object.assign(into(parameter(c, 2), "schema"), { enum: ["up", "down", "off"] }),
+    (c) => Object.assign(getObject(getParameter(c, 2), "schema"), { enum: ["up", "down", "off"] }),
     "sort",
     "added",
     false,
   ],
   [
     "a parameter is restricted to enum values",
-    (c) => Object.assign(into(parameter(c, 0), "schema"), { enum: ["A"] }),
+    (c) => Object.assign(getObject(getParameter(c, 0), "schema"), { enum: ["A"] }),
     "ticker",
     "changed",
     true,
   ],
   [
     "a value is removed from the description of a list",
-    (c) => Object.assign(parameter(c, 3), { description: "One of round; several comma-separated." }),
+    (c) => Object.assign(getParameter(c, 3), { description: "One of round; several comma-separated." }),
     "kind",
     "removed",
     true,
   ],
-  ["a field is removed", (c) => Reflect.deleteProperty(fields(c), "shape"), "shape", "removed", true],
-  ["a field is added", (c) => Object.assign(fields(c), { colour: { type: "string" } }), "colour", "added", false],
+  ["a field is removed", (c) => Reflect.deleteProperty(getWidgetFields(c), "shape"), "shape", "removed", true],
+  [
+    "a field is added",
+    (c) => Object.assign(getWidgetFields(c), { colour: { type: "string" } }),
+    "colour",
+    "added",
+    false,
+  ],
   [
     "a field changes its type",
-    (c) => Object.assign(fields(c), { name: { type: "integer" } }),
+    (c) => Object.assign(getWidgetFields(c), { name: { type: "integer" } }),
     "name",
     "changed",
     true,
@@ -246,7 +253,7 @@ const mutations: ReadonlyArray<
   [
     "an integer field becomes a number",
     (c) =>
-      Object.assign(into(answers(c), "200", "content", "application/json", "schema", "properties"), {
+      Object.assign(getObject(getResponses(c), "200", "content", "application/json", "schema", "properties"), {
         count: { type: "number" },
       }),
     "count",
@@ -255,14 +262,14 @@ const mutations: ReadonlyArray<
   ],
   [
     "a field becomes nullable",
-    (c) => Object.assign(fields(c), { name: { anyOf: [{ type: "string" }, { type: "null" }] } }),
+    (c) => Object.assign(getWidgetFields(c), { name: { anyOf: [{ type: "string" }, { type: "null" }] } }),
     "name",
     "added",
     true,
   ],
   [
     "a field becomes nullable by a list of types",
-    (c) => Object.assign(fields(c), { name: { type: ["string", "null"] } }),
+    (c) => Object.assign(getWidgetFields(c), { name: { type: ["string", "null"] } }),
     "name",
     "added",
     true,
@@ -270,51 +277,57 @@ const mutations: ReadonlyArray<
   [
     "each of two kinds of rows gets a field",
     (c) => {
-      const kinds = list(Reflect.get(into(fields(c), "kinds"), "anyOf"))
-      for (const kind of kinds) Object.assign(into(kind, "properties"), { colour: { type: "string" } })
+      const kinds = toArray(Reflect.get(getObject(getWidgetFields(c), "kinds"), "anyOf"))
+      for (const kind of kinds) Object.assign(getObject(kind, "properties"), { colour: { type: "string" } })
       return kinds
     },
     "colour",
     "added",
     false,
   ],
-  ["a field is never null", (c) => Object.assign(fields(c), { price: { type: "number" } }), "price", "removed", false],
-  ["a field may be missing", (c) => Object.assign(widget(c), { required: ["price"] }), "name", "changed", true],
+  [
+    "a field is never null",
+    (c) => Object.assign(getWidgetFields(c), { price: { type: "number" } }),
+    "price",
+    "removed",
+    false,
+  ],
+  ["a field may be missing", (c) => Object.assign(getWidget(c), { required: ["price"] }), "name", "changed", true],
   [
     "a field becomes required",
-    (c) => Object.assign(widget(c), { required: ["name", "price", "shape"] }),
+    (c) => Object.assign(getWidget(c), { required: ["name", "price", "shape"] }),
     "shape",
     "changed",
     false,
   ],
   [
     "a field changes its format",
-    (c) => Object.assign(fields(c), { name: { type: "string", format: "date" } }),
+    (c) => Object.assign(getWidgetFields(c), { name: { type: "string", format: "date" } }),
     "name",
     "changed",
     true,
   ],
   [
     "an enum value of a field is added",
-    (c) => Object.assign(into(fields(c), "shape"), { enum: ["round", "square", "flat"] }),
+    (c) => Object.assign(getObject(getWidgetFields(c), "shape"), { enum: ["round", "square", "flat"] }),
     "shape",
     "added",
     false,
   ],
   [
     "an array is no longer an array",
-    (c) => Object.assign(fields(c), { parts: { $ref: "#/components/schemas/Widget" } }),
+    (c) => Object.assign(getWidgetFields(c), { parts: { $ref: "#/components/schemas/Widget" } }),
     "parts",
     "changed",
     true,
   ],
-  ["a success is gone", (c) => Reflect.deleteProperty(answers(c), "200"), "200", "removed", true],
-  ["an error is gone", (c) => Reflect.deleteProperty(answers(c), "404"), "404", "removed", false],
-  ["an error is new", (c) => Object.assign(answers(c), { "429": {} }), "429", "added", false],
+  ["a success is gone", (c) => Reflect.deleteProperty(getResponses(c), "200"), "200", "removed", true],
+  ["an error is gone", (c) => Reflect.deleteProperty(getResponses(c), "404"), "404", "removed", false],
+  ["an error is new", (c) => Object.assign(getResponses(c), { "429": {} }), "429", "added", false],
   [
     "a status gets another error code",
     (c) =>
-      Object.assign(into(answers(c), "404", "content", "application/json"), {
+      Object.assign(getObject(getResponses(c), "404", "content", "application/json"), {
         schema: {
           anyOf: [{ $ref: "#/components/schemas/NotFound" }, {
             type: "object",
@@ -328,28 +341,28 @@ const mutations: ReadonlyArray<
   ],
   [
     "a media type is removed",
-    (c) => Object.assign(into(answers(c), "200"), { content: {} }),
+    (c) => Object.assign(getObject(getResponses(c), "200"), { content: {} }),
     "application/json",
     "removed",
     true,
   ],
   [
     "a media type is added",
-    (c) => Object.assign(into(answers(c), "200", "content"), { "text/csv": { schema: { type: "string" } } }),
+    (c) => Object.assign(getObject(getResponses(c), "200", "content"), { "text/csv": { schema: { type: "string" } } }),
     "text/csv",
     "added",
     false,
   ],
   [
     "a header is removed",
-    (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "ETag"),
+    (c) => Reflect.deleteProperty(getObject(getResponses(c), "200", "headers"), "ETag"),
     "ETag",
     "removed",
     true,
   ],
   [
     "a referenced header is removed",
-    (c) => Reflect.deleteProperty(into(answers(c), "200", "headers"), "Age"),
+    (c) => Reflect.deleteProperty(getObject(getResponses(c), "200", "headers"), "Age"),
     "Age",
     "removed",
     true,
@@ -363,7 +376,7 @@ const mutations: ReadonlyArray<
   ],
   [
     "a header becomes required",
-    (c) => Object.assign(into(answers(c), "200", "headers", "ETag"), { required: true }),
+    (c) => Object.assign(getObject(getResponses(c), "200", "headers", "ETag"), { required: true }),
     "ETag",
     "changed",
     false,
@@ -378,7 +391,7 @@ const mutations: ReadonlyArray<
   [
     "an enum value is removed from a parameter that is declared as an array",
     (c) =>
-      Object.assign(parameter(c, 3), {
+      Object.assign(getParameter(c, 3), {
         style: "form",
         explode: false,
         schema: { type: "array", items: { type: "string", enum: ["round"] } },
@@ -391,7 +404,7 @@ const mutations: ReadonlyArray<
   [
     "an array parameter is repeated instead of comma-separated",
     (c) =>
-      Object.assign(parameter(c, 3), {
+      Object.assign(getParameter(c, 3), {
         style: "form",
         explode: true,
         schema: { type: "array", items: { type: "string", enum: ["round", "square"] } },
@@ -402,14 +415,14 @@ const mutations: ReadonlyArray<
   ],
   [
     "a header is added",
-    (c) => Object.assign(into(answers(c), "200", "headers"), { "X-Row-Count": { schema: {} } }),
+    (c) => Object.assign(getObject(getResponses(c), "200", "headers"), { "X-Row-Count": { schema: {} } }),
     "X-Row-Count",
     "added",
     false,
   ],
   [
     "a way to send a key is removed",
-    (c) => Object.assign(operation(c), { security: [{ bearer: [] }] }),
+    (c) => Object.assign(getOperation(c), { security: [{ bearer: [] }] }),
     "authentication",
     "changed",
     true,
@@ -423,36 +436,36 @@ const mutations: ReadonlyArray<
   ],
   [
     "a key becomes required",
-    (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { security: [{ bearer: [] }] }),
+    (c) => Object.assign(getObject(c, "paths", "/v1/old", "get"), { security: [{ bearer: [] }] }),
     "authentication",
     "added",
     true,
   ],
-  ["no key is needed", (c) => Object.assign(operation(c), { security: [] }), "authentication", "removed", false],
+  ["no key is needed", (c) => Object.assign(getOperation(c), { security: [] }), "authentication", "removed", false],
   [
     "an endpoint is deprecated",
-    (c) => Object.assign(operation(c), { deprecated: true }),
+    (c) => Object.assign(getOperation(c), { deprecated: true }),
     "deprecated",
     "changed",
     false,
   ],
   [
     "a sunset is set",
-    (c) => Object.assign(operation(c), { "x-sunset": "2029-01-01" }),
+    (c) => Object.assign(getOperation(c), { "x-sunset": "2029-01-01" }),
     "x-sunset",
     "changed",
     false,
   ],
   [
     "a sunset moves to an earlier date",
-    (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { "x-sunset": "2027-06-01" }),
+    (c) => Object.assign(getObject(c, "paths", "/v1/old", "get"), { "x-sunset": "2027-06-01" }),
     "x-sunset",
     "changed",
     true,
   ],
   [
     "a sunset moves to a later date",
-    (c) => Object.assign(into(c, "paths", "/v1/old", "get"), { "x-sunset": "2029-06-01" }),
+    (c) => Object.assign(getObject(c, "paths", "/v1/old", "get"), { "x-sunset": "2029-06-01" }),
     "x-sunset",
     "changed",
     false,
@@ -461,9 +474,9 @@ const mutations: ReadonlyArray<
 
 describe("compareContracts", () => {
   it.each(mutations)("detects that %s, and classifies the change (§9.2, §9.3)", (_, mutate, name, kind, breaking) => {
-    const after = contract()
+    const after = makeContract()
     mutate(after)
-    const found = compareContracts(contract(), after, today)
+    const found = compareContracts(makeContract(), after, today)
     assert.isAbove(found.length, 0)
     assert.deepInclude(found.map(({ breaking, kind, name }) => ({ breaking, kind, name })), { breaking, kind, name })
     // No compatible change is reported as breaking.
@@ -476,44 +489,47 @@ describe("compareContracts", () => {
   })
 
   it("reports a renamed field as removed and added (§9.2)", () => {
-    const after = contract()
-    Reflect.deleteProperty(fields(after), "shape")
-    Object.assign(fields(after), { form: { type: "string", enum: ["round", "square"] } })
+    const after = makeContract()
+    Reflect.deleteProperty(getWidgetFields(after), "shape")
+    Object.assign(getWidgetFields(after), { form: { type: "string", enum: ["round", "square"] } })
     assert.sameDeepMembers(
-      compareContracts(contract(), after, today).map(({ breaking, name }) => ({ breaking, name })),
+      compareContracts(makeContract(), after, today).map(({ breaking, name }) => ({ breaking, name })),
       [{ name: "shape", breaking: true }, { name: "form", breaking: false }],
     )
   })
 
   it("accepts the removal of an endpoint after its sunset date, but not on that date (§3, D24)", () => {
-    const after = contract()
+    const after = makeContract()
     Reflect.deleteProperty(after.paths, "/v1/old")
-    const breaks = (day: string) => compareContracts(contract(), after, day).map(({ breaking }) => breaking)
+    const breaks = (day: string) => compareContracts(makeContract(), after, day).map(({ breaking }) => breaking)
     assert.deepStrictEqual(breaks("2028-01-01"), [true])
     assert.deepStrictEqual(breaks("2028-01-02"), [false])
   })
 
   it("ignores descriptions, order, schema names and examples (§9.3)", () => {
-    const text = JSON.stringify(contract()).replaceAll("Widget", "Gadget").replaceAll("Its name.", "What it is called.")
+    const text = JSON.stringify(makeContract()).replaceAll("Widget", "Gadget").replaceAll(
+      "Its name.",
+      "What it is called.",
+    )
     const after = JSON.parse(text)
     after.paths["/v1/widgets"].get.parameters.reverse()
     after.paths["/v1/widgets"].get.summary = "Others"
     after.components.schemas.Gadget.properties.name.examples = ["Wheel"]
     after.components.schemas.Gadget.required.reverse()
-    assert.deepStrictEqual(compareContracts(contract(), after, today), [])
+    assert.deepStrictEqual(compareContracts(makeContract(), after, today), [])
   })
 
   it("treats a comma-separated array and its text form as equal (§9.3)", () => {
-    const after = contract()
+    const after = makeContract()
     const items = { type: "string", enum: ["round", "square"] }
-    Object.assign(parameter(after, 3), { style: "form", explode: false, schema: { type: "array", items } })
-    assert.deepStrictEqual(compareContracts(contract(), after, today), [])
+    Object.assign(getParameter(after, 3), { style: "form", explode: false, schema: { type: "array", items } })
+    assert.deepStrictEqual(compareContracts(makeContract(), after, today), [])
   })
 
   it("treats prefixItems and items of a one-element list as equal (§9.3)", () => {
     const of = (one: object) => {
-      const document = contract()
-      Object.assign(fields(document), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
+      const document = makeContract()
+      Object.assign(getWidgetFields(document), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
       return document
     }
     const item = { $ref: "#/components/schemas/Widget" }
@@ -537,7 +553,7 @@ describe("compareContracts", () => {
 // Changes to the real contract
 // ---------------------------------------------------------------------------------------------------------------------
 
-const annotation = new Set([
+const annotationKeywords = new Set([
   "description",
   "examples",
   "summary",
@@ -556,36 +572,43 @@ const listPaths = (value: unknown, path: ReadonlyArray<string | number> = []): A
     ? value.flatMap((inner, index) => listPaths(inner, [...path, index]))
     : isMutable(value)
     ? Object.entries(value).flatMap(([key, inner]) =>
-      annotation.has(key) && path.at(-1) !== "properties" ? [] : [[...path, key], ...listPaths(inner, [...path, key])]
+      annotationKeywords.has(key) && path.at(-1) !== "properties"
+        ? []
+        : [[...path, key], ...listPaths(inner, [...path, key])]
     )
     : []
 
 const releasedForm: unknown = makeReleasedContract(JSON.parse(JSON.stringify(getDefaultOpenApiDocument())), "1.0.0")
-const operations = listPaths({ paths: into(releasedForm, "paths") }).filter((path) => path.length > 3)
+const operations = listPaths({ paths: getObject(releasedForm, "paths") }).filter((path) => path.length > 3)
 
-const meaningless = (path: ReadonlyArray<string | number>) => {
-  const value = at(path)
+const hasNoMeaning = (path: ReadonlyArray<string | number>) => {
+  const value = getValue(path)
   // false, [] and {} are the defaults, so removing them changes nothing.
   return value === false || canonicalJson(value) === "[]" || canonicalJson(value) === "{}"
 }
 
-const at = (path: ReadonlyArray<string | number>) =>
+const getValue = (path: ReadonlyArray<string | number>) =>
   path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), releasedForm)
 
 /** The parts that the test removes: only named parts, because removing an array element moves the elements after it. */
-const removable = operations.filter((path) => !Array.isArray(at(path.slice(0, -1))) && !meaningless(path))
+const removablePaths = operations.filter((path) => !Array.isArray(getValue(path.slice(0, -1))) && !hasNoMeaning(path))
 
-const chosen = Arbitrary.map(
-  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: removable.length - 1 }))),
-  (index) => removable[index] ?? [],
+const arbitraryRemovablePath = Arbitrary.map(
+  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: removablePaths.length - 1 }))),
+  (index) => removablePaths[index] ?? [],
 )
 
 describe("compareContracts on the real contract", () => {
-  it.prop("finds each removed part of an endpoint, and no difference at other paths (§9.2)", [chosen], ([path]) => {
-    assert.isAbove(removable.length, 1000)
-    const after = structuredClone(releasedForm)
-    Reflect.deleteProperty(into(after, ...path.slice(0, -1)), path.at(-1) ?? "")
-    const found = compareContracts(releasedForm, after, today)
-    assert.deepStrictEqual(Array.from(new Set(found.map((one) => one.path))), [String(path[1])], path.join(" "))
-  }, { arbitrary: { runs: getInputCount(25) } })
+  it.prop(
+    "finds each removed part of an endpoint, and no difference at other paths (§9.2)",
+    [arbitraryRemovablePath],
+    ([path]) => {
+      assert.isAbove(removablePaths.length, 1000)
+      const after = structuredClone(releasedForm)
+      Reflect.deleteProperty(getObject(after, ...path.slice(0, -1)), path.at(-1) ?? "")
+      const found = compareContracts(releasedForm, after, today)
+      assert.deepStrictEqual(Array.from(new Set(found.map((one) => one.path))), [String(path[1])], path.join(" "))
+    },
+    { arbitrary: { runs: getInputCount(25) } },
+  )
 })

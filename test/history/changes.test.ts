@@ -80,15 +80,15 @@ const readAll = Effect.fnUntraced(function* (query: string, after?: string, key?
   }
 })
 
-const now = Effect.map(readPage("after=now"), ({ cursor }) => cursor)
+const readCurrentCursor = Effect.map(readPage("after=now"), ({ cursor }) => cursor)
 
-const kindsOf = (changes: ReadonlyArray<Change>) => changes.map(({ kind }) => kind)
+const getKinds = (changes: ReadonlyArray<Change>) => changes.map(({ kind }) => kind)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Keeping a copy
 // ---------------------------------------------------------------------------------------------------------------------
 
-const textOf = (value: unknown) => JSON.stringify(value)
+const toJson = (value: unknown) => JSON.stringify(value)
 
 /** Copies of the datasets, by key. `apply` fails after a change that was skipped, repeated or out of order. */
 class Copy {
@@ -98,19 +98,19 @@ class Copy {
   apply({ before, changed, cursor, dataset, key, kind, recorded_at, row }: Change) {
     const rows = this.tables.get(dataset) ?? new Map()
     this.tables.set(dataset, rows)
-    const [name, what] = [textOf(key), `${dataset} ${kind} ${textOf(key)} at ${recorded_at} (${cursor})`]
+    const [name, what] = [toJson(key), `${dataset} ${kind} ${toJson(key)} at ${recorded_at} (${cursor})`]
     assert.isTrue(recorded_at >= this.last, `${what} precedes an earlier change`)
     this.last = recorded_at
-    assert.strictEqual(textOf(rows.get(name) ?? null), textOf(before), `${what} does not fit what was read before`)
+    assert.strictEqual(toJson(rows.get(name) ?? null), toJson(before), `${what} does not fit what was read before`)
     for (const values of [row, before]) {
       if (values !== null) {
-        assert.strictEqual(textOf(Object.keys(key).map((column) => values[column])), textOf(Object.values(key)))
+        assert.strictEqual(toJson(Object.keys(key).map((column) => values[column])), toJson(Object.values(key)))
       }
     }
     assert.strictEqual(row === null, kind === "removed", what)
     assert.strictEqual(before === null, kind === "added", what)
     const differing = Object.keys(row ?? {}).filter((column) =>
-      before !== null && textOf(row?.[column]) !== textOf(before[column])
+      before !== null && toJson(row?.[column]) !== toJson(before[column])
     )
     assert.deepStrictEqual(changed, differing, what)
     if (kind === "corrected") assert.isNotEmpty(changed, what)
@@ -179,7 +179,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
   it.effect("delivers each committed change once and in order while transactions run, so that a copy can be kept", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const copy = new Copy()
       const cursors = new Set<string>()
       let delivered = 0
@@ -224,7 +224,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate historical_float_pro, historical_tickers, ticker_changes`
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const copy = new Copy()
       yield* Effect.forEach(loadableDatasets, (dataset) => fillTable(dataset, 40), { discard: true })
       for (const { table } of loadableDatasets) {
@@ -242,7 +242,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
   it.effect("delivers transactions in the order of their commits, even if the last to commit began first", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const [hasWritten, mayCommit] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
         yield* Service.insertRows("historical_float_pro", makeReportedShares("SLOW", "2026-02-01", "1"))
@@ -267,7 +267,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         makeReportedShares("NET", "2026-03-01", "1"),
         makeReportedShares("NET", "2026-03-02", "2"),
       )
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`update historical_float_pro set outstanding_shares = 9 where ticker = 'NET' and filed_at = '2026-03-01'`
         yield* sql`update historical_float_pro set outstanding_shares = 3 where ticker = 'NET' and filed_at = '2026-03-01'`
@@ -290,7 +290,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
   it.effect("filters by dataset, kind and ticker, including a row's former symbol and both symbols of a ticker change", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* Service.insertRows(
         "historical_float_pro",
         makeReportedShares("FORM", "2026-04-01", "1"),
@@ -346,7 +346,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("split_status", { ...split, ticker: "BEFORE" })
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* sql`update split_status set ticker = 'AFTER' where ticker = 'BEFORE'`
       for (const ticker of ["BEFORE", "AFTER"]) {
         const { changes } = yield* readAll(`ticker=${ticker}`, start)
@@ -359,7 +359,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
 
   it.effect("omits datasets whose endpoint the account or the key may not use, and refuses requests that name them", () =>
     Effect.gen(function* () {
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* Service.insertRows("research_reports", {
         report_id: "tier",
         ticker: "TIER",
@@ -469,7 +469,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
   it.effect("prints an empty text as null, and does not list it as changed from null (D16)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* Service.insertRows("split_status", {
         ...split,
         id: "empty",
@@ -509,7 +509,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* sql`update history.transactions set mark = gen_random_uuid()`
       yield* assertExpired(cursor)
       yield* assertExpired(changes[0]?.cursor ?? "")
-      const current = yield* now
+      const current = yield* readCurrentCursor
       yield* sql`delete from history.transactions`
       const earliest = yield* assertExpired(current)
       assert.strictEqual((yield* request(`after=${earliest}`)).status, 200)
@@ -551,12 +551,12 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* sql`update historical_float_pro set outstanding_shares = 2`
       yield* moveToMonth("2020-03-01")
       const old = yield* readAll("limit=1")
-      assert.deepStrictEqual(kindsOf(old.changes), ["added", "corrected"])
-      const oldEnd = yield* now
+      assert.deepStrictEqual(getKinds(old.changes), ["added", "corrected"])
+      const oldEnd = yield* readCurrentCursor
       yield* sql`update historical_float_pro set outstanding_shares = 3`
       yield* moveToMonth("2020-04-01")
       const newer = yield* readAll("limit=1", oldEnd)
-      assert.deepStrictEqual(kindsOf(newer.changes), ["corrected"])
+      assert.deepStrictEqual(getKinds(newer.changes), ["corrected"])
       assert.strictEqual((yield* readAll("limit=10")).changes.length, 3, "a page continues with the next month")
 
       assert.deepStrictEqual(yield* drop("2020-03-31"), [], "the month has not ended")
@@ -609,7 +609,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const insertSessions = (sessions: string) =>
         sql.unsafe(`
           insert into premarket_stats (ticker, date, reference_close, high_price, low_price, percentage_gain,

@@ -139,7 +139,7 @@ const readPastState = Effect.fnUntraced(function* (table: Table, moment: string)
   return found?.rows ?? []
 })
 
-const keysOf = (table: string) => loadableDatasets.find((dataset) => dataset.table === table)?.key ?? []
+const getKeyColumns = (table: string) => loadableDatasets.find((dataset) => dataset.table === table)?.key ?? []
 
 /** Returns what changed between two states, as `history.changes` lists it. */
 const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
@@ -147,7 +147,7 @@ const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
     const index = (rows: ReadonlyArray<string> = []) =>
       new Map(rows.map((row) => {
         const cells: Record<string, unknown> = JSON.parse(row)
-        return [JSON.stringify(keysOf(dataset).toSorted().map((name) => [name, cells[name]])), row] as const
+        return [JSON.stringify(getKeyColumns(dataset).toSorted().map((name) => [name, cells[name]])), row] as const
       }))
     const [old, now] = [index(before[dataset]), index(after[dataset])]
     return Array.from(new Set([...old.keys(), ...now.keys()])).flatMap((key) => {
@@ -174,7 +174,7 @@ const readClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     ([row]) => row?.now ?? "",
   ))
 
-const newest = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+const readNewestTransaction = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     decodeTransaction(sql`
       select id::text, recorded_at::text from history.transactions where recorded_at is not null
@@ -204,7 +204,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
           () => Effect.andThen(connection`rollback`, Effect.sync(() => open.delete(at))),
         )
       let before = yield* readState
-      let last = yield* newest
+      let last = yield* readNewestTransaction
       for (let step = 0; step < getInputCount(600); step++) {
         const at = choose([0, 1, 2])
         const [connection, writer] = [connections[at], writers[at]]
@@ -235,7 +235,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
           }
         }
         const state = yield* readState
-        const recorded = yield* newest
+        const recorded = yield* readNewestTransaction
         const changes = compareStates(before, state)
         if (recorded?.id !== last?.id) {
           assert.deepStrictEqual(yield* readChanges(recorded?.id ?? ""), changes, `step ${step}`)
@@ -262,7 +262,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const choose = makeRandomChooser(20_261_123)
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
       let before = yield* readState
-      let last = yield* newest
+      let last = yield* readNewestTransaction
       for (let transaction = 0; transaction < getInputCount(200); transaction++) {
         yield* connection.unsafe(`begin isolation level ${choose(["read committed", "repeatable read"])}`)
         for (let count = choose([1, 2, 4, 8]); count > 0; count -= 1) {
@@ -274,7 +274,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         }
         yield* connection.unsafe(choose(["commit", "commit", "commit", "rollback"]))
         const state = yield* readState
-        const recorded = yield* newest
+        const recorded = yield* readNewestTransaction
         const changes = compareStates(before, state)
         if (recorded?.id !== last?.id) {
           assert.deepStrictEqual(yield* readChanges(recorded?.id ?? ""), changes, `transaction ${transaction}`)
@@ -460,11 +460,11 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         assert.strictEqual(refused.reason._tag, "SerializationError")
         yield* other`rollback`
       }
-      const before = yield* newest
+      const before = yield* readNewestTransaction
       yield* other`begin isolation level repeatable read`
       yield* other`truncate daily_prices`
       yield* other`commit`
-      const after = yield* newest
+      const after = yield* readNewestTransaction
       assert.notStrictEqual(after?.id, before?.id)
       const changes = yield* readChanges(after?.id ?? "")
       const found = changes.filter((change) => /SEEN|SER|REP/.test(change))
@@ -491,9 +491,9 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile({ dataset: "daily_prices", file, append }, progress))
       const prices = Array.from({ length: 100 }, (_, index) => `L${index},2024-03-01,1`)
       yield* load(yield* write("a.csv", prices))
-      const first = yield* newest
+      const first = yield* readNewestTransaction
       yield* load(yield* write("b.csv", ["L0,2024-03-01,2", ...prices.slice(1, 99), "NEW,2024-03-01,1"]))
-      const second = yield* newest
+      const second = yield* readNewestTransaction
       assert.deepStrictEqual(yield* readChanges(second?.id ?? ""), [
         'daily_prices added [["date","2024-03-01"],["ticker","NEW"]]',
         'daily_prices corrected [["date","2024-03-01"],["ticker","L0"]]',
@@ -504,7 +504,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       `
       assert.deepStrictEqual(recorded, [{ transaction: first?.id, rows: 98 }, { transaction: second?.id, rows: 2 }])
       yield* load(yield* write("b.csv", ["NEW,2024-03-01,1"]), true)
-      assert.deepStrictEqual(yield* newest, second)
+      assert.deepStrictEqual(yield* readNewestTransaction, second)
     }).pipe(Effect.scoped))
 
   it.effect("continues in new partitions when a new month begins (0113)", () =>

@@ -160,9 +160,9 @@ const readAll = Effect.fnUntraced(function* (query: string, start: string) {
   }
 })
 
-const now = Effect.map(readPage("after=now"), ({ cursor }) => cursor)
+const readCurrentCursor = Effect.map(readPage("after=now"), ({ cursor }) => cursor)
 
-const textOf = (value: unknown) => JSON.stringify(value)
+const toJson = (value: unknown) => JSON.stringify(value)
 
 class Copy {
   private readonly tables = new Map<string, Map<string, Row>>()
@@ -170,15 +170,15 @@ class Copy {
   apply({ before, changed, dataset, key, kind, row }: Change) {
     const rows = this.tables.get(dataset) ?? new Map<string, Row>()
     this.tables.set(dataset, rows)
-    const what = `${dataset} ${kind} ${textOf(key)}`
-    assert.strictEqual(textOf(rows.get(textOf(key)) ?? null), textOf(before), `${what}: the row before`)
+    const what = `${dataset} ${kind} ${toJson(key)}`
+    assert.strictEqual(toJson(rows.get(toJson(key)) ?? null), toJson(before), `${what}: the row before`)
     assert.strictEqual(kind, row === null ? "removed" : before === null ? "added" : "corrected", what)
     const names = Object.keys(row ?? {})
-    const differing = names.filter((name) => before !== null && textOf(row?.[name]) !== textOf(before[name]))
+    const differing = names.filter((name) => before !== null && toJson(row?.[name]) !== toJson(before[name]))
     assert.deepStrictEqual(changed, differing, what)
     if (kind === "corrected") assert.isNotEmpty(changed, what)
-    if (row === null) rows.delete(textOf(key))
-    else rows.set(textOf(key), row)
+    if (row === null) rows.delete(toJson(key))
+    else rows.set(toJson(key), row)
   }
 
   rowsOf(dataset: string): ReadonlyArray<Row> {
@@ -191,7 +191,7 @@ const isMissing = (row: Row, name: string) => !(name in row)
 
 /** Returns the rows as texts to compare. If a response leaves out fields, they are compared only if they have values. */
 const describeRows = (rows: ReadonlyArray<Row>, names: ReadonlyArray<string>) =>
-  rows.map((row) => textOf(names.map((name) => isMissing(row, name) ? null : row[name]))).toSorted()
+  rows.map((row) => toJson(names.map((name) => isMissing(row, name) ? null : row[name]))).toSorted()
 
 /** Compares the copy of a dataset with the responses of its endpoints: the rows, their fields and their values. */
 const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedDataset, when: string) {
@@ -204,8 +204,8 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
   if (dataset === "ticker_changes") {
     const names = ["old_ticker", "new_ticker", "effective_date"]
     assert.deepStrictEqual(describeRows(rows, names), describeRows(expected, names), `${dataset} ${when}`)
-    const complete = new Set(rows.map((row) => textOf(row)))
-    for (const event of expected.filter((event) => "cik" in event)) assert.include(complete, textOf(event), when)
+    const complete = new Set(rows.map((row) => toJson(row)))
+    for (const event of expected.filter((event) => "cik" in event)) assert.include(complete, toJson(event), when)
     rows.forEach((row) => assert.sameMembers(Object.keys(row), [...names, "cik", "company_name"]))
     return
   }
@@ -328,7 +328,7 @@ const insertChange = (old_ticker: string, new_ticker: string, effective_date: st
 const beforeMidnight = Date.parse("2026-03-05T05:59:50Z")
 const days: Choices<string> = ["2026-03-03", "2026-03-04", "2026-03-05", "2026-03-06", "2026-03-08"]
 
-const choosersOf = Effect.forEach(
+const makeStatementChoosers = Effect.forEach(
   changeFeedDatasets,
   (dataset) => Effect.map(makeStatementChooser(dataset, days), (chooser) => [dataset, chooser] as const),
 )
@@ -338,7 +338,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const copy = new Copy()
-      let cursor = yield* now
+      let cursor = yield* readCurrentCursor
       const choose = makeRandomChooser(36)
       const update = Effect.fnUntraced(function* (when: string, datasets: Iterable<ChangeFeedDataset>) {
         const { changes, cursor: next } = yield* readAll(`limit=${choose([1, 3, 10, 1000])}`, cursor)
@@ -350,7 +350,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
       // The database has the current date, which is later than that of the service.
       yield* sql`update history.days set day = '2026-03-04'`
       yield* fillDatasets
-      const choosers = new Map(yield* choosersOf)
+      const choosers = new Map(yield* makeStatementChoosers)
       yield* update("at first", changeFeedDatasets)
       const writeSteps = Effect.fnUntraced(function* (when: string) {
         for (const step of range(getInputCount(40))) {
@@ -366,7 +366,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
       yield* startFeedDay
       const begun = yield* update("after midnight", changeFeedDatasets)
       assert.isTrue(begun.every(({ kind }) => kind === "added"))
-      assert.includeMembers(begun.map(({ key }) => textOf(Object.values(key))), [
+      assert.includeMembers(begun.map(({ key }) => toJson(Object.values(key))), [
         `["MIDA","MIDB","2026-03-05",null]`,
         `["MIDH","MIDG","2026-03-05"]`,
       ])
@@ -388,7 +388,7 @@ const service = (prepare: Effect.Effect<unknown, unknown, SqlClient.SqlClient>) 
     ).pipe(Layer.provideMerge(StatementRecorder.layer)),
   )
 
-const runner = (ticker: string, fields: Row) => ({
+const makeRunner = (ticker: string, fields: Row) => ({
   ticker,
   date: "2026-01-05",
   gap_percentage: "1",
@@ -422,8 +422,8 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
   it.effect("adds a session that becomes a runner, and removes one that ceases to be, also in filters by kind (§4.3)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
-      yield* Service.insertRows("intraday_runners", runner("RUN", { anomaly_flagged: false }))
+      const start = yield* readCurrentCursor
+      yield* Service.insertRows("intraday_runners", makeRunner("RUN", { anomaly_flagged: false }))
       yield* sql`update intraday_runners set volume = 7`
       yield* sql`update intraday_runners set anomaly_flagged = true`
       yield* sql`update intraday_runners set daily_volume_ratio = 9.0001`
@@ -448,7 +448,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
   it.effect("lists a ticker change while it is eligible, and never its status and source (D19)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      let cursor = yield* now
+      let cursor = yield* readCurrentCursor
       const read = Effect.fnUntraced(function* (write: Effect.Effect<unknown, unknown, SqlClient.SqlClient>) {
         yield* write
         const page = yield* readAll("", cursor)
@@ -472,7 +472,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("has no closing prices, and neither do the counts of corrections (§2.6)", () =>
     Effect.gen(function* () {
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* Service.insertRows("daily_prices", { ticker: "CLOSE", date: "2026-01-05", close: "123.4567" })
       assert.deepStrictEqual((yield* readAll("", start)).changes, [])
       const { body, status } = yield* request("/v1/changes?dataset=daily_prices")
@@ -487,9 +487,9 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
   it.effect("examines up to 5,000 rows that are not shown for a page, so that few pages are empty (D36)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
-      yield* Service.insertRows("intraday_runners", runner("MANY", { date: "1980-01-01", anomaly_flagged: false }))
-      const copied = Object.keys(runner("", {})).filter((name) => !["date", "anomaly_flagged"].includes(name)).join(
+      const start = yield* readCurrentCursor
+      yield* Service.insertRows("intraday_runners", makeRunner("MANY", { date: "1980-01-01", anomaly_flagged: false }))
+      const copied = Object.keys(makeRunner("", {})).filter((name) => !["date", "anomaly_flagged"].includes(name)).join(
         ", ",
       )
       const insert = (year: number, shown: string) =>
@@ -515,8 +515,8 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
   it.effect("reads no more rows of other datasets than the page has, because they may be large (D36)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const start = yield* now
-      yield* Service.insertRows("intraday_runners", runner("SMALL", { anomaly_flagged: false }))
+      const start = yield* readCurrentCursor
+      yield* Service.insertRows("intraday_runners", makeRunner("SMALL", { anomaly_flagged: false }))
       yield* sql`
         insert into research_reports (report_id, ticker, gain_percentage, report_text, tldr_text, created_at, last_updated)
         select number, 'LARGE', 20, repeat('x', 1000), 'Summary', '2026-01-01', '2026-01-01'
@@ -539,14 +539,14 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
   it.effect("sends each account the changes that it may read, on streams that share them (D3, D36)", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* Service.TestKeys
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const port = yield* Service.servicePort
       const streams = yield* Effect.forEach(
         [ultimate, basic],
         (key) => openEventStream(port, `after=${start}`, { key }),
       )
       yield* fillDatasets
-      const choosers = new Map(yield* choosersOf)
+      const choosers = new Map(yield* makeStatementChoosers)
       const choose = makeRandomChooser(37)
       for (const _ of range(getInputCount(40))) yield* writeTransaction(choose, choosers)
       const { changes } = yield* readAll("limit=1000", start)
@@ -567,7 +567,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
         return row?.day ?? ""
       })
       yield* resetDays
-      const start = yield* now
+      const start = yield* readCurrentCursor
       for (const [index, offset] of [-3, -2, -1, 0, 1].entries()) {
         yield* insertChange(`D${index}`, `E${index}`, yield* day(offset))
       }

@@ -16,7 +16,7 @@ import { decompressBody } from "../support/ServiceInstances.ts"
 
 const { valueAt, insertRows, servicePort, TestKeys } = Service
 
-interface Wire {
+interface ReceivedResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
@@ -30,7 +30,7 @@ interface Options {
   readonly key?: string | null
 }
 
-const jsonOf = (type: string | undefined, text: string): unknown =>
+const parseJsonBody = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
 /** Sends a request with its target byte for byte. Does not follow redirects. */
@@ -38,14 +38,14 @@ const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, met
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
   const listening = yield* servicePort
-  return yield* Effect.callback<Wire, Error>((resume) => {
+  return yield* Effect.callback<ReceivedResponse, Error>((resume) => {
     const all = Object.entries({ ...credentials, ...headers })
     const outgoing = request({ host: "127.0.0.1", port: listening, path, method, agent: false }, (incoming) => {
       const chunks: Array<Buffer> = []
       incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
       incoming.on("end", () => {
         const text = decompressBody(incoming.headers["content-encoding"], Buffer.concat(chunks)).toString("utf8")
-        const body = jsonOf(incoming.headers["content-type"], text)
+        const body = parseJsonBody(incoming.headers["content-type"], text)
         resume(Effect.succeed({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, body }))
       })
     })
@@ -55,7 +55,7 @@ const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, met
   })
 })
 
-const parseResponse = (text: string): Wire => {
+const parseResponse = (text: string): ReceivedResponse => {
   const end = text.indexOf("\r\n\r\n")
   const [start = "", ...lines] = text.slice(0, end).split("\r\n")
   const headers: Record<string, string> = Object.fromEntries(lines.map((line) => {
@@ -68,20 +68,20 @@ const parseResponse = (text: string): Wire => {
     status: Number(start.split(" ")[1]),
     headers,
     text: body,
-    body: chunked ? undefined : jsonOf(headers["content-type"], body),
+    body: chunked ? undefined : parseJsonBody(headers["content-type"], body),
   }
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-const assertCommonHeaders = ({ body, headers }: Wire) => {
+const assertCommonHeaders = ({ body, headers }: ReceivedResponse) => {
   assert.strictEqual(headers["x-api-version"], "v1")
   assert.strictEqual(headers["x-content-type-options"], "nosniff")
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
   if (valueAt(body, "error") !== undefined) assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
 }
 
-const assertError = (answer: Wire, status: number, code: string) => {
+const assertError = (answer: ReceivedResponse, status: number, code: string) => {
   assert.strictEqual(answer.status, status, answer.text)
   assertCommonHeaders(answer)
   assert.strictEqual(valueAt(answer.body, "error", "code"), code)
@@ -92,23 +92,24 @@ const assertError = (answer: Wire, status: number, code: string) => {
 /** Headers that differ in every response or depend on the connection. */
 const headersPerResponse = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
-const comparable = (headers: IncomingHttpHeaders) =>
+const listComparableHeaders = (headers: IncomingHttpHeaders) =>
   Object.entries(headers).filter(([name]) => !headersPerResponse.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
 
 /** Headers of the rate limit (D18) and the cost (D27), which change with every request. */
-const counts = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
+const countingHeaders = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
 
-const names = (headers: IncomingHttpHeaders) => comparable(headers).map(([name]) => name)
+const listHeaderNames = (headers: IncomingHttpHeaders) => listComparableHeaders(headers).map(([name]) => name)
 
-const uncounted = (headers: IncomingHttpHeaders) => comparable(headers).filter(([name]) => !counts.has(name))
+const listUncountedHeaders = (headers: IncomingHttpHeaders) =>
+  listComparableHeaders(headers).filter(([name]) => !countingHeaders.has(name))
 
-const assertCounted = ({ headers }: Wire) => {
-  for (const name of [...counts, "x-ratelimit-limit"]) assert.match(String(headers[name]), /^\d+$/, name)
+const assertCounted = ({ headers }: ReceivedResponse) => {
+  for (const name of [...countingHeaders, "x-ratelimit-limit"]) assert.match(String(headers[name]), /^\d+$/, name)
 }
 
 const deprecation = ["deprecation", "link"] as const
 
-const assertDeprecated = ({ headers }: Wire) => {
+const assertDeprecated = ({ headers }: ReceivedResponse) => {
   deprecation.forEach((name) => assert.isDefined(headers[name], name))
   assert.include(String(headers["link"]), `</v1/ticker-changes>; rel="successor-version"`)
 }
@@ -544,8 +545,8 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
           const head = yield* send(path, { ...options, method: "HEAD" })
           assert.strictEqual(head.status, get.status)
           assert.strictEqual(head.text, "")
-          assert.deepStrictEqual(names(head.headers), names(get.headers))
-          assert.deepStrictEqual(uncounted(head.headers), uncounted(get.headers))
+          assert.deepStrictEqual(listHeaderNames(head.headers), listHeaderNames(get.headers))
+          assert.deepStrictEqual(listUncountedHeaders(head.headers), listUncountedHeaders(get.headers))
           if (head.headers["x-cost-microdollars"] !== undefined) {
             assertCounted(get)
             assertCounted(head)

@@ -51,7 +51,7 @@ type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners"
 type Cells = Readonly<Record<string, string>>
 
 /** The required cells of an intraday session. */
-const session: Cells = {
+const sessionRow: Cells = {
   ticker: "ZYXA",
   date: "2026-06-01",
   gap_percentage: "25.5",
@@ -69,7 +69,7 @@ const session: Cells = {
 }
 
 /** The required cells of a ticker change. */
-const change: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
+const changeRow: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
 
 const quoteCell = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 
@@ -132,8 +132,8 @@ const assertRefused = Effect.fnUntraced(
 )
 
 const seeds = {
-  ticker_changes: toCsv([{ ...change, old_ticker: "OLD1", new_ticker: "NEW1" }]),
-  intraday_runners: toCsv([{ ...session, ticker: "SEED" }]),
+  ticker_changes: toCsv([{ ...changeRow, old_ticker: "OLD1", new_ticker: "NEW1" }]),
+  intraday_runners: toCsv([{ ...sessionRow, ticker: "SEED" }]),
 }
 
 /** Digests of the tables as `seed` fills them. */
@@ -159,21 +159,21 @@ const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) 
     Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not happen` })),
   )
 
-const day = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
+const formatDay = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
 
 /** Generates sessions with distinct keys. `open` is the market_open of every row, and so identifies the file. */
 const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
   Array.from({ length: count }, (_, at) => ({
-    ...session,
+    ...sessionRow,
     ticker: `T${at % 1000}`,
-    date: day(Math.floor(at / 1000)),
+    date: formatDay(Math.floor(at / 1000)),
     market_open: open,
   }))
 
 const makeChanges = (count: number, prefix: string): ReadonlyArray<Cells> =>
   Array.from(
     { length: count },
-    (_, at) => ({ ...change, old_ticker: `${prefix}${at}`, new_ticker: `${prefix}${at}.N` }),
+    (_, at) => ({ ...changeRow, old_ticker: `${prefix}${at}`, new_ticker: `${prefix}${at}.N` }),
   )
 
 /** Runs the command as a process, which is killed when the test ends. */
@@ -227,7 +227,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   describe("with a valid file", () => {
     const full: ReadonlyArray<Cells> = [
       {
-        ...session,
+        ...sessionRow,
         high_time: "2026-06-01 09:31:02",
         low_time: "2026-06-01 15:59:59.250",
         spike_start_time: "2026-06-01 09:30:00",
@@ -239,7 +239,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         filing_types: '["8-K","S-3"]',
         all_tags: '["a, \\"b\\"","c"]',
       },
-      { ...session, ticker: "ZYXB", gap_percentage: "-12.5", filing_types: "[]", close_under_50pct_of_range: "false" },
+      {
+        ...sessionRow,
+        ticker: "ZYXB",
+        gap_percentage: "-12.5",
+        filing_types: "[]",
+        close_under_50pct_of_range: "false",
+      },
     ]
     const json = full.map(({ all_tags, filing_types, ...row }) => ({
       ...row,
@@ -294,7 +300,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("accepts the name of a table or an endpoint, and rejects unknown names (D31)", () =>
       Effect.gen(function* () {
-        const file = yield* writeTestFile("a.csv", toCsv([change]))
+        const file = yield* writeTestFile("a.csv", toCsv([changeRow]))
         assert.strictEqual((yield* load("ticker-changes", file)).table, "ticker_changes")
         assert.strictEqual((yield* load("ticker_changes", file)).table, "ticker_changes")
         const { message } = yield* Effect.flip(load("accounts", file))
@@ -306,7 +312,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const sql = yield* SqlClient.SqlClient
         const now = Effect.map(sql<{ readonly now: Date }>`select now()`, ([row]) => row?.now.getTime() ?? Number.NaN)
         const before = yield* now
-        for (const [name, content] of [["a.csv", toCsv([change])], ["a.ndjson", toNdjson([change])]] as const) {
+        for (const [name, content] of [["a.csv", toCsv([changeRow])], ["a.ndjson", toNdjson([changeRow])]] as const) {
           yield* sql`truncate ticker_changes`
           yield* replaceWith("ticker_changes", name, content)
           const [row] = yield* sql<
@@ -317,7 +323,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.isAtLeast(recorded_at.getTime(), before - 1)
           assert.isAtMost(recorded_at.getTime(), yield* now)
         }
-        for (const [name, content] of [["a.csv", toCsv([session])], ["a.ndjson", toNdjson([session])]] as const) {
+        for (const [name, content] of [["a.csv", toCsv([sessionRow])], ["a.ndjson", toNdjson([sessionRow])]] as const) {
           yield* replaceWith("intraday_runners", name, content)
           const [row] = yield* sql`select filing_types, all_tags, volume, high_time, market_cap from intraday_runners`
           assert.deepStrictEqual(row, {
@@ -337,9 +343,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           "ticker_changes",
           "a.csv",
           toCsv([
-            { ...change, cik: "", company_name: "", recorded_at: "2026-06-01T13:30:00Z" },
+            { ...changeRow, cik: "", company_name: "", recorded_at: "2026-06-01T13:30:00Z" },
             {
-              ...change,
+              ...changeRow,
               new_ticker: "CCC",
               cik: "0000320193",
               company_name: 'A, "B"\nC',
@@ -366,7 +372,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           premarket_volume: "0",
           high_price: "0.3000",
         }
-        const { close_under_50pct_of_range: _, anomaly_flagged: __, ...rest } = session
+        const { close_under_50pct_of_range: _, anomaly_flagged: __, ...rest } = sessionRow
         const others = { ...rest, close_under_50pct_of_range: false, anomaly_flagged: true }
         const text = Object.entries(others).filter(([name]) => !(name in numbers))
           .map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
@@ -442,9 +448,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     const invalidSessions = wrongSessions.filter((wrong) => !invalidColumns.includes(wrong))
     // A load reports at most 20 bad rows, so the rows are split into files of at most 20.
     const cases = [
-      { dataset: "intraday_runners", good: session, wrong: invalidSessions.slice(0, 20) },
-      { dataset: "intraday_runners", good: session, wrong: invalidSessions.slice(20) },
-      { dataset: "ticker_changes", good: change, wrong: wrongChanges },
+      { dataset: "intraday_runners", good: sessionRow, wrong: invalidSessions.slice(0, 20) },
+      { dataset: "intraday_runners", good: sessionRow, wrong: invalidSessions.slice(20) },
+      { dataset: "ticker_changes", good: changeRow, wrong: wrongChanges },
     ] as const
 
     it.effect.each(cases)(
@@ -479,11 +485,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         Effect.gen(function* () {
           yield* seed
           for (const append of [false, true]) {
-            const file = toCsv([{ ...session, ...cells }])
+            const file = toCsv([{ ...sessionRow, ...cells }])
             const found = parseErrors(yield* assertRefused("intraday_runners", "bad.csv", file, append))
             assert.deepStrictEqual(found, [[1, `${column} is not a column of this table`]])
           }
-          const file = toNdjson([session, { ...session, ...cells }])
+          const file = toNdjson([sessionRow, { ...sessionRow, ...cells }])
           const found = parseErrors(yield* assertRefused("intraday_runners", "bad.ndjson", file))
           assert.deepStrictEqual(found, [[2, `${column} is not a column of this table`]])
         }),
@@ -492,7 +498,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("reports a missing required column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const { market_open: _, ...without } = session
+        const { market_open: _, ...without } = sessionRow
         assert.match(
           yield* assertRefused("intraday_runners", "a.csv", toCsv([without])),
           /^ {2}line 1: market_open is missing$/m,
@@ -508,7 +514,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         for (const cell of ["8-K", "8-K,S-3", '{"a":1}', '["8-K",5]', '["8-K"', "null", '"8-K"']) {
           const found = parseErrors(
-            yield* assertRefused("intraday_runners", "a.csv", toCsv([{ ...session, filing_types: cell }])),
+            yield* assertRefused("intraday_runners", "a.csv", toCsv([{ ...sessionRow, filing_types: cell }])),
           )
           assert.deepStrictEqual(found.map(([line]) => line), [2], cell)
           assert.match(found[0]?.[1] ?? "", /^filing_types must be a JSON array of strings/)
@@ -516,7 +522,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const wrong: ReadonlyArray<unknown> = ["8-K", { a: 1 }, ["8-K", 5], [true], [["8-K"]], [null], 5]
         for (const value of wrong) {
           const found = parseErrors(
-            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...session, filing_types: value }])),
+            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...sessionRow, filing_types: value }])),
           )
           assert.deepStrictEqual(found.map(([line]) => line), [1], JSON.stringify(value))
           assert.match(
@@ -527,7 +533,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
         for (const value of [["8-K", ""], ["8-K", " "]]) {
           const found = parseErrors(
-            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...session, filing_types: value }])),
+            yield* assertRefused("intraday_runners", "a.ndjson", toNdjson([{ ...sessionRow, filing_types: value }])),
           )
           assert.match(found[0]?.[1] ?? "", /^filing_types must not contain empty text, but is \["8-K",""\]$/)
         }
@@ -537,7 +543,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         yield* seed
         const found = parseErrors(
-          yield* assertRefused("ticker_changes", "a.ndjson", toNdjson([{ ...change, company_name: ["A"] }])),
+          yield* assertRefused("ticker_changes", "a.ndjson", toNdjson([{ ...changeRow, company_name: ["A"] }])),
         )
         assert.deepStrictEqual(found.map(([line]) => line), [1])
         assert.match(found[0]?.[1] ?? "", /^company_name (?!.*must not be empty$)/)
@@ -546,10 +552,10 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses an unpaired surrogate instead of replacing it (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const text = toNdjson([{ ...change, company_name: "X" }]).replace('"X"', '"\\ud800x"')
+        const text = toNdjson([{ ...changeRow, company_name: "X" }]).replace('"X"', '"\\ud800x"')
         const inText = parseErrors(yield* assertRefused("ticker_changes", "a.ndjson", text))
         assert.deepStrictEqual(inText.map(([line]) => line), [1])
-        const tags = toNdjson([{ ...session, all_tags: ["X"] }]).replace('["X"]', '["\\udc00"]')
+        const tags = toNdjson([{ ...sessionRow, all_tags: ["X"] }]).replace('["X"]', '["\\udc00"]')
         const inList = parseErrors(yield* assertRefused("intraday_runners", "a.ndjson", tags))
         assert.deepStrictEqual(inList.map(([line]) => line), [1])
       }))
@@ -557,8 +563,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses a list with a NUL character, and reports the line (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const text = toCsv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
-          ...Object.keys(session),
+        const text = toCsv([sessionRow, { ...sessionRow, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
+          ...Object.keys(sessionRow),
           "all_tags",
         ])
         const found = parseErrors(yield* assertRefused("intraday_runners", "a.csv", text))
@@ -569,7 +575,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("validates NDJSON numbers as written, before a float rounds them (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const line = (numbers: string) => `${toNdjson([{ ...session, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
+        const line = (numbers: string) => `${toNdjson([{ ...sessionRow, x: 1 }]).trimEnd().replace('"x":1', numbers)}\n`
         for (
           const [numbers, column] of [
             ['"volume":9007199254740993', "volume"],
@@ -587,7 +593,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses a line that is not a JSON object, and reports its number (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const good = JSON.stringify(change)
+        const good = JSON.stringify(changeRow)
         const found = parseErrors(
           yield* assertRefused(
             "ticker_changes",
@@ -636,7 +642,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* seed
         const rows = Array.from(
           { length: 60 },
-          (_, at) => ({ ...change, status: at % 2 === 0 ? "wrong" : "confirmed" }),
+          (_, at) => ({ ...changeRow, status: at % 2 === 0 ? "wrong" : "confirmed" }),
         )
         for (
           const message of [
@@ -654,8 +660,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("leaves the table unchanged if a bad row follows thousands of good ones, even with --append (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const rows = [...makeChanges(5_100, "G"), { ...change, status: "wrong" }]
-        const columns = Object.keys(change)
+        const rows = [...makeChanges(5_100, "G"), { ...changeRow, status: "wrong" }]
+        const columns = Object.keys(changeRow)
         for (const append of [false, true]) {
           const message = yield* assertRefused("ticker_changes", "a.csv", toCsv(rows, columns), append)
           assert.match(message, /unchanged/)
@@ -666,7 +672,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("reports an error in the header once, with the most similar column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
-        const rows = Array.from({ length: 30 }, () => ({ ...change, status: "wrong" }))
+        const rows = Array.from({ length: 30 }, () => ({ ...changeRow, status: "wrong" }))
         const names = ["Old_Ticker", "new_tiker", "effective_date", "closing", "status"]
         const body = toCsv(rows).split("\n").slice(1).map((line) => line.replace(/,confirmed|,wrong/, ",x,wrong")).join(
           "\n",
@@ -679,7 +685,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             [1, "closing is not a column of this table"],
           ],
         )
-        const objects = Array.from({ length: 30 }, () => ({ ...change, compny_name: "A" }))
+        const objects = Array.from({ length: 30 }, () => ({ ...changeRow, compny_name: "A" }))
         const inJson = yield* assertRefused("ticker_changes", "a.ndjson", toNdjson(objects))
         assert.deepStrictEqual(parseErrors(inJson), [
           [1, "compny_name is not a column of this table; did you mean company_name?"],
@@ -693,12 +699,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           yield* assertRefused(
             "ticker_changes",
             "a.csv",
-            `${Object.keys(change).join(",")},status\nA,B,2025-01-02,confirmed,estimated\n`,
+            `${Object.keys(changeRow).join(",")},status\nA,B,2025-01-02,confirmed,estimated\n`,
           ),
           /line 1: status /,
         )
         assert.match(
-          yield* assertRefused("ticker_changes", "a.csv", `${Object.keys(change).join(",")},closing\n`),
+          yield* assertRefused("ticker_changes", "a.csv", `${Object.keys(changeRow).join(",")},closing\n`),
           /line 1: closing /,
         )
         assert.match(
@@ -709,7 +715,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   })
 
   describe("with an unreadable file", () => {
-    const header = `${Object.keys(change).join(",")}\n`
+    const header = `${Object.keys(changeRow).join(",")}\n`
     const cases: ReadonlyArray<readonly [string, string, string | Uint8Array, RegExp]> = [
       ["an unknown file type", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
       [
@@ -738,7 +744,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       [
         "an NDJSON file that is not UTF-8",
         "a.ndjson",
-        Buffer.from(toNdjson([{ ...change, company_name: "Caf\xe9" }]), "latin1"),
+        Buffer.from(toNdjson([{ ...changeRow, company_name: "Caf\xe9" }]), "latin1"),
         /UTF-8/,
       ],
     ]
@@ -808,7 +814,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.strictEqual(error._tag, "EmptyLoadFile")
       }))
 
-    const separated = Object.keys(change)
+    const separated = Object.keys(changeRow)
     const separators = [
       ["semicolons", "a.csv", `${separated.join(";")}\nA;B;2025-03-03;confirmed\n`],
       ["semicolons", "a.csv", `\uFEFF"${separated.join('";"')}"\r\n"A";"B";"2025-03-03";"confirmed"\r\n`],
@@ -831,7 +837,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses an event whose two symbols are equal (D22)", () =>
       Effect.gen(function* () {
         yield* seed
-        const rows = [{ ...change, old_ticker: "GOOD" }, { ...change, new_ticker: "AAA" }]
+        const rows = [{ ...changeRow, old_ticker: "GOOD" }, { ...changeRow, new_ticker: "AAA" }]
         const csvSays = parseErrors(yield* assertRefused("ticker_changes", "a.csv", toCsv(rows)))
         assert.deepStrictEqual(csvSays.map(([line]) => line), [3])
         assert.match(csvSays[0]?.[1] ?? "", /(old|new)_ticker.*differ/)
@@ -851,12 +857,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("keeps the last row of a key, drops identical rows, and treats a missing CIK as a value (D22)", () =>
       Effect.gen(function* () {
         const rows: ReadonlyArray<Cells> = [
-          { ...change, cik, company_name: "an estimate", status: "estimated" },
-          { ...change, cik, company_name: "the fact" },
-          { ...change, cik: "", company_name: "without a CIK" },
-          { ...change, cik: "", company_name: "without a CIK" },
-          { ...change, cik, effective_date: "2025-03-04", company_name: "another day" },
-          { ...change, cik, old_ticker: "BBB", new_ticker: "AAA", company_name: "the other way" },
+          { ...changeRow, cik, company_name: "an estimate", status: "estimated" },
+          { ...changeRow, cik, company_name: "the fact" },
+          { ...changeRow, cik: "", company_name: "without a CIK" },
+          { ...changeRow, cik: "", company_name: "without a CIK" },
+          { ...changeRow, cik, effective_date: "2025-03-04", company_name: "another day" },
+          { ...changeRow, cik, old_ticker: "BBB", new_ticker: "AAA", company_name: "the other way" },
         ]
         const { dropped, rows: loaded, superseded } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.deepStrictEqual({ loaded, dropped, superseded }, { loaded: 4, dropped: 1, superseded: 1 })
@@ -871,38 +877,38 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("updates rows with a known key on --append, and counts added, updated and unchanged rows (D22)", () =>
       Effect.gen(function* () {
         const first = [
-          { ...change, cik, company_name: "a" },
-          { ...change, cik: "", company_name: "b" },
-          { ...change, cik, old_ticker: "CCC", company_name: "c" },
+          { ...changeRow, cik, company_name: "a" },
+          { ...changeRow, cik: "", company_name: "b" },
+          { ...changeRow, cik, old_ticker: "CCC", company_name: "c" },
         ]
         yield* replaceWith("ticker_changes", "a.csv", toCsv(first))
         const again = yield* appendText("ticker_changes", "a.csv", toCsv([...first, ...first]))
         assert.deepStrictEqual(again.merged, { added: 0, updated: 0, unchanged: 3, kept: 0 })
         assert.strictEqual(again.dropped, 3)
         const more = [
-          { ...change, cik, company_name: "a", status: "reverted" },
-          { ...change, cik: "", company_name: "b", status: "estimated" },
-          { ...change, cik: "", company_name: "b", status: "blocked" },
-          { ...change, cik, old_ticker: "CCC", company_name: "c" },
-          { ...change, cik: "0000000001", company_name: "d" },
+          { ...changeRow, cik, company_name: "a", status: "reverted" },
+          { ...changeRow, cik: "", company_name: "b", status: "estimated" },
+          { ...changeRow, cik: "", company_name: "b", status: "blocked" },
+          { ...changeRow, cik, old_ticker: "CCC", company_name: "c" },
+          { ...changeRow, cik: "0000000001", company_name: "d" },
         ]
         const { merged, rows, superseded } = yield* appendText("ticker_changes", "b.csv", toCsv(more))
         assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1, kept: 0 })
         assert.deepStrictEqual([rows, superseded], [4, 1])
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
         // A column that the file omits becomes null.
-        yield* appendText("ticker_changes", "c.csv", toCsv([{ ...change, cik, status: "confirmed" }]))
+        yield* appendText("ticker_changes", "c.csv", toCsv([{ ...changeRow, cik, status: "confirmed" }]))
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
         assert.deepStrictEqual(yield* findLeftoverTables, [])
       }))
 
     it.effect("updates a row on --append that another program adds while the load runs (D22)", () =>
       Effect.gen(function* () {
-        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, company_name: "old" }]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...changeRow, company_name: "old" }]))
         const other = yield* beginTransaction(
-          Service.insertRows("ticker_changes", { ...change, old_ticker: "CCC", company_name: "other" }),
+          Service.insertRows("ticker_changes", { ...changeRow, old_ticker: "CCC", company_name: "other" }),
         )
-        const rows = [{ ...change, company_name: "new" }, { ...change, old_ticker: "CCC", company_name: "new" }]
+        const rows = [{ ...changeRow, company_name: "new" }, { ...changeRow, old_ticker: "CCC", company_name: "new" }]
         const loading = yield* Effect.forkChild(appendText("ticker_changes", "b.csv", toCsv(rows)))
         yield* waitUntilBlocked
         yield* other.commit
@@ -914,10 +920,10 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("refuses an --append if a unique index besides the key keeps a row out, and names the row (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, company_name: "taken" }]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...changeRow, company_name: "taken" }]))
         yield* sql`create unique index other_key on ticker_changes (company_name)`
         yield* Effect.addFinalizer(() => Effect.orDie(sql`drop index other_key`))
-        const rows = [{ ...change, company_name: "free" }, { ...change, old_ticker: "CCC", company_name: "free" }]
+        const rows = [{ ...changeRow, company_name: "free" }, { ...changeRow, old_ticker: "CCC", company_name: "free" }]
         const refused = yield* Effect.flip(appendText("ticker_changes", "b.csv", toCsv(rows)))
         assert.include(
           String(refused),
@@ -928,14 +934,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
     it.effect("stops an event from being followed when --append reverts it (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
-        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, cik }]))
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...changeRow, cik }]))
         const current = Effect.map(
           requestJson("/v1/ticker-changes?ticker=AAA"),
           ({ body }) => Service.valueAt(body, "results", 0, "current_ticker"),
         )
         yield* Effect.all([current, current, current])
         assert.strictEqual(yield* current, "BBB")
-        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, cik, status: "reverted" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...changeRow, cik, status: "reverted" }]))
         yield* waitUntil("the reverted event", Effect.map(current, (ticker) => ticker === null))
       }))
 
@@ -947,12 +953,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ([row]) => row?.at,
         )
         const then = { recorded_at: "2020-01-01T00:00:00Z" }
-        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, ...then }]))
-        assert.deepStrictEqual((yield* appendText("ticker_changes", "b.csv", toCsv([change]))).merged?.unchanged, 1)
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...changeRow, ...then }]))
+        assert.deepStrictEqual((yield* appendText("ticker_changes", "b.csv", toCsv([changeRow]))).merged?.unchanged, 1)
         assert.strictEqual(yield* recorded, "2020-01-01 00:00:00+00")
-        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, recorded_at: "2021-01-01T00:00:00Z" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...changeRow, recorded_at: "2021-01-01T00:00:00Z" }]))
         assert.strictEqual(yield* recorded, "2021-01-01 00:00:00+00")
-        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...change, status: "blocked" }]))
+        yield* appendText("ticker_changes", "b.csv", toCsv([{ ...changeRow, status: "blocked" }]))
         assert.match(String(yield* recorded), /^20(?!20|21)/)
       }))
 
@@ -1095,12 +1101,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     it.effect("warns about symbols that are too long for requests to /v1/ticker-changes (D6)", () =>
       Effect.gen(function* () {
         const rows = [
-          change,
-          { ...change, old_ticker: "SEVENTH" },
-          { ...change, new_ticker: "ABCDEFGHIJKLMNOP" },
-          { ...change, old_ticker: "SIXSIX" },
-          { ...change, old_ticker: "EIGHTH.A" },
-          { ...change, old_ticker: "NINTHNINT" },
+          changeRow,
+          { ...changeRow, old_ticker: "SEVENTH" },
+          { ...changeRow, new_ticker: "ABCDEFGHIJKLMNOP" },
+          { ...changeRow, old_ticker: "SIXSIX" },
+          { ...changeRow, old_ticker: "EIGHTH.A" },
+          { ...changeRow, old_ticker: "NINTHNINT" },
         ]
         const { rows: loaded, warning } = yield* replaceWith("ticker_changes", "a.csv", toCsv(rows))
         assert.strictEqual(loaded, 6)
@@ -1108,7 +1114,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           warning ?? "",
           /^Warning: 4 rows .* \(SEVENTH in line 3, ABCDEFGHIJKLMNOP in line 4, EIGHTH\.A in line 6, …\)/,
         )
-        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", toCsv([change]))).warning)
+        assert.isUndefined((yield* replaceWith("ticker_changes", "a.csv", toCsv([changeRow]))).warning)
       }))
   })
 
@@ -1395,7 +1401,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       const padding = " ".repeat(12_000)
       const lines = Array.from(
         { length: 10_000 },
-        (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"${padding}}`,
+        (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${formatDay(at % 5000)}"${padding}}`,
       )
       const file = yield* writeTestFile("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
       const loading = yield* startCommand(["load", "historical-tickers", file, "--yes"], ["--max-old-space-size=96"])

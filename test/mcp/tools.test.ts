@@ -6,7 +6,7 @@ import { HttpApi } from "effect/http-api"
 import { Api } from "../../src/Api.ts"
 import { getQueryableEndpoints } from "../../src/mcp/EndpointDetails.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { endlessPaths } from "../support/DocumentedEndpoints.ts"
+import { streamPaths } from "../support/DocumentedEndpoints.ts"
 import * as McpClients from "../support/McpClients.ts"
 import * as Service from "../support/Service.ts"
 
@@ -95,7 +95,7 @@ describe("The details of the endpoints", () => {
         })
         assert.sameMembers(
           getQueryableEndpoints().map(({ path }) => path),
-          paths.filter((path) => path !== "/estimate" && !endlessPaths.has(path)),
+          paths.filter((path) => path !== "/estimate" && !streamPaths.has(path)),
         )
       }))
   })

@@ -18,9 +18,9 @@ const today = "2026-11-13"
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
 /** Returns the name of the column with the links to a row's documents. The column may be null. */
-const sourceColumnOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
+const getSourceColumn = (table: string) => table === "ticker_changes" ? "source_links" : "source"
 
-const listColumns = (table: string) => new Set([...lists, sourceColumnOf(table)])
+const getListColumns = (table: string) => new Set([...lists, getSourceColumn(table)])
 
 type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
@@ -38,7 +38,7 @@ const generateMarketFiles = Effect.fnUntraced(
 
 const readTable = (home: string, table: string) =>
   Effect.map(
-    Stream.runCollect(readFileRows(`${home}/${table}.csv`, listColumns(table))),
+    Stream.runCollect(readFileRows(`${home}/${table}.csv`, getListColumns(table))),
     (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
   )
 
@@ -62,12 +62,12 @@ class Market extends Context.Service<
 }
 
 /** Returns the text of a cell, which is empty if the cell is null. */
-const text = (row: Cells | undefined, column: string) => {
+const getText = (row: Cells | undefined, column: string) => {
   const cell = row?.[column]
   return typeof cell === "string" ? cell : ""
 }
 
-const listOf = (row: Cells, column: string) => {
+const getList = (row: Cells, column: string) => {
   const cell = row[column]
   return typeof cell === "object" && cell !== null ? cell : []
 }
@@ -79,26 +79,27 @@ const parseDecimal = (decimal: string, digits = 4) => {
   return decimal.startsWith("-") ? -count : count
 }
 
-const scaledInteger = (row: Cells | undefined, column: string, digits = 4) =>
-  parseDecimal(text(row, column) || "0", digits)
+const getScaledInteger = (row: Cells | undefined, column: string, digits = 4) =>
+  parseDecimal(getText(row, column) || "0", digits)
 
 /** Divides integers, and rounds half away from zero. */
 const divideRounded = (dividend: bigint, divisor: bigint): bigint =>
   dividend < 0n ? -divideRounded(-dividend, divisor) : (2n * dividend + divisor) / (2n * divisor)
 
 /** Returns the change from `reference` to `value`, in ten-thousandths of a percent. */
-const percentChange = (value: bigint, reference: bigint) => divideRounded((value - reference) * 1_000_000n, reference)
+const computePercentChange = (value: bigint, reference: bigint) =>
+  divideRounded((value - reference) * 1_000_000n, reference)
 
-const valueInCents = (ticks: bigint, shares: bigint) => divideRounded(ticks * shares, 100n)
+const computeValueInCents = (ticks: bigint, shares: bigint) => divideRounded(ticks * shares, 100n)
 
-const daysBefore = (date: string, days: number) =>
+const subtractDays = (date: string, days: number) =>
   new Date(Date.parse(date) - days * 86_400_000).toISOString().slice(0, 10)
 
 /** Returns a function that maps any symbol of a company to its current symbol. */
 const makeCurrentSymbol = (changes: ReadonlyArray<Cells>) => {
   const next = new Map(
-    changes.filter((row) => row["status"] === "confirmed" && text(row, "effective_date") <= today)
-      .map((row) => [text(row, "old_ticker"), text(row, "new_ticker")]),
+    changes.filter((row) => row["status"] === "confirmed" && getText(row, "effective_date") <= today)
+      .map((row) => [getText(row, "old_ticker"), getText(row, "new_ticker")]),
   )
   const follow = (symbol: string): string => {
     const successor = next.get(symbol)
@@ -107,7 +108,7 @@ const makeCurrentSymbol = (changes: ReadonlyArray<Cells>) => {
   return follow
 }
 
-const groupedBy = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) => {
+const groupRows = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) => {
   const groups = new Map<string, Array<Cells>>()
   for (const row of rows) {
     const group = groups.get(keyOf(row))
@@ -120,7 +121,7 @@ const groupedBy = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) =>
 /** Closing prices by company, in chronological order, with functions that look them up by symbol and date. */
 const prices = Effect.map(Market, ({ rows }) => {
   const company = makeCurrentSymbol(rows("ticker_changes"))
-  const closes = groupedBy(rows("daily_prices"), (row) => company(text(row, "ticker")))
+  const closes = groupRows(rows("daily_prices"), (row) => company(getText(row, "ticker")))
   const closesOf = (symbol: string) => closes.get(company(symbol)) ?? []
   const indexOn = (symbol: string, date: string) => closesOf(symbol).findIndex((row) => row["date"] === date)
   return { company, closesOf, indexOn, symbols: closes }
@@ -169,7 +170,7 @@ layer(Market.layer)("the fictional market", (it) => {
         const { counts, home } = yield* Market
         const { checkHeader, validateRow } = makeRowValidator(dataset)
         const rows = yield* Stream.runCollect(
-          readFileRows(`${home}/${dataset.table}.csv`, listColumns(dataset.table), checkHeader),
+          readFileRows(`${home}/${dataset.table}.csv`, getListColumns(dataset.table), checkHeader),
         )
         assert.deepStrictEqual(rows.map(validateRow).filter(Result.isFailure).slice(0, 3), [])
         const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))
@@ -185,7 +186,7 @@ layer(Market.layer)("the fictional market", (it) => {
       Effect.gen(function* () {
         const { rows } = yield* Market
         const all = rows(dataset.table)
-        const isEmpty = (row: Cells, column: string) => text(row, column) === "" && listOf(row, column).length === 0
+        const isEmpty = (row: Cells, column: string) => getText(row, column) === "" && getList(row, column).length === 0
         const columns = Object.keys(dataset.row.fields)
         assert.deepStrictEqual(columns.filter((column) => all.every((row) => isEmpty(row, column))), [])
         const always = dataset.table === "ticker_changes" ? ["source", "recorded_at"] : []
@@ -193,7 +194,7 @@ layer(Market.layer)("the fictional market", (it) => {
           .map(([column]) => column)
         assert.deepStrictEqual(nullable.filter((column) => !all.some((row) => isEmpty(row, column))), always)
         const arrays = columns.filter((column) => lists.has(column))
-        assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => listOf(row, column).length > 1)), [])
+        assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => getList(row, column).length > 1)), [])
         assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => isEmpty(row, column))), [])
       }),
   )
@@ -247,7 +248,7 @@ layer(Market.layer)("the fictional market", (it) => {
         ["ticker_changes", "status", ["confirmed", "estimated", "backfill", "reverted", "blocked"]],
       ]
       for (const [table, column, expected] of enums) {
-        const found = new Set(rows(table).map((row) => text(row, column)).filter((word) => word !== ""))
+        const found = new Set(rows(table).map((row) => getText(row, column)).filter((word) => word !== ""))
         assert.deepStrictEqual([...found].toSorted(), expected.toSorted(), `${table}.${column}`)
       }
     }))
@@ -262,17 +263,17 @@ layer(Market.layer)("the fictional market", (it) => {
       )
       const columns = ["ticker", "old_ticker", "new_ticker", "former_ticker"]
       for (const row of Object.keys(sampleRowBuilders).flatMap((table) => rows(table))) {
-        const symbols = [...columns.map((column) => text(row, column)).filter(Boolean), ...listOf(row, "tickers")]
+        const symbols = [...columns.map((column) => getText(row, column)).filter(Boolean), ...getList(row, "tickers")]
         for (const symbol of symbols) {
           if (!/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol) || used.has(symbol)) assert.fail(symbol)
         }
-        for (const column of ["company", "company_name"]) assert.match(text(row, column), /^$| \(fictional\)$/)
-        for (const column of ["cik", "owner_cik"]) assert.match(text(row, column), /^$|^(?:9990|0999)\d{6}$/)
+        for (const column of ["company", "company_name"]) assert.match(getText(row, column), /^$| \(fictional\)$/)
+        for (const column of ["cik", "owner_cik"]) assert.match(getText(row, column), /^$|^(?:9990|0999)\d{6}$/)
         for (const [column, cell] of Object.entries(row)) {
           if (/url$|website/.test(column)) assert.match(String(cell ?? ""), /^$|^https:\/\/example\.com\//)
         }
       }
-      const symbols = rows("screener").map((row) => text(row, "ticker"))
+      const symbols = rows("screener").map((row) => getText(row, "ticker"))
       assert.isTrue(symbols.some((symbol) => symbol.includes(".")))
       assert.isTrue(symbols.some((symbol) => symbol.includes("-")))
     }))
@@ -283,7 +284,7 @@ layer(Market.layer)("the fictional market", (it) => {
       const { rows } = yield* Market
       const { counts, home } = yield* generateMarketFiles({ seed: 1, scale: 12, only: ["screener"] })
       const large = yield* readTable(home, "screener")
-      const symbols = new Set(large.map((row) => text(row, "ticker")))
+      const symbols = new Set(large.map((row) => getText(row, "ticker")))
       assert.strictEqual(symbols.size, 12 * rows("screener").length)
       assert.strictEqual(counts["screener"], symbols.size)
       assert.deepStrictEqual([...symbols].filter((symbol) => !/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol)), [])
@@ -298,7 +299,7 @@ layer(Market.layer)("the fictional market", (it) => {
   it.effect("has sessions only on trading days, both in January and in July (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
+      const days = new Set(rows("daily_prices").map((row) => getText(row, "date")))
       const closed = [
         "2024-11-28",
         "2024-12-25",
@@ -317,7 +318,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.deepStrictEqual(closed.filter((day) => days.has(day)), [])
       assert.deepStrictEqual([...days].filter((day) => [0, 6].includes(new Date(day).getUTCDay())), [])
       for (const table of ["gap_stats", "premarket_stats", "afterhours_stats", "intraday_runners"] as const) {
-        const dates = rows(table).map((row) => text(row, "date"))
+        const dates = rows(table).map((row) => getText(row, "date"))
         assert.deepStrictEqual(dates.filter((date) => !days.has(date)), [])
         assert.isTrue(
           dates.some((date) => date.slice(5, 7) === "01") && dates.some((date) => date.slice(5, 7) === "07"),
@@ -352,11 +353,13 @@ layer(Market.layer)("the fictional market", (it) => {
   it.effect("includes reported dates on weekends and missing reported dates (§2.6)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
-      const reported = rows("historical_float_pro").map((row) => text(row, "reported_date"))
+      const days = new Set(rows("daily_prices").map((row) => getText(row, "date")))
+      const reported = rows("historical_float_pro").map((row) => getText(row, "reported_date"))
       assert.isTrue(reported.some((date) => date === ""))
       assert.isTrue(reported.some((date) => date !== "" && !days.has(date)))
-      assert.isTrue(rows("historical_float_pro").every((row) => text(row, "reported_date") <= text(row, "filed_at")))
+      assert.isTrue(
+        rows("historical_float_pro").every((row) => getText(row, "reported_date") <= getText(row, "filed_at")),
+      )
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -368,38 +371,38 @@ layer(Market.layer)("the fictional market", (it) => {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
       for (const row of rows("gap_stats")) {
-        const [symbol, date] = [text(row, "ticker"), text(row, "date")]
+        const [symbol, date] = [getText(row, "ticker"), getText(row, "date")]
         const index = indexOn(symbol, date)
-        assert.strictEqual(text(row, "market_close"), text(closesOf(symbol)[index], "close"), `${symbol} ${date}`)
+        assert.strictEqual(getText(row, "market_close"), getText(closesOf(symbol)[index], "close"), `${symbol} ${date}`)
         assert.strictEqual(
-          text(row, "previous_day_close"),
-          text(closesOf(symbol)[index - 1], "close"),
+          getText(row, "previous_day_close"),
+          getText(closesOf(symbol)[index - 1], "close"),
           `${symbol} ${date}`,
         )
-        assert.strictEqual(symbol, text(closesOf(symbol)[index], "ticker"))
+        assert.strictEqual(symbol, getText(closesOf(symbol)[index], "ticker"))
         const [open, high, low, close, previous] = [
-          scaledInteger(row, "market_open"),
-          scaledInteger(row, "high_price"),
-          scaledInteger(row, "low_price"),
-          scaledInteger(row, "market_close"),
-          scaledInteger(row, "previous_day_close"),
+          getScaledInteger(row, "market_open"),
+          getScaledInteger(row, "high_price"),
+          getScaledInteger(row, "low_price"),
+          getScaledInteger(row, "market_close"),
+          getScaledInteger(row, "previous_day_close"),
         ]
         assert.isTrue(low <= open && low <= close && open <= high && close <= high)
-        assert.strictEqual(scaledInteger(row, "gap_percentage"), percentChange(open, previous))
-        assert.strictEqual(scaledInteger(row, "percentage_gain"), percentChange(high, previous))
-        assert.strictEqual(scaledInteger(row, "open_to_high_pct"), percentChange(high, open))
-        assert.strictEqual(scaledInteger(row, "open_to_low_pct"), percentChange(low, open))
-        assert.strictEqual(text(row, "close_under_50pct_of_range"), String(2n * close < high + low))
-        assert.strictEqual(text(row, "gap_filled"), String(open > previous ? low <= previous : high >= previous))
+        assert.strictEqual(getScaledInteger(row, "gap_percentage"), computePercentChange(open, previous))
+        assert.strictEqual(getScaledInteger(row, "percentage_gain"), computePercentChange(high, previous))
+        assert.strictEqual(getScaledInteger(row, "open_to_high_pct"), computePercentChange(high, open))
+        assert.strictEqual(getScaledInteger(row, "open_to_low_pct"), computePercentChange(low, open))
+        assert.strictEqual(getText(row, "close_under_50pct_of_range"), String(2n * close < high + low))
+        assert.strictEqual(getText(row, "gap_filled"), String(open > previous ? low <= previous : high >= previous))
         for (const column of ["high_time", "low_time", "spike_start_time", "gap_fill_time"]) {
-          const time = text(row, column)
+          const time = getText(row, column)
           assert.isTrue(time === "" || (time >= `${date} 09:30:00` && time < `${date} 16:00:00`), `${column} ${time}`)
         }
-        assert.isTrue(text(row, "high_time") === "" || text(row, "spike_start_time") <= text(row, "high_time"))
+        assert.isTrue(getText(row, "high_time") === "" || getText(row, "spike_start_time") <= getText(row, "high_time"))
         assert.strictEqual(
-          scaledInteger(row, "volume", 0),
-          scaledInteger(row, "premarket_volume", 0) + scaledInteger(row, "rth_volume", 0) +
-            scaledInteger(row, "afterhours_volume", 0),
+          getScaledInteger(row, "volume", 0),
+          getScaledInteger(row, "premarket_volume", 0) + getScaledInteger(row, "rth_volume", 0) +
+            getScaledInteger(row, "afterhours_volume", 0),
         )
       }
     }))
@@ -411,22 +414,22 @@ layer(Market.layer)("the fictional market", (it) => {
       for (const row of rows("intraday_runners")) {
         const gap = gaps.get(`${row["ticker"]} ${row["date"]}`) ?? {}
         for (const column of Object.keys(row).filter((name) => name in gap && name !== "last_updated")) {
-          if (text(row, column) === "" && /volume|dollar/.test(column)) continue
+          if (getText(row, column) === "" && /volume|dollar/.test(column)) continue
           assert.deepStrictEqual(row[column], gap[column], `${row["ticker"]} ${row["date"]} ${column}`)
         }
-        if (text(row, "dollar_volume") === "") continue
+        if (getText(row, "dollar_volume") === "") continue
         assert.strictEqual(
-          scaledInteger(row, "dollar_volume", 2),
-          scaledInteger(row, "premarket_dollar_volume", 2) + scaledInteger(row, "rth_dollar_volume", 2) +
-            scaledInteger(row, "afterhours_dollar_volume", 2),
+          getScaledInteger(row, "dollar_volume", 2),
+          getScaledInteger(row, "premarket_dollar_volume", 2) + getScaledInteger(row, "rth_dollar_volume", 2) +
+            getScaledInteger(row, "afterhours_dollar_volume", 2),
         )
       }
-      const ratios = rows("intraday_runners").map((row) => text(row, "daily_volume_ratio"))
+      const ratios = rows("intraday_runners").map((row) => getText(row, "daily_volume_ratio"))
       assert.isTrue(ratios.includes("9"))
       assert.isTrue(ratios.some((ratio) => Number(ratio) < 9))
       assert.isTrue(
         rows("intraday_runners").some((row) =>
-          text(row, "anomaly_flagged") === "false" && Number(text(row, "daily_volume_ratio")) > 9
+          getText(row, "anomaly_flagged") === "false" && Number(getText(row, "daily_volume_ratio")) > 9
         ),
       )
     }))
@@ -440,36 +443,36 @@ layer(Market.layer)("the fictional market", (it) => {
       for (const table of ["premarket_stats", "afterhours_stats"] as const) {
         const part = table.replace("_stats", "")
         for (const row of rows(table)) {
-          const [symbol, date] = [text(row, "ticker"), text(row, "date")]
+          const [symbol, date] = [getText(row, "ticker"), getText(row, "date")]
           const index = indexOn(symbol, date)
           const reference = closesOf(symbol)[part === "premarket" ? index - 1 : index]
-          assert.strictEqual(text(row, "reference_close"), text(reference, "close"), `${table} ${symbol} ${date}`)
-          const close = scaledInteger(row, "reference_close")
+          assert.strictEqual(getText(row, "reference_close"), getText(reference, "close"), `${table} ${symbol} ${date}`)
+          const close = getScaledInteger(row, "reference_close")
           assert.strictEqual(
-            scaledInteger(row, "percentage_gain"),
-            percentChange(scaledInteger(row, "high_price"), close),
+            getScaledInteger(row, "percentage_gain"),
+            computePercentChange(getScaledInteger(row, "high_price"), close),
           )
-          if (text(row, "close_price") !== "") {
+          if (getText(row, "close_price") !== "") {
             assert.strictEqual(
-              scaledInteger(row, "change_percentage"),
-              percentChange(scaledInteger(row, "close_price"), close),
+              getScaledInteger(row, "change_percentage"),
+              computePercentChange(getScaledInteger(row, "close_price"), close),
             )
             assert.strictEqual(
-              scaledInteger(row, "dollar_volume", 2),
-              valueInCents(scaledInteger(row, "vwap"), scaledInteger(row, "volume", 0)),
+              getScaledInteger(row, "dollar_volume", 2),
+              computeValueInCents(getScaledInteger(row, "vwap"), getScaledInteger(row, "volume", 0)),
             )
           }
           const gap = gaps.get(`${symbol} ${date}`)
           if (gap === undefined) {
             eveningRuns++
             // Without a gap on this day, the row is after-hours trading on the evening before a gap.
-            assert.isTrue(gaps.has(`${symbol} ${text(closesOf(symbol)[index + 1], "date")}`))
+            assert.isTrue(gaps.has(`${symbol} ${getText(closesOf(symbol)[index + 1], "date")}`))
             continue
           }
           if (gap[`${part}_high`] === null) continue
-          assert.strictEqual(text(row, "high_price"), text(gap, `${part}_high`))
-          assert.strictEqual(text(row, "low_price"), text(gap, `${part}_low`))
-          assert.strictEqual(text(row, "volume"), text(gap, `${part}_volume`))
+          assert.strictEqual(getText(row, "high_price"), getText(gap, `${part}_high`))
+          assert.strictEqual(getText(row, "low_price"), getText(gap, `${part}_low`))
+          assert.strictEqual(getText(row, "volume"), getText(gap, `${part}_volume`))
         }
       }
       assert.isAbove(eveningRuns, 10)
@@ -479,17 +482,17 @@ layer(Market.layer)("the fictional market", (it) => {
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf, indexOn } = yield* prices
-      const news = groupedBy(rows("news"), (row) => company(text(row, "ticker")))
+      const news = groupRows(rows("news"), (row) => company(getText(row, "ticker")))
       let filed = 0
       for (const row of rows("gap_stats")) {
-        const [symbol, date] = [text(row, "ticker"), text(row, "date")]
-        const dayBefore = text(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
+        const [symbol, date] = [getText(row, "ticker"), getText(row, "date")]
+        const dayBefore = getText(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
         const near = (news.get(company(symbol)) ?? []).filter((item) =>
-          text(item, "filed_at") >= dayBefore && text(item, "filed_at") <= date
+          getText(item, "filed_at") >= dayBefore && getText(item, "filed_at") <= date
         )
-        const forms = new Set(near.map((item) => text(item, "form_type")).filter((form) => form !== "news"))
-        assert.sameMembers([...listOf(row, "filing_types")], [...forms])
-        assert.sameMembers([...listOf(row, "all_tags")], [...new Set(near.flatMap((item) => listOf(item, "tags")))])
+        const forms = new Set(near.map((item) => getText(item, "form_type")).filter((form) => form !== "news"))
+        assert.sameMembers([...getList(row, "filing_types")], [...forms])
+        assert.sameMembers([...getList(row, "all_tags")], [...new Set(near.flatMap((item) => getList(item, "tags")))])
         filed += forms.size
       }
       assert.isAbove(filed, 50)
@@ -498,14 +501,14 @@ layer(Market.layer)("the fictional market", (it) => {
   it.effect("copies the figures of a session to its research report (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const gaps = groupedBy(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
+      const gaps = groupRows(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
       for (const report of rows("research_reports")) {
         const [gap] = gaps.get(`${report["ticker"]} ${report["gain_percentage"]}`) ?? []
-        assert.strictEqual(text(report, "created_at").slice(0, 10), text(gap, "date"))
+        assert.strictEqual(getText(report, "created_at").slice(0, 10), getText(gap, "date"))
         assert.isTrue([null, gap?.["volume"]].includes(report["volume"]))
         assert.isTrue([null, gap?.["market_close"]].includes(report["price"]))
         assert.deepStrictEqual(report["tradable_float"], gap?.["tradable_float"])
-        assert.include(text(report, "report_text"), `**`)
+        assert.include(getText(report, "report_text"), `**`)
       }
     }))
 
@@ -519,14 +522,14 @@ layer(Market.layer)("the fictional market", (it) => {
       const { company, closesOf } = yield* prices
       const floats = new Map(rows("float_outstanding").map((row) => [row["ticker"], row]))
       const split = new Set(
-        rows("split_status").filter((row) => row["executed"] === "true").map((row) => company(text(row, "ticker"))),
+        rows("split_status").filter((row) => row["executed"] === "true").map((row) => company(getText(row, "ticker"))),
       )
       const mine = (table: TableName, symbol: string) =>
-        rows(table).filter((row) => company(text(row, "ticker")) === symbol)
+        rows(table).filter((row) => company(getText(row, "ticker")) === symbol)
       for (const row of rows("screener")) {
-        const symbol = text(row, "ticker")
+        const symbol = getText(row, "ticker")
         const closes = closesOf(symbol)
-        assert.strictEqual(text(row, "price"), text(closes.at(-1), "close"), symbol)
+        assert.strictEqual(getText(row, "price"), getText(closes.at(-1), "close"), symbol)
         const shared = [
           "float",
           "outstanding",
@@ -545,29 +548,32 @@ layer(Market.layer)("the fictional market", (it) => {
         )
         if (closes.length === 0 || row["outstanding"] === null) assert.isNull(row["market_cap"])
         else {
-          const expected = valueInCents(scaledInteger(row, "price"), scaledInteger(row, "outstanding", 0))
-          assert.strictEqual(scaledInteger(row, "market_cap", 2), expected)
+          const expected = computeValueInCents(getScaledInteger(row, "price"), getScaledInteger(row, "outstanding", 0))
+          assert.strictEqual(getScaledInteger(row, "market_cap", 2), expected)
         }
         const gaps = mine("gap_stats", symbol)
-        assert.strictEqual(text(row, "num_gaps"), String(gaps.length))
+        assert.strictEqual(getText(row, "num_gaps"), String(gaps.length))
         const shown = mine("intraday_runners", symbol).filter((runner) =>
-          runner["anomaly_flagged"] === "true" && Number(text(runner, "daily_volume_ratio")) > 9
+          runner["anomaly_flagged"] === "true" && Number(getText(runner, "daily_volume_ratio")) > 9
         )
-        assert.strictEqual(text(row, "num_runners"), String(shown.length))
+        assert.strictEqual(getText(row, "num_runners"), String(shown.length))
         // Gains are adjusted for splits, so only companies without a split are compared.
         if (split.has(symbol) || closes.length === 0) continue
-        const year = closes.filter((price) => text(price, "date") > daysBefore(today, 365)).map((price) =>
-          scaledInteger(price, "close")
+        const year = closes.filter((price) => getText(price, "date") > subtractDays(today, 365)).map((price) =>
+          getScaledInteger(price, "close")
         )
-        assert.strictEqual(scaledInteger(row, "high_365"), year.reduce((most, close) => close > most ? close : most))
-        assert.strictEqual(scaledInteger(row, "low_365"), year.reduce((least, close) => close < least ? close : least))
+        assert.strictEqual(getScaledInteger(row, "high_365"), year.reduce((most, close) => close > most ? close : most))
+        assert.strictEqual(
+          getScaledInteger(row, "low_365"),
+          year.reduce((least, close) => close < least ? close : least),
+        )
         for (const days of [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]) {
-          const then = closes.findLast((price) => text(price, "date") <= daysBefore(today, days))
+          const then = closes.findLast((price) => getText(price, "date") <= subtractDays(today, days))
           if (then === undefined) assert.isNull(row[`gain_${days}_day`])
           else {
             assert.strictEqual(
-              scaledInteger(row, `gain_${days}_day`),
-              percentChange(scaledInteger(row, "price"), scaledInteger(then, "close")),
+              getScaledInteger(row, `gain_${days}_day`),
+              computePercentChange(getScaledInteger(row, "price"), getScaledInteger(then, "close")),
             )
           }
         }
@@ -578,11 +584,11 @@ layer(Market.layer)("the fictional market", (it) => {
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
-      const history = groupedBy(rows("historical_float_pro"), (row) => company(text(row, "ticker")))
+      const history = groupRows(rows("historical_float_pro"), (row) => company(getText(row, "ticker")))
       for (const row of rows("float_outstanding")) {
-        const [newest] = (history.get(text(row, "ticker")) ?? []).toSorted((one, other) =>
-          text(other, "reported_date").localeCompare(text(one, "reported_date")) ||
-          text(other, "filed_at").localeCompare(text(one, "filed_at"))
+        const [newest] = (history.get(getText(row, "ticker")) ?? []).toSorted((one, other) =>
+          getText(other, "reported_date").localeCompare(getText(one, "reported_date")) ||
+          getText(other, "filed_at").localeCompare(getText(one, "filed_at"))
         )
         const pairs = [["float", "float"], ["outstanding", "outstanding_shares"], ["reported_date", "reported_date"], [
           "filed_at",
@@ -597,17 +603,17 @@ layer(Market.layer)("the fictional market", (it) => {
           assert.isTrue(newest["float"] === null || newest["restricted_shares"] === null)
         } else {
           assert.strictEqual(
-            scaledInteger(row, "tradable_float", 0),
-            scaledInteger(newest, "float", 0) - scaledInteger(newest, "restricted_shares", 0),
+            getScaledInteger(row, "tradable_float", 0),
+            getScaledInteger(newest, "float", 0) - getScaledInteger(newest, "restricted_shares", 0),
           )
         }
       }
       const known = rows("historical_float_pro").filter((row) => row["float"] !== null)
       known.forEach((row) =>
         assert.strictEqual(
-          scaledInteger(row, "float", 0),
-          scaledInteger(row, "outstanding_shares", 0) - scaledInteger(row, "insider_shares", 0) -
-            scaledInteger(row, "affiliate_shares", 0),
+          getScaledInteger(row, "float", 0),
+          getScaledInteger(row, "outstanding_shares", 0) - getScaledInteger(row, "insider_shares", 0) -
+            getScaledInteger(row, "affiliate_shares", 0),
         )
       )
       const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"]
@@ -623,20 +629,20 @@ layer(Market.layer)("the fictional market", (it) => {
       const splits = rows("split_status").filter((row) => row["action_type"] === "split_effective")
       assert.isAbove(splits.length, 4)
       for (const row of splits) {
-        const [symbol, date] = [text(row, "ticker"), text(row, "effective_date")]
-        const ratio = Number(text(row, "split_from")) / Number(text(row, "split_to"))
+        const [symbol, date] = [getText(row, "ticker"), getText(row, "effective_date")]
+        const ratio = Number(getText(row, "split_from")) / Number(getText(row, "split_to"))
         const index = indexOn(symbol, date)
         const [was, is] = [closesOf(symbol)[index - 1], closesOf(symbol)[index]].map((price) =>
-          Number(text(price, "close"))
+          Number(getText(price, "close"))
         )
         assert.approximately((is ?? 0) / (was ?? 1) / ratio, 1, 0.2, symbol)
         const floats = rows("historical_float_pro").filter((float) =>
-          company(text(float, "ticker")) === company(symbol) && float["outstanding_shares"] !== null &&
+          company(getText(float, "ticker")) === company(symbol) && float["outstanding_shares"] !== null &&
           float["reported_date"] !== null
         )
-        const shares = (float: Cells | undefined) => Number(text(float, "outstanding_shares"))
-        const earlier = floats.findLast((float) => text(float, "reported_date") < date)
-        const later = floats.find((float) => text(float, "reported_date") >= date)
+        const shares = (float: Cells | undefined) => Number(getText(float, "outstanding_shares"))
+        const earlier = floats.findLast((float) => getText(float, "reported_date") < date)
+        const later = floats.find((float) => getText(float, "reported_date") >= date)
         assert.approximately(shares(earlier) / shares(later) / ratio, 1, 0.35, symbol)
         const tracked = rows("pump_and_dump_tracker").find((suspect) => suspect["ticker"] === company(symbol))
         assert.deepStrictEqual([tracked?.["num_splits"], tracked?.["last_split_date"]], ["1", date])
@@ -650,10 +656,10 @@ layer(Market.layer)("the fictional market", (it) => {
       const notices = rows("nasdaq_compliance").filter((row) => row["deficiency_type"] === "bid_price")
       assert.isAbove(notices.length, 8)
       for (const row of notices) {
-        const [symbol, kind] = [text(row, "ticker"), text(row, "notice_type")]
-        const index = indexOn(symbol, text(row, "date"))
+        const [symbol, kind] = [getText(row, "ticker"), getText(row, "notice_type")]
+        const index = indexOn(symbol, getText(row, "date"))
         const closes = (count: number) =>
-          closesOf(symbol).slice(index - count, index).map((price) => Number(text(price, "close")))
+          closesOf(symbol).slice(index - count, index).map((price) => Number(getText(price, "close")))
         if (kind === "deficiency") assert.isTrue(closes(30).every((close) => close < 1), symbol)
         if (kind === "compliance_regained") assert.isTrue(closes(10).every((close) => close >= 1), symbol)
       }
@@ -662,13 +668,13 @@ layer(Market.layer)("the fictional market", (it) => {
   it.effect("gives warrants, convertibles and owners the date and form of their filing in `news` (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))
+      const filings = new Map(rows("news").map((row) => [getText(row, "accession_number"), row]))
       const referring = rows("dilution_data").concat(rows("ownership")).filter((row) =>
         row["accession_number"] !== null
       )
       assert.isAbove(referring.length, 500)
       for (const row of referring) {
-        const filing = filings.get(text(row, "accession_number"))
+        const filing = filings.get(getText(row, "accession_number"))
         for (const column of ["ticker", "filed_at", "form_type"]) assert.strictEqual(row[column], filing?.[column])
       }
     }))
@@ -683,15 +689,15 @@ layer(Market.layer)("the fictional market", (it) => {
       for (const shelf of shelves) {
         const sales = rows("registrations").filter((row) =>
           row["file_no"] === shelf["file_no"] && row["type"] === "offering" &&
-          company(text(row, "ticker")) === company(text(shelf, "ticker"))
+          company(getText(row, "ticker")) === company(getText(shelf, "ticker"))
         )
         let sum = 0n
         for (const sale of sales) {
-          sum += scaledInteger(sale, "total_raised", 2)
-          assert.strictEqual(scaledInteger(sale, "amount_sold_to_date", 2), sum)
+          sum += getScaledInteger(sale, "total_raised", 2)
+          assert.strictEqual(getScaledInteger(sale, "amount_sold_to_date", 2), sum)
         }
-        assert.strictEqual(scaledInteger(shelf, "amount_sold_to_date", 2), sum)
-        assert.isTrue(scaledInteger(shelf, "offering_amount", 2) >= sum)
+        assert.strictEqual(getScaledInteger(shelf, "amount_sold_to_date", 2), sum)
+        assert.isTrue(getScaledInteger(shelf, "offering_amount", 2) >= sum)
       }
     }))
 
@@ -699,7 +705,7 @@ layer(Market.layer)("the fictional market", (it) => {
     Effect.gen(function* () {
       const { rows } = yield* Market
       const changes = rows("ticker_changes").filter((row) =>
-        row["status"] === "confirmed" && text(row, "effective_date") <= today
+        row["status"] === "confirmed" && getText(row, "effective_date") <= today
       )
       assert.isAbove(changes.length, 8)
       const dated = [
@@ -712,10 +718,10 @@ layer(Market.layer)("the fictional market", (it) => {
         ["dilution_data", "filed_at"],
       ] as const
       for (const change of changes) {
-        const day = text(change, "effective_date")
+        const day = getText(change, "effective_date")
         for (const [table, column] of dated) {
           const [old, next] = ["old_ticker", "new_ticker"].map((side) =>
-            rows(table).filter((row) => row["ticker"] === change[side]).map((row) => text(row, column))
+            rows(table).filter((row) => row["ticker"] === change[side]).map((row) => getText(row, column))
           )
           assert.isTrue((old ?? []).every((date) => date < day), `${table} ${change["old_ticker"]}`)
           assert.isTrue((next ?? []).every((date) => date >= day), `${table} ${change["new_ticker"]}`)
@@ -742,15 +748,15 @@ layer(Market.layer)("the fictional market", (it) => {
         "event_date",
       ]
       const isPlaceholder = (row: Cells) => fields.every((field) => row[field] === null)
-      const tickers = [...groupedBy(rows("ownership"), (row) => text(row, "ticker")).values()]
+      const tickers = [...groupRows(rows("ownership"), (row) => getText(row, "ticker")).values()]
       assert.isTrue(tickers.some((all) => all.every(isPlaceholder)))
       const newest = (all: ReadonlyArray<Cells>) =>
-        all.filter((row) => row["filed_at"] === all.map((one) => text(one, "filed_at")).toSorted().at(-1))
+        all.filter((row) => row["filed_at"] === all.map((one) => getText(one, "filed_at")).toSorted().at(-1))
       assert.isTrue(tickers.some((all) => newest(all).every(isPlaceholder) && !all.every(isPlaceholder)))
       for (const row of rows("ownership").filter((one) => one["sole_voting_shares"] !== null)) {
         assert.strictEqual(
-          scaledInteger(row, "sole_voting_shares", 0) + scaledInteger(row, "shared_voting_shares", 0),
-          scaledInteger(row, "common_shares_amount", 0),
+          getScaledInteger(row, "sole_voting_shares", 0) + getScaledInteger(row, "shared_voting_shares", 0),
+          getScaledInteger(row, "common_shares_amount", 0),
         )
       }
     }))
@@ -758,12 +764,12 @@ layer(Market.layer)("the fictional market", (it) => {
   it.effect("includes text with special characters, and prices that floating point cannot represent exactly (D16)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const banks = rows("dilution_data").map((row) => text(row, "bank")).join("\n")
+      const banks = rows("dilution_data").map((row) => getText(row, "bank")).join("\n")
       for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
-      const closes = rows("daily_prices").map((row) => text(row, "close"))
+      const closes = rows("daily_prices").map((row) => getText(row, "close"))
       // Prices have at most four decimals. A product that is not an integer shows that floating point approximates one.
       assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
-      const suspects = rows("pump_and_dump_tracker").map((row) => text(row, "lock_up_expiration"))
+      const suspects = rows("pump_and_dump_tracker").map((row) => getText(row, "lock_up_expiration"))
       assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))
       assert.isTrue(rows("screener").some((row) => row["price"] === null && row["market_cap"] === null))
     }))

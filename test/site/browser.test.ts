@@ -25,12 +25,12 @@ const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((
 const themes = [["light", findAccessibilityViolations], ["dark", findContrastViolations]] as const
 
 /** Folder for screenshots; none are taken if it is not set. */
-const shots = process.env["SCREENSHOTS"]
+const screenshotFolder = process.env["SCREENSHOTS"]
 
-const shot = (page: Page, name: string) =>
-  shots === undefined
+const takeScreenshot = (page: Page, name: string) =>
+  screenshotFolder === undefined
     ? Effect.void
-    : runInBrowser(() => page.screenshot({ path: `${shots}/${name}.png`, fullPage: true }))
+    : runInBrowser(() => page.screenshot({ path: `${screenshotFolder}/${name}.png`, fullPage: true }))
 
 /** Every page in the navigation, but only some endpoint pages. */
 const addresses = Effect.gen(function* () {
@@ -70,7 +70,7 @@ const waitForPaint = (page: Page) =>
 
 const waitFor = (page: Page, text: string | RegExp) => runInBrowser(() => page.getByText(text).first().waitFor())
 
-const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
+const enterSymbol = Effect.fnUntraced(function* (page: Page, symbol: string) {
   yield* runInBrowser(() => page.getByLabel("Symbol", { exact: true }).fill(symbol))
   yield* runInBrowser(() => page.keyboard.press("Enter"))
 })
@@ -143,12 +143,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             assert.strictEqual(yield* findHorizontalOverflow(page), "", at)
             // Phones are checked in the light theme and desktops in the dark one: colors do not depend on the width.
             if (width === 390) {
-              yield* shot(page, `${name}-${width}-light`)
+              yield* takeScreenshot(page, `${name}-${width}-light`)
               assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], at)
             }
           }
           yield* runInBrowser(() => page.emulateMedia({ colorScheme: "dark" }))
-          yield* shot(page, `${name}-1280-dark`)
+          yield* takeScreenshot(page, `${name}-1280-dark`)
           assert.deepStrictEqual(yield* findContrastViolations(page), [], path)
           assert.deepStrictEqual(yield* findUnreachableElements(page), [], path)
           assert.deepStrictEqual(problems, [], path)
@@ -226,13 +226,13 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     () =>
       Effect.gen(function* () {
         const { page, problems } = yield* openWithKey("/v1/docs/explorer")
-        yield* ask(page, "ostk")
+        yield* enterSymbol(page, "ostk")
         yield* waitFor(page, "OSTK became NXH in 3 changes.")
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure svg:visible .joint").count()), 3)
         assert.match(page.url(), /#ostk$/)
         assert.match(yield* title(page), /^OSTK ·/)
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        yield* shot(page, "explorer-OSTK")
+        yield* takeScreenshot(page, "explorer-OSTK")
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure svg:visible .joint").count()), 3)
@@ -255,9 +255,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         for (const [scheme, findViolations] of themes) {
           yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
           assert.deepStrictEqual(yield* findViolations(page), [])
-          yield* shot(page, `explorer-META-${scheme}`)
+          yield* takeScreenshot(page, `explorer-META-${scheme}`)
         }
-        yield* ask(page, "OSTK")
+        yield* enterSymbol(page, "OSTK")
         yield* waitFor(page, "OSTK became NXH")
         yield* runInBrowser(() => page.goBack())
         yield* waitFor(page, "The history of META")
@@ -277,7 +277,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       Effect.gen(function* () {
         const { origin, page, problems } = yield* openWithKey("/v1/docs/explorer")
         const timeline = page.waitForResponse((response) => new URL(response.url()).pathname === "/v1/timeline")
-        yield* ask(page, "GPW8")
+        yield* enterSymbol(page, "GPW8")
         const response = yield* runInBrowser(() => timeline)
         assert.strictEqual(response.url(), `${origin}/v1/timeline?ticker=GPW8&follow_lineage=true&limit=100`)
         const rows: ReadonlyArray<unknown> = (yield* runInBrowser(() => response.json())).results
@@ -334,7 +334,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           for (const [scheme, findViolations] of themes) {
             yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
             assert.deepStrictEqual(yield* findViolations(page), [])
-            yield* shot(page, `explorer-GPW8-${width}-${scheme}`)
+            yield* takeScreenshot(page, `explorer-GPW8-${width}-${scheme}`)
           }
         }
         // The keyboard reaches the events one by one, and opens the prepared request.
@@ -382,7 +382,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const { origin, page, problems } = yield* openWithKey("/v1/docs/explorer")
         const sent: Array<string> = []
         page.on("request", (request) => sent.push(request.url().slice(origin.length)))
-        yield* ask(page, "META")
+        yield* enterSymbol(page, "META")
         yield* waitFor(page, "The history of META")
         assert.isFalse(yield* runInBrowser(() => page.locator("#company").isVisible()))
         const event = page.getByRole("link", { name: "2022-06-09 ticker change: FB became META (META)" })
@@ -421,11 +421,11 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     () =>
       Effect.gen(function* () {
         const { page } = yield* openWithKey("/v1/docs/explorer")
-        yield* ask(page, "AAPL")
+        yield* enterSymbol(page, "AAPL")
         yield* waitFor(page, "There are no events.")
         assert.strictEqual(yield* runInBrowser(() => page.locator("#events *").count()), 0)
         assert.isAbove(yield* runInBrowser(() => page.locator("#company .links a:visible").count()), 0)
-        yield* ask(page, "META:0000000001")
+        yield* enterSymbol(page, "META:0000000001")
         yield* waitFor(page, "The events cannot be shown.")
         assert.strictEqual(yield* runInBrowser(() => page.getByText("cannot be reached").count()), 0)
         yield* runInBrowser(() => page.locator("#events .notice").getByText("Invalid request").waitFor())
@@ -433,7 +433,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           path !== "/v1/gap-stats" && path !== "/v1/nasdaq-compliance"
         )
         yield* enterKey(page, yield* Service.ensureAccountWithKey("test explorer", "ultimate", { endpoints }))
-        yield* ask(page, "GAP7")
+        yield* enterSymbol(page, "GAP7")
         yield* waitFor(page, "This key does not give access to events of these types: compliance notice, gap.")
         yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (1)" }).waitFor())
         assert.strictEqual(yield* runInBrowser(() => page.getByRole("heading", { name: /^Gap/ }).count()), 0)
@@ -445,7 +445,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         for (const [status, code, heading] of answers) {
           const json = { error: { code, message: "m" }, request_id: "r" }
           yield* runInBrowser(() => page.route("**/v1/timeline**", (route) => route.fulfill({ status, json })))
-          yield* ask(page, "GAP7")
+          yield* enterSymbol(page, "GAP7")
           const notice = page.locator("#events .notice", { hasText: `${status} ${code}` })
           yield* runInBrowser(() => notice.getByText(heading, { exact: true }).waitFor())
           yield* runInBrowser(() => page.unroute("**/v1/timeline**"))
@@ -522,7 +522,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* enterKey(page, demoKey)
         yield* runInBrowser(() => page.getByRole("button", { name: "Show the lineage of META" }).click())
         yield* waitFor(page, "The history of META")
-        yield* ask(page, `"><img src=x>'`)
+        yield* enterSymbol(page, `"><img src=x>'`)
         yield* waitFor(page, "Invalid request")
         yield* waitFor(page, "1 to 6 characters")
         assert.strictEqual(yield* runInBrowser(() => page.locator("#result img").count()), 0)
@@ -542,7 +542,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
                 json: { error: { code, message: "m" }, request_id: "r" },
               }))
           )
-          yield* ask(page, `S${status}`)
+          yield* enterSymbol(page, `S${status}`)
           yield* waitFor(page, heading)
           yield* waitFor(page, words)
           yield* runInBrowser(() => page.unroute("**/v1/ticker-changes**"))
@@ -563,7 +563,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           assert.strictEqual(yield* runInBrowser(() => page.locator("#datasets time, #events li").count()), 0)
         })
         yield* goOffline(true)
-        yield* ask(page, "OSTK")
+        yield* enterSymbol(page, "OSTK")
         yield* waitFor(page, "The lineage of OSTK cannot be loaded, because the service cannot be reached.")
         yield* expectUnreachable
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
@@ -664,11 +664,11 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         for (const [scheme, findViolations] of themes) {
           yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
           assert.deepStrictEqual(yield* findViolations(page), [])
-          yield* shot(page, `account-full-${scheme}`)
+          yield* takeScreenshot(page, `account-full-${scheme}`)
         }
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
-        yield* shot(page, "account-full-320")
+        yield* takeScreenshot(page, "account-full-320")
         assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
@@ -750,7 +750,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.strictEqual((yield* send).status(), 409)
         yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        yield* shot(page, "reference-answer")
+        yield* takeScreenshot(page, "reference-answer")
         // A link can contain a request. /estimate has one field for all parameters of the endpoint that it estimates.
         yield* open(page, "/v1/docs/reference/estimate?endpoint=/v1/news&ticker=META,GAP7#try-it")
         yield* runInBrowser(() =>
@@ -792,7 +792,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => send.last().click())
           yield* isShown(`"current_ticker": "NXH"`)
           assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-          yield* shot(page, `reference-answer-${width}`)
+          yield* takeScreenshot(page, `reference-answer-${width}`)
           // The Enter key in a field sends the request, too.
           yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("BRK.B"))
           yield* runInBrowser(() => page.keyboard.press("Enter"))
@@ -885,7 +885,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             const { cut, scrolling } = yield* findCutTables(page)
             assert.deepStrictEqual(cut, [], path)
             if (!path.startsWith("reference")) assert.strictEqual(scrolling, 0, `${path} at ${width}`)
-            yield* shot(page, `long-${path.slice(0, 8)}-${width}`)
+            yield* takeScreenshot(page, `long-${path.slice(0, 8)}-${width}`)
           }
         }
         // The button for the symbol in the address is as long as the symbol.
@@ -939,7 +939,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
           assert.deepStrictEqual(sent, [], path)
           // Only a submitted symbol sends a request.
-          yield* ask(page, "OSTK")
+          yield* enterSymbol(page, "OSTK")
           yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (3)" }).waitFor())
           assert.deepStrictEqual(sent.map((url) => new URL(url).pathname), ["/v1/ticker-changes", "/v1/timeline"])
         }
@@ -961,7 +961,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         for (const [scheme, findViolations] of themes) {
           yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
           assert.deepStrictEqual(yield* findViolations(page), [])
-          yield* shot(page, `search-${scheme}`)
+          yield* takeScreenshot(page, `search-${scheme}`)
         }
         yield* runInBrowser(() => page.keyboard.press("Enter"))
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/errors#retry-or-not"))
@@ -1128,7 +1128,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       Effect.gen(function* () {
         const { page } = yield* openWithKey("/v1/docs/explorer")
         for (const symbol of ["OSTK", "META", "GOOG", "MEGX", "FNGU", "BMR1", "KNT0", "DZ5", "BD0", "FI"]) {
-          yield* ask(page, symbol)
+          yield* enterSymbol(page, symbol)
           yield* runInBrowser(() =>
             page.locator(`figure [id^=lineage-][id$=-title]`).first().waitFor({ state: "attached" })
           )

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { getReferencePagePath } from "../../src/site/Page.ts"
-import { endlessPaths } from "../support/DocumentedEndpoints.ts"
+import { streamPaths } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt } = Service
@@ -32,7 +32,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         const parameters = valueAt(operation, "parameters")
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
           const name = String(valueAt(parameter, "name"))
-          if (endlessPaths.has(path)) {
+          if (streamPaths.has(path)) {
             // The page cannot show a stream, so it has no form.
             assert.include(page, `<code>${name}</code> <`, path)
             assert.notInclude(page, `form="try"`, path)
@@ -74,7 +74,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
   it.effect("offers a request that returns rows of the sample data, and shows its 200 first (§4.5)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      for (const path of documented.filter((path) => !endlessPaths.has(path))) {
+      for (const path of documented.filter((path) => !streamPaths.has(path))) {
         const { text } = yield* open(getReferencePagePath(path))
         const [, command = ""] = /<div id="request">([\s\S]*?)<\/div>/.exec(text) ?? []
         const [, request = ""] = /http:\/\/127\.0\.0\.1:8080(\/[^"]*)"/.exec(textOf(command)) ?? []

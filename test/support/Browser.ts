@@ -11,11 +11,17 @@ import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
 // Debian's headless shell takes less CPU time than the whole browser.
-const usual = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+const programNames = [
+  "chromium-headless-shell",
+  "chromium",
+  "chromium-browser",
+  "google-chrome",
+  "google-chrome-stable",
+]
 
 const program = [
   process.env["CHROMIUM_PATH"] ?? "",
-  ...usual.flatMap((
+  ...programNames.flatMap((
     name,
   ) => [
     ...getCandidateProgramPaths(name),
@@ -139,13 +145,13 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
 })
 
 /** Looks (colors, font, backgrounds) that this run has checked. Elements with the same look have the same contrast. */
-const checkedLooks = new Set<string>()
+const checkedTextStyles = new Set<string>()
 
 /** Finds unchecked looks of text on the page. Stores one element per look in `newLooks`, which axe reads. */
-const findNewLooks = (page: Page) =>
+const findUncheckedTextStyles = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`(() => {
-      const checked = new Set(${JSON.stringify(Array.from(checkedLooks))})
+      const checked = new Set(${JSON.stringify(Array.from(checkedTextStyles))})
       const hasText = (element) => element.matches("input, select, textarea") ||
         [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim() !== "")
       const describeLook = (element) => {
@@ -167,9 +173,9 @@ const findNewLooks = (page: Page) =>
 
 /** Finds violations of the color rules of WCAG 2.2 (A and AA) on the page. Skips looks that this run has checked. */
 export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
-  const looks = yield* findNewLooks(page)
+  const looks = yield* findUncheckedTextStyles(page)
   if (looks.length === 0) return []
-  for (const look of looks) checkedLooks.add(look)
+  for (const look of looks) checkedTextStyles.add(look)
   return yield* runAxe(page, "newLooks", JSON.stringify({ runOnly: colorRules }))
 })
 

@@ -9,12 +9,12 @@ export const hasOpenssl = getCandidateProgramPaths("openssl").some(isExecutable)
 
 const openssl = (...args: ReadonlyArray<string>) => execFileSync("openssl", args, { stdio: "pipe" })
 
-const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+const newKeyOptions = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
 /** Makes `NAME.pem` and `NAME.key` of a new authority in the folder. */
 export const makeAuthority = (folder: string, name: string) => {
   const [certificate, key] = [`${folder}/${name}.pem`, `${folder}/${name}.key`]
-  openssl("req", "-x509", ...newKey, "-keyout", key, "-out", certificate, "-days", "2", "-subj", `/CN=${name}`)
+  openssl("req", "-x509", ...newKeyOptions, "-keyout", key, "-out", certificate, "-days", "2", "-subj", `/CN=${name}`)
   return { certificate, key }
 }
 
@@ -26,7 +26,7 @@ export const signCertificate = (
   subjectAlternativeName: string,
 ) => {
   const [certificate, key, request] = [`${folder}/${name}.pem`, `${folder}/${name}.key`, `${folder}/${name}.csr`]
-  openssl("req", ...newKey, "-keyout", key, "-out", request, "-subj", `/CN=${name}`)
+  openssl("req", ...newKeyOptions, "-keyout", key, "-out", request, "-subj", `/CN=${name}`)
   const extensions = `${folder}/${name}.ext`
   writeFileSync(extensions, `subjectAltName=${subjectAlternativeName}\n`)
   const signer = ["-CA", authority.certificate, "-CAkey", authority.key, "-CAcreateserial"]

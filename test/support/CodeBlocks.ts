@@ -47,16 +47,16 @@ export const replaceCodeBlocks = (
 }
 
 /** Parses JSON and keeps the digits of its numbers. */
-const parsed = (text: string): unknown =>
+const parseJsonWithDigits = (text: string): unknown =>
   JSON.parse(
     text,
     (_, value, { source } = { source: "" }) =>
       typeof value === "number" && source !== undefined ? JSON.rawJSON(source) : value,
   )
 
-export const compactJson = (text: string) => JSON.stringify(parsed(text))
+export const compactJson = (text: string) => JSON.stringify(parseJsonWithDigits(text))
 
-const width = 100
+const maxLineLength = 100
 
 const isLeaf = (value: unknown) => value === null || typeof value !== "object" || JSON.isRawJSON(value)
 
@@ -69,9 +69,11 @@ export const formatJson = (text: string) => {
     const [open, close, space] = isList ? ["[", "]", ""] : ["{", "}", " "]
     if (items.length === 0) return open + close
     const short = items.map(({ item, name }) => name + print(item, "")).join(", ")
-    if (indent.length + short.length < width && !short.includes("\n")) return `${open}${space}${short}${space}${close}`
+    if (indent.length + short.length < maxLineLength && !short.includes("\n")) {
+      return `${open}${space}${short}${space}${close}`
+    }
     const lines = items.map(({ item, name }) => `${indent}  ${name}${print(item, `${indent}  `)}`)
     return `${open}\n${lines.join(",\n")}\n${indent}${close}`
   }
-  return print(parsed(text), "")
+  return print(parseJsonWithDigits(text), "")
 }

@@ -62,7 +62,7 @@ export const makeReaderProject = Effect.acquireRelease(
   (place) => Effect.sync(() => rmSync(place, { recursive: true })),
 )
 
-const nameOf = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
+const makeFileName = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
 /** Writes TypeScript blocks to a folder that contains `files`, and type-checks them all. Returns the errors, or "". */
 export const findTypeErrors = Effect.fnUntraced(function* (
@@ -71,11 +71,11 @@ export const findTypeErrors = Effect.fnUntraced(function* (
   fences: ReadonlyArray<CodeBlock>,
   compilerOptions: Readonly<Record<string, unknown>>,
 ) {
-  const included = [...files, ...fences.map((fence) => `${nameOf(fence)}.ts`)]
+  const included = [...files, ...fences.map((fence) => `${makeFileName(fence)}.ts`)]
   const config = { extends: join(repositoryRoot, "tsconfig.json"), compilerOptions, files: included, include: [] }
   // The file is not called `tsconfig.json`, because Deno would read it, too.
   writeFileSync(join(place, "type-check.json"), JSON.stringify(config))
-  for (const fence of fences) writeFileSync(join(place, `${nameOf(fence)}.ts`), `${fence.text}\n`)
+  for (const fence of fences) writeFileSync(join(place, `${makeFileName(fence)}.ts`), `${fence.text}\n`)
   const { code, out } = yield* runProgram(
     join(repositoryRoot, "node_modules/.bin/tsc"),
     // Use one checker, because each checker would check the types of Effect.
@@ -85,7 +85,7 @@ export const findTypeErrors = Effect.fnUntraced(function* (
   )
   if (code === 0) return ""
   return fences.reduce(
-    (text, fence) => text.replaceAll(`${nameOf(fence)}.ts`, `${fence.file}:${fence.line}`),
+    (text, fence) => text.replaceAll(`${makeFileName(fence)}.ts`, `${fence.file}:${fence.line}`),
     `tsc ends with ${code}: ${out}`,
   )
 })
@@ -95,7 +95,7 @@ export const runCodeBlock = (fence: CodeBlock, place: string, base: string, key:
   const text = fence.text.replaceAll(exampleBaseUrl, base)
   const env = { TICKERLINE_KEY: key, TICKERLINE_URL: base }
   if (fence.language === "sh") return runProgram("bash", ["-euo", "pipefail", "-c", text], place, env)
-  const file = join(place, `run-${nameOf(fence)}.${fence.language === "ts" ? "ts" : "py"}`)
+  const file = join(place, `run-${makeFileName(fence)}.${fence.language === "ts" ? "ts" : "py"}`)
   writeFileSync(file, `${text}\n`)
   return runProgram(fence.language === "ts" ? process.execPath : pythonWithRequests ?? "python3", [file], place, env)
 }

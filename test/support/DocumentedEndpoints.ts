@@ -41,14 +41,14 @@ export interface DocumentedEndpoint {
   readonly parameters: ReadonlyArray<DocumentedParameter>
 }
 
-const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const oneOf = /^One of ((?:\w+, )+\w+); several comma-separated/
+const oneOfPattern = /^One of ((?:\w+, )+\w+); several comma-separated/
 
-const kindOf = (name: string, schema: unknown, description: string): ParameterKind => {
+const getParameterKind = (name: string, schema: unknown, description: string): ParameterKind => {
   if (name === "ticker") return description.startsWith("One current or former symbol") ? "ticker" : "tickers"
   if (name === "sort") return "sort"
-  if (oneOf.test(description)) return "words"
+  if (oneOfPattern.test(description)) return "words"
   // `limit` also takes `all`, which is tested separately.
   if (name === "limit") return "integer"
   const type = valueAt(schema, "type")
@@ -58,15 +58,15 @@ const kindOf = (name: string, schema: unknown, description: string): ParameterKi
   return valueAt(schema, "format") === "date" ? "date" : "text"
 }
 
-const parameterOf = (parameter: unknown): DocumentedParameter => {
+const readParameter = (parameter: unknown): DocumentedParameter => {
   const [name, description] = [String(valueAt(parameter, "name")), String(valueAt(parameter, "description"))]
-  const kind = kindOf(name, valueAt(parameter, "schema"), description)
-  const [, listed = ""] = oneOf.exec(description) ?? []
+  const kind = getParameterKind(name, valueAt(parameter, "schema"), description)
+  const [, listed = ""] = oneOfPattern.exec(description) ?? []
   const [, named = ""] = /^#\/components\/schemas\/(\w+)$/.exec(String(valueAt(parameter, "schema", "$ref"))) ?? []
   const schemas = valueAt(getDefaultOpenApiDocument(), "components", "schemas")
   const enumerated = [
-    ...listOf(valueAt(parameter, "schema", "enum")),
-    ...listOf(valueAt(schemas, named, "enum")),
+    ...toArray(valueAt(parameter, "schema", "enum")),
+    ...toArray(valueAt(schemas, named, "enum")),
   ].map(String)
   const words = enumerated.length > 0 ? enumerated : listed.split(", ")
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
@@ -77,7 +77,7 @@ export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "sche
 
 /** Returns the names of all documented parameters of an endpoint. */
 export const getParameterNames = (path: string) =>
-  listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).map((parameter) =>
+  toArray(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).map((parameter) =>
     String(valueAt(parameter, "name"))
   )
 
@@ -85,20 +85,20 @@ export const getParameterNames = (path: string) =>
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
 /** The endpoints whose responses have no end. `test/history/stream.test.ts` tests them. */
-export const endlessPaths: ReadonlySet<string> = new Set(
+export const streamPaths: ReadonlySet<string> = new Set(
   catalogueEndpoints.filter(({ isEndless }) => isEndless).map(({ row }) => row.path),
 )
 
 /** Every endpoint whose response has an end. */
 export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(getDefaultOpenApiDocument().paths)
-  .filter((path) => !endlessPaths.has(path)).map((
+  .filter((path) => !streamPaths.has(path)).map((
     path,
   ) => ({
     path,
-    parameters: listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).filter(
+    parameters: toArray(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).filter(
       isQueryParameter,
     ).map(
-      parameterOf,
+      readParameter,
     ).filter(isFilter),
   }))
 

@@ -2,20 +2,20 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import type { ValidationRefusal } from "./ListClients.ts"
+import type { ReceivedValidationError } from "./ListClients.ts"
 
-type Refused<E, R> = (query: string) => Effect.Effect<ValidationRefusal, E, R>
+type InvalidRequest<E, R> = (query: string) => Effect.Effect<ReceivedValidationError, E, R>
 
 interface FilterQueries<E, R> {
   /** Returns the keys of the test's rows that the query finds, in list order. */
   readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
-  readonly refused: Refused<E, R>
+  readonly requestInvalid: InvalidRequest<E, R>
 }
 
 /** Asserts that a list without a valid symbol is refused, and never returns all rows (D5). */
-export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(refused: Refused<E, R>) {
+export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(requestInvalid: InvalidRequest<E, R>) {
   for (const sent of ["@@", "@@,a_b", "", ",", "%20", "toolongtoolong123"]) {
-    const { field, message } = yield* refused(`ticker=${sent}`)
+    const { field, message } = yield* requestInvalid(`ticker=${sent}`)
     assert.strictEqual(field, "ticker")
     assert.match(message, /^Invalid ticker\(s\): .*uppercase letters, numbers, dots, hyphens or carets/)
   }
@@ -23,9 +23,9 @@ export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(re
 
 /** Asserts that the endpoint refuses parameters that it does not have (D4). The requests begin with `requiredQuery`. */
 export const assertUnknownParametersRefused = Effect.fnUntraced(
-  function* <E, R>(refused: Refused<E, R>, names: ReadonlyArray<string>, requiredQuery = "") {
+  function* <E, R>(requestInvalid: InvalidRequest<E, R>, names: ReadonlyArray<string>, requiredQuery = "") {
     for (const name of names) {
-      const { field, reason } = yield* refused(`${requiredQuery}${name}=1`)
+      const { field, reason } = yield* requestInvalid(`${requiredQuery}${name}=1`)
       assert.strictEqual(field, name)
       assert.include(reason, "is not a parameter of this endpoint")
     }
@@ -34,14 +34,14 @@ export const assertUnknownParametersRefused = Effect.fnUntraced(
 
 /** Asserts that `true` and `false` find the rows with this value. Neither finds rows with null. */
 export const assertBooleanFilter = Effect.fnUntraced(
-  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, found: {
+  function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, found: {
     readonly yes: ReadonlyArray<unknown>
     readonly no: ReadonlyArray<unknown>
   }) {
     assert.deepStrictEqual(yield* find(`${name}=true`), found.yes)
     assert.deepStrictEqual(yield* find(`${name}=false`), found.no)
     for (const sent of ["", "1", "yes", "TRUE", "null"]) {
-      assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
+      assert.strictEqual((yield* requestInvalid(`${name}=${sent}`)).field, name)
     }
   },
 )
@@ -49,7 +49,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
 /** Asserts that allowed values find their rows, ignoring case (D33). Errors for others must contain `messagePart`. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
-    { find, refused }: FilterQueries<E, R>,
+    { find, requestInvalid }: FilterQueries<E, R>,
     name: string,
     messagePart: string,
     rows: ReadonlyArray<readonly [word: string, key: unknown]>,
@@ -65,7 +65,7 @@ export const assertEnumFilter = Effect.fnUntraced(
     }
     const [[word] = [""]] = rows
     for (const sent of ["", "nothing", `${word},`, `${word},nothing`, word.slice(0, -1)]) {
-      const { field, message } = yield* refused(`${name}=${sent}`)
+      const { field, message } = yield* requestInvalid(`${name}=${sent}`)
       assert.strictEqual(field, name)
       assert.include(message, messagePart)
     }
@@ -74,7 +74,7 @@ export const assertEnumFilter = Effect.fnUntraced(
 
 /** Asserts that `min_` and `max_` include the bound, compare exact decimals, and never match null (D9). */
 export const assertRangeFilter = Effect.fnUntraced(
-  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, ascending: {
+  function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
     readonly keys: ReadonlyArray<unknown>
   }) {
@@ -91,13 +91,13 @@ export const assertRangeFilter = Effect.fnUntraced(
     assert.deepStrictEqual(yield* find(`min_${name}=1e300`), [])
     assert.deepStrictEqual(yield* find(`max_${name}=-1e300`), [])
     for (const [min, max] of [[most, least], ["2", "1"], ["1", "0.9999"]]) {
-      const { field, message } = yield* refused(`min_${name}=${min}&max_${name}=${max}`)
+      const { field, message } = yield* requestInvalid(`min_${name}=${min}&max_${name}=${max}`)
       assert.strictEqual(field, `min_${name}`)
       assert.strictEqual(message, `min_${name} must not be greater than max_${name}`)
     }
     for (const bound of [`min_${name}`, `max_${name}`]) {
       for (const sent of ["", "x", "NaN", "Infinity", "1,5"]) {
-        assert.strictEqual((yield* refused(`${bound}=${sent}`)).field, bound)
+        assert.strictEqual((yield* requestInvalid(`${bound}=${sent}`)).field, bound)
       }
     }
   },
@@ -108,19 +108,19 @@ export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2
 
 /** Asserts that `_from` and `_to` include their day and never match null (D7). `find` returns days, latest first. */
 export const assertDayRangeFilter = Effect.fnUntraced(
-  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
+  function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
     assert.deepStrictEqual(yield* find(`${name}_to=2025-04-08`), sampleDays.slice(2))
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-08&${name}_to=2025-04-09`), sampleDays.slice(1, 3))
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["2025-04-08"])
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-11`), [])
     assert.deepStrictEqual(yield* find(`${name}_to=2025-04-06`), [])
-    const { field, message } = yield* refused(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
+    const { field, message } = yield* requestInvalid(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
     assert.strictEqual(field, `${name}_from`)
     assert.strictEqual(message, `${name}_from must not be greater than ${name}_to`)
     for (const parameter of [`${name}_from`, `${name}_to`]) {
       for (const sent of ["2025-02-29", "20250101", "x", ""]) {
-        const { field, reason } = yield* refused(`${parameter}=${sent}`)
+        const { field, reason } = yield* requestInvalid(`${parameter}=${sent}`)
         assert.strictEqual(field, parameter)
         assert.include(reason, "YYYY-MM-DD")
       }
@@ -131,15 +131,18 @@ export const assertDayRangeFilter = Effect.fnUntraced(
 /** Asserts that today in New York is accepted, and later days are refused (§7.2, D7). */
 export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
-    { found, refused }: { readonly found: (query: string) => Effect.Effect<A, E, R>; readonly refused: Refused<E, R> },
+    { requestRows, requestInvalid }: {
+      readonly requestRows: (query: string) => Effect.Effect<A, E, R>
+      readonly requestInvalid: InvalidRequest<E, R>
+    },
     parameters: ReadonlyArray<string>,
     requiredQuery = "",
   ) {
     const today = yield* todayInNewYork
     for (const parameter of parameters) {
-      yield* found(`${requiredQuery}${parameter}=${today}`)
+      yield* requestRows(`${requiredQuery}${parameter}=${today}`)
       for (const day of ["2999-01-01", "9999-12-31"]) {
-        const { field, message } = yield* refused(`${requiredQuery}${parameter}=${day}`)
+        const { field, message } = yield* requestInvalid(`${requiredQuery}${parameter}=${day}`)
         assert.strictEqual(field, parameter)
         assert.match(message, /must be in the past/)
       }
@@ -151,16 +154,16 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
  * Asserts that `date` finds one day and cannot be combined with `date_from` or `date_to`, and that all three refuse
  * future days (D7).
  */
-export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refused }: FilterQueries<E, R>) {
+export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>) {
   assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
   assert.deepStrictEqual(yield* find("date=2025-04-06"), [])
-  yield* assertDayRangeFilter({ find, refused }, "date")
+  yield* assertDayRangeFilter({ find, requestInvalid }, "date")
   for (const range of ["date_from=2025-01-01", "date_to=2025-01-02", "date_from=2025-01-01&date_to=2025-01-02"]) {
-    const { field, message } = yield* refused(`date=2025-01-01&${range}`)
+    const { field, message } = yield* requestInvalid(`date=2025-01-01&${range}`)
     assert.strictEqual(field, "date")
     assert.include(message, "date_from")
   }
-  yield* assertFutureDaysRefused({ found: find, refused }, ["date", "date_from", "date_to"])
+  yield* assertFutureDaysRefused({ requestRows: find, requestInvalid }, ["date", "date_from", "date_to"])
   const today = yield* todayInNewYork
   assert.deepStrictEqual(yield* find(`date=${today}`), [])
   assert.deepStrictEqual(yield* find(`date_from=${today}`), [])
@@ -169,12 +172,12 @@ export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refu
 
 /** Asserts that a range of dates may be in the future (§7.2). The date of the test's row is 2999-01-01. */
 export const assertFutureDaysFound = Effect.fnUntraced(
-  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, key: unknown) {
+  function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, key: unknown) {
     assert.deepStrictEqual(yield* find(`${name}_from=2998-12-31&${name}_to=9999-12-31`), [key])
     assert.deepStrictEqual(yield* find(`${name}_from=2999-01-01`), [key])
     assert.deepStrictEqual(yield* find(`${name}_from=2999-01-02`), [])
     assert.deepStrictEqual(yield* find(`${name}_to=2998-12-31`), [])
-    assert.strictEqual((yield* refused(`${name}_from=2999-01-02&${name}_to=2999-01-01`)).field, `${name}_from`)
+    assert.strictEqual((yield* requestInvalid(`${name}_from=2999-01-02&${name}_to=2999-01-01`)).field, `${name}_from`)
   },
 )
 
@@ -183,7 +186,7 @@ export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Ba
 
 /** Asserts that part of a text finds it, ignoring case, and that the part must have 3 to 100 characters (§4). */
 export const assertContainsFilter = Effect.fnUntraced(
-  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
+  function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
     const parts = [
       ["wainWRIGHT", sampleTexts[0]],
       ["H.C", sampleTexts[0]],
@@ -196,15 +199,15 @@ export const assertContainsFilter = Effect.fnUntraced(
     for (const miss of ["%%%", "___", "W%t", "H_C", "\\\\\\", `"""`, "wainwrights"]) {
       assert.deepStrictEqual(yield* find(miss), [], miss)
     }
-    yield* assertInvalidTextsRefused(refused, name)
+    yield* assertInvalidTextsRefused(requestInvalid, name)
   },
 )
 
 /** Asserts that search texts are refused if they are too short or too long, or contain NUL. */
 export const assertInvalidTextsRefused = Effect.fnUntraced(
-  function* <E, R>(refused: Refused<E, R>, name: string, requiredQuery = "") {
+  function* <E, R>(requestInvalid: InvalidRequest<E, R>, name: string, requiredQuery = "") {
     for (const sent of ["", "ab", "%20%20a", "%20%20%20", "a%20", "a%00bc", "x".repeat(101)]) {
-      const { field, message } = yield* refused(`${requiredQuery}${name}=${sent}`)
+      const { field, message } = yield* requestInvalid(`${requiredQuery}${name}=${sent}`)
       assert.strictEqual(field, name)
       assert.include(message, "3 to 100 characters")
     }

@@ -6,10 +6,10 @@ import { readLoadableColumns } from "../../src/load/LoadingTable.ts"
 import { describeColumns } from "../../src/load/DatasetDescription.ts"
 
 /** Number of tickers in tables with several rows per ticker. */
-const tickers = 2_000
+const tickerCount = 2_000
 
 /** Returns the SQL expression of a column in row `g`. Columns with different values of `pace` are uncorrelated. */
-const value = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
+const makeValueExpression = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
   if (words.length > 1) {
@@ -24,7 +24,7 @@ const value = (type: string, words: ReadonlyArray<string>, pace: number, isList:
 }
 
 /** Expressions for columns whose values must satisfy a key or a check constraint. */
-const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const specialExpressions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ticker_changes: {
     old_ticker: `'O' || g`,
     new_ticker: `'N' || g`,
@@ -49,20 +49,20 @@ const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 }
 
 /** One link, two links or null. */
-const links = `case when g % 3 > 0 then
+const linksExpression = `case when g % 3 > 0 then
   (array['https://filings.example/' || g || '#a', 'https://filings.example/"' || g || '"'])[:(g % 3)::int] end`
 
 /** Two capital letters, like an ISO 3166 alpha-2 code. */
-const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
+const countryExpression = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 
-const tickerOf = ({ key }: LoadableDataset) =>
-  key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
+const makeTickerExpression = ({ key }: LoadableDataset) =>
+  key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickerCount}`
 
 /** Returns the expression of a key column. Each ticker has one row per day, so pairs of ticker and day are unique. */
-const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
-  if (column === "ticker") return tickerOf(dataset)
+const makeKeyExpression = (dataset: LoadableDataset, column: string, type: string) => {
+  if (column === "ticker") return makeTickerExpression(dataset)
   if (!dataset.key.includes(column)) return undefined
-  if (type === "date") return `date '2014-01-01' + (g / ${tickers})::int`
+  if (type === "date") return `date '2014-01-01' + (g / ${tickerCount})::int`
   return type === "text" ? `'key ' || g` : undefined
 }
 
@@ -88,10 +88,10 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
   const known = Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
   const values = columns.map(({ is_list, name, type }, at) => {
     const words = known[name]?.split(" | ") ?? []
-    const key = words.length > 1 ? undefined : keyValue(dataset, name, type)
-    if (known[name] === "list of links") return links
-    return special[table]?.[name] ?? (name === "country" ? country : key) ??
-      value(type, words, 7919 + at * 104, is_list)
+    const key = words.length > 1 ? undefined : makeKeyExpression(dataset, name, type)
+    if (known[name] === "list of links") return linksExpression
+    return specialExpressions[table]?.[name] ?? (name === "country" ? countryExpression : key) ??
+      makeValueExpression(type, words, 7919 + at * 104, is_list)
   })
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
   // The session's statement timeout is for readers. This insert may take longer on a busy machine.

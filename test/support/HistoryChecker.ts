@@ -76,7 +76,7 @@ export const formatRowToken = (transaction: number, row: number) => `t${transact
 
 export const findRowTokens = (text: string): ReadonlyArray<string> => text.match(tokenPattern) ?? []
 
-const transactionOf = (token: string) => Number(token.slice(1, token.indexOf(".")))
+const parseTransactionNumber = (token: string) => Number(token.slice(1, token.indexOf(".")))
 
 const describeChange = ({ dataset, key, kind, moment }: ObservedChange) => `${dataset} ${kind} ${key} at ${moment}`
 
@@ -84,7 +84,7 @@ export const matchesConsumerFilter = ({ dataset, kind, ticker }: ConsumerFilter,
   (dataset?.includes(change.dataset) ?? true) && (kind?.includes(change.kind) ?? true) &&
   (ticker === undefined || change.symbols.some((symbol) => ticker.includes(symbol)))
 
-const differenceOf = (wanted: Iterable<string>, found: Iterable<string>) => {
+const findDifference = (wanted: Iterable<string>, found: Iterable<string>) => {
   const [left, right] = [new Set(wanted), new Set(found)]
   return { missing: Array.from(left.difference(right)), unexpected: Array.from(right.difference(left)) }
 }
@@ -157,7 +157,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
     if (moment <= last) violations.push(`0113: ${moment} follows ${last} in the feed`)
     last = moment
     const tokens = group.flatMap(({ token }) => token ?? [])
-    const ids = Array.from(new Set(tokens.map(transactionOf)))
+    const ids = Array.from(new Set(tokens.map(parseTransactionNumber)))
     const [id] = ids
     const transaction = id === undefined ? undefined : written.get(id)
     if (transaction === undefined || ids.length > 1) {
@@ -169,7 +169,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
     const earlier = recorded.get(transaction.id)
     if (earlier !== undefined) violations.push(`0113: ${name} is in the feed at ${earlier} and at ${moment}`)
     recorded.set(transaction.id, moment)
-    const { missing, unexpected } = differenceOf(transaction.tokens, tokens)
+    const { missing, unexpected } = findDifference(transaction.tokens, tokens)
     if (missing.length > 0) violations.push(`0113: the feed lacks ${missing.join(", ")} of ${name}`)
     if (unexpected.length > 0) violations.push(`0113: the feed has ${unexpected.join(", ")}, which ${name} rolled back`)
     if (moment < transaction.earliest || (transaction.outcome === "committed" && moment > transaction.latest)) {
@@ -189,7 +189,7 @@ const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []
   const copies = new Map(Array.from(tables.keys(), (dataset) => [dataset, new Map<string, string>()]))
   const compare = (what: string, dataset: string, tokens: Iterable<string>) => {
-    const { missing, unexpected } = differenceOf(copies.get(dataset)?.values() ?? [], tokens)
+    const { missing, unexpected } = findDifference(copies.get(dataset)?.values() ?? [], tokens)
     if (missing.length > 0) violations.push(`${what} lacks ${missing.join(", ")}, according to the feed`)
     if (unexpected.length > 0) violations.push(`${what} has ${unexpected.join(", ")}, contrary to the feed`)
   }

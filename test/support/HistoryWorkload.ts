@@ -60,7 +60,7 @@ export interface HistoryOptions {
 const formatMoment = (millis: number, microseconds = 0) =>
   new Date(millis).toISOString().replace("Z", `${String(microseconds).padStart(3, "0")}Z`)
 
-const digestOf = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 22)
+const computeDigest = (text: string) => createHash("sha256").update(text).digest("base64url").slice(0, 22)
 
 const makeRecord = ({ seed }: HistoryOptions) => {
   const folder = mkdtempSync(join(tmpdir(), "tickerline-history-"))
@@ -310,7 +310,7 @@ const requestPast = Effect.fnUntraced(function* (
   const dataset = status === 200 ? completeTargets[target] : undefined
   // Remove the service's own address from the links, so that responses of different services can be compared.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
-  const digest = digestOf(`${headers["x-row-count"]} ${links} ${text}`)
+  const digest = computeDigest(`${headers["x-row-count"]} ${links} ${text}`)
   const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
   return answer satisfies PastAnswer
 })
@@ -337,7 +337,7 @@ const runReader = Effect.fnUntraced(function* (
       [chooseTarget(choose), ago],
       [chooseTarget(choose), ago],
       [chooseTarget(choose), recent ?? ago],
-      [chooseTarget(choose), recent === undefined ? ago : directlyBefore(recent)],
+      [chooseTarget(choose), recent === undefined ? ago : getPreviousMoment(recent)],
       [chooseTarget(choose), known?.moment ?? ago],
       known === undefined ? [chooseTarget(choose), ago] : [known.target, known.moment],
     ])
@@ -348,7 +348,7 @@ const runReader = Effect.fnUntraced(function* (
 })
 
 /** Returns the last microsecond before a moment. */
-const directlyBefore = (moment: string) => {
+const getPreviousMoment = (moment: string) => {
   const microseconds = BigInt(Date.parse(`${moment.slice(0, 19)}Z`)) * 1_000n + BigInt(moment.slice(20, 26)) - 1n
   return formatMoment(Number(microseconds / 1_000n), Number(microseconds % 1_000n))
 }
@@ -379,7 +379,7 @@ const toObservedChange = (change: typeof FeedChange.Type): ObservedChange => {
   const tokenOf = (values: typeof row) => values === null ? undefined : String(values[column])
   const symbols = [row, before].flatMap((values) => symbolColumns.flatMap((name) => values?.[name] ?? []))
   return {
-    identity: `${cursor} ${digestOf(JSON.stringify(change))}`,
+    identity: `${cursor} ${computeDigest(JSON.stringify(change))}`,
     moment: formatMoment(Date.parse(recorded_at), Number(recorded_at.slice(23, 26))),
     dataset,
     kind,

@@ -7,9 +7,9 @@ import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
 
-type Asking = ReturnType<typeof requestJson>
-type Answer = Effect.Success<Asking>
-type Asked<A> = Effect.Effect<A, Effect.Error<Asking>, Effect.Services<Asking>>
+type RequestEffect = ReturnType<typeof requestJson>
+type TestResponse = Effect.Success<RequestEffect>
+type TestRequest<A> = Effect.Effect<A, Effect.Error<RequestEffect>, Effect.Services<RequestEffect>>
 
 export const getResultRows = (body: unknown): ReadonlyArray<unknown> => {
   const results = valueAt(body, "results")
@@ -29,13 +29,13 @@ export const getNullAndListFields = (row: unknown) =>
 /** Identifies a trading session by its ticker and date, as `TICKER date`. */
 export const formatTickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
 
-const foundIn = ({ body, status, text }: Answer, query: string) => {
+const getRows = ({ body, status, text }: TestResponse, query: string) => {
   assert.strictEqual(status, 200, `${query}: ${text}`)
   return getResultRows(body)
 }
 
 /** Returns the content of a 422 response. `field` and `reason` are those of its first invalid field. */
-const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
+const getValidationError = ({ body, headers, status, text }: TestResponse, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
   assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
@@ -48,9 +48,9 @@ const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
   }
 }
 
-export type ValidationRefusal = ReturnType<typeof refusalIn>
+export type ReceivedValidationError = ReturnType<typeof getValidationError>
 
-const printedIn = ({ headers, status, text }: Answer) => {
+const getJsonText = ({ headers, status, text }: TestResponse) => {
   assert.strictEqual(status, 200, text)
   assert.match(String(headers["content-type"]), /^application\/json/)
   return text
@@ -61,11 +61,11 @@ export const getNextPageUrl = (headers: Readonly<Record<string, string | undefin
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
 /** Follows `Link` and returns the rows of all pages. Checks that no page is empty, and all but the last are full. */
-const walked = Effect.fnUntraced(function* (first: string, limit: number, options: Service.TestRequestOptions) {
+const readAllPages = Effect.fnUntraced(function* (first: string, limit: number, options: Service.TestRequestOptions) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}&limit=${limit}`
   for (let page = 1; path !== undefined; page++) {
-    const { body, headers, status, text }: Answer = yield* requestJson(path, options)
+    const { body, headers, status, text }: TestResponse = yield* requestJson(path, options)
     assert.strictEqual(status, 200, text)
     assert.strictEqual(valueAt(body, "page"), page)
     assert.strictEqual(valueAt(body, "limit"), limit)
@@ -80,23 +80,25 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, option
   return seen
 })
 
-/** Makes a client of one list, with the key of the tier `basic`. All methods except `list` check the status. */
+/** Makes a client of one list, with the key of the tier `basic`. All methods except `request` check the status. */
 export const makeListClient = (path: string) => {
-  const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
-  const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
+  const request = (query: string): TestRequest<TestResponse> => requestJson(`${path}?${query}`)
+  const requestRows = (query: string) => Effect.map(request(query), (answer) => getRows(answer, query))
   return {
     /** Returns the response, whatever its status is. */
-    list,
+    request,
     /** Expects status 200 and returns the rows. */
-    found,
+    requestRows,
     /** Expects status 200 and returns one field of each row. */
-    column: (name: string, query: string) => Effect.map(found(query), (rows) => rows.map((row) => valueAt(row, name))),
+    requestColumn: (name: string, query: string) =>
+      Effect.map(requestRows(query), (rows) => rows.map((row) => valueAt(row, name))),
     /** Expects status 200 and returns the exact body. */
-    printed: (query: string) => Effect.map(list(query), printedIn),
+    requestText: (query: string) => Effect.map(request(query), getJsonText),
     /** Expects status 422 and returns its content. */
-    refused: (query: string) => Effect.map(list(query), (answer) => refusalIn(answer, query)),
+    requestInvalid: (query: string) => Effect.map(request(query), (answer) => getValidationError(answer, query)),
     /** Returns the rows of all pages. */
-    walk: (query: string, limit: number): Asked<ReadonlyArray<unknown>> => walked(`${path}?${query}`, limit, {}),
+    readAllPages: (query: string, limit: number): TestRequest<ReadonlyArray<unknown>> =>
+      readAllPages(`${path}?${query}`, limit, {}),
   }
 }
 
@@ -106,21 +108,22 @@ export const makePairedListClient = (paths: readonly [full: string, brief: strin
     const { [tier]: key } = yield* Service.TestKeys
     return [yield* run(paths[0], key), yield* run(paths[1], key)] as const
   })
-  const list = (query: string): Asked<readonly [Answer, Answer]> =>
+  const request = (query: string): TestRequest<readonly [TestResponse, TestResponse]> =>
     each((path, key) => requestJson(`${path}?${query}`, { key }))
   return {
-    list,
-    found: (query: string) =>
-      Effect.map(list(query), ([full, brief]) => [foundIn(full, query), foundIn(brief, query)] as const),
-    printed: (query: string) =>
-      Effect.map(list(query), ([full, brief]) => [printedIn(full), printedIn(brief)] as const),
-    refused: (query: string) =>
-      Effect.map(list(query), ([full, brief]) => {
+    request,
+    requestRows: (query: string) =>
+      Effect.map(request(query), ([full, brief]) => [getRows(full, query), getRows(brief, query)] as const),
+    requestText: (query: string) =>
+      Effect.map(request(query), ([full, brief]) => [getJsonText(full), getJsonText(brief)] as const),
+    requestInvalid: (query: string) =>
+      Effect.map(request(query), ([full, brief]) => {
         assert.deepStrictEqual(valueAt(brief.body, "error"), valueAt(full.body, "error"))
-        refusalIn(brief, query)
-        return refusalIn(full, query)
+        getValidationError(brief, query)
+        return getValidationError(full, query)
       }),
-    walk: (query: string, limit: number) => each((path, key) => walked(`${path}?${query}`, limit, { key })),
+    readAllPages: (query: string, limit: number) =>
+      each((path, key) => readAllPages(`${path}?${query}`, limit, { key })),
   }
 }
 

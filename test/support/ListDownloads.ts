@@ -16,7 +16,7 @@ export interface Download {
   readonly isComplete: boolean
 }
 
-const named = (headers: IncomingMessage["headers"]) =>
+const toHeaderRecord = (headers: IncomingMessage["headers"]) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
 
 const startRequest = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
@@ -37,8 +37,8 @@ export const download = (port: number, path: string, key: string, headers: Reado
         const bytes = decompressBody(encoding, Buffer.concat(chunks))
         resume(Effect.succeed({
           status: response.statusCode ?? 0,
-          headers: named(response.headers),
-          trailers: named(response.trailers),
+          headers: toHeaderRecord(response.headers),
+          trailers: toHeaderRecord(response.trailers),
           bytes,
           text: bytes.toString("utf8"),
           isComplete,

@@ -24,7 +24,7 @@ export interface SmtpBehaviour {
 
 const accept = () => Promise.resolve(undefined)
 
-const failing = ({ code, message }: SmtpReply) => Object.assign(new Error(message), { responseCode: code })
+const makeSmtpError = ({ code, message }: SmtpReply) => Object.assign(new Error(message), { responseCode: code })
 
 /** Starts a mail server. `received` holds the accepted emails. */
 export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "127.0.0.1") {
@@ -52,7 +52,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       open -= 1
     },
     onRcptTo: ({ address }, _session, done) =>
-      void behaviour.rcpt(address).then((reply) => reply === undefined ? done() : done(failing(reply))),
+      void behaviour.rcpt(address).then((reply) => reply === undefined ? done() : done(makeSmtpError(reply))),
     onData: (stream, session, done) => {
       const chunks: Array<Buffer> = []
       void behaviour.beforeBody().then(() => stream.on("data", (chunk: Buffer) => chunks.push(chunk)))
@@ -63,7 +63,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
           from: session.remoteAddress,
         }
         void behaviour.data(mail).then((reply) => {
-          if (reply !== undefined) return done(failing(reply))
+          if (reply !== undefined) return done(makeSmtpError(reply))
           received.push(mail)
           done()
         })

@@ -8,7 +8,7 @@ import { smallRowCount } from "./MigrationDatabases.ts"
 const filledRowCount = smallRowCount * 10
 
 /** Reads the tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
-const contents = Effect.gen(function* () {
+const readContents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // Returns one row instead of thousands, because this query runs hundreds of times.
   const [found] = yield* sql<{ readonly things: ReadonlyArray<string> }>`
@@ -40,7 +40,7 @@ const contents = Effect.gen(function* () {
 })
 
 /** Reads the constraints that may reject a row, once for each column that they involve. */
-const refusals = Effect.gen(function* () {
+const readConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
     select relname as table, attname as column, attname || ' is required' as rule
@@ -61,7 +61,7 @@ const refusals = Effect.gen(function* () {
 })
 
 /** Reads every relation with the number of rows in its table. Counting stops at `filledRowCount`. */
-const relations = Effect.gen(function* () {
+const readRelations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
     { readonly oid: number; readonly name: string; readonly file: number | null; readonly rows: number }
@@ -81,12 +81,12 @@ const relations = Effect.gen(function* () {
 })
 
 /** Reads the schema before a migration. Tests that roll back call it once, because it takes longer than a migration. */
-export const readSchema = Effect.all({ contents, refusals, relations })
+export const readSchema = Effect.all({ contents: readContents, refusals: readConstraints, relations: readRelations })
 
 type Schema = Effect.Success<typeof readSchema>
 
 /** Reads the name of the file of each relation. A rewrite of the relation replaces this file. */
-const relationFiles = Effect.gen(function* () {
+const readRelationFiles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly oid: number; readonly name: string; readonly file: number | null }>`
     select oid::int, relname as name, pg_relation_filenode(oid)::int as file from pg_class
@@ -95,16 +95,16 @@ const relationFiles = Effect.gen(function* () {
 })
 
 /** Tables that stay small. */
-const small = /^(dataset_versions|announcement_sender|edgar_access|edgar_placement|tickerline_migrations)(_|$)/
+const smallTables = /^(dataset_versions|announcement_sender|edgar_access|edgar_placement|tickerline_migrations)(_|$)/
 
 /** Finds tables with too few rows, on which every migration would pass the checks. */
 export const findUnderfilledTables = Effect.map(
-  relations,
-  (found) => found.filter(({ name, rows }) => rows < filledRowCount && !small.test(name)).map(({ name }) => name),
+  readRelations,
+  (found) => found.filter(({ name, rows }) => rows < filledRowCount && !smallTables.test(name)).map(({ name }) => name),
 )
 
 /** Reads which locks of this transaction block writes to the old relations, and how many rows it has touched. */
-const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
+const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`
   const locks = yield* sql<{ readonly name: string; readonly mode: string }>`
@@ -121,30 +121,30 @@ const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   return { locks, touched: rows?.touched ?? 0, changed: rows?.changed ?? 0 }
 })
 
-const brief = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
+const shorten = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
 /** Runs the statements in an open transaction, and reports statements that hold locks while they touch many rows. */
-const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
+const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
   const old = before.map(({ oid }) => oid)
   const found: Array<string> = []
-  let last = yield* done(old)
+  let last = yield* readTransactionState(old)
   for (const statement of statements) {
     yield* sql.unsafe(statement)
-    const now = yield* done(old)
+    const now = yield* readTransactionState(old)
     const touched = now.touched - last.touched
     const held = now.locks.map(({ mode, name }) => `${mode} on ${name}`).join(", ")
     if (held !== "" && touched > smallRowCount) {
-      found.push(`reads or writes ${touched} rows while it holds ${held}: ${brief(statement)}`)
+      found.push(`reads or writes ${touched} rows while it holds ${held}: ${shorten(statement)}`)
     }
     if (now.changed - last.changed > smallRowCount) {
-      found.push(`changes too many rows in one transaction: ${brief(statement)}`)
+      found.push(`changes too many rows in one transaction: ${shorten(statement)}`)
     }
     // An explicit `lock` only blocks other sessions. A migration should not need it.
-    if (/^lock\b/i.test(statement)) found.push(`locks a table explicitly: ${brief(statement)}`)
+    if (/^lock\b/i.test(statement)) found.push(`locks a table explicitly: ${shorten(statement)}`)
     last = now
   }
-  const files = new Map((yield* relationFiles).map(({ file, oid }) => [oid, file]))
+  const files = new Map((yield* readRelationFiles).map(({ file, oid }) => [oid, file]))
   const rewritten = before.filter(({ file, oid, rows }) =>
     rows > smallRowCount && files.has(oid) && files.get(oid) !== file
   )
@@ -152,14 +152,14 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript, be
 })
 
 /** Reports objects that the previous release needs but that disappear, and new constraints that may reject its rows. */
-const breaking = Effect.fnUntraced(function* <E, R>(
+const findBreakingChanges = Effect.fnUntraced(function* <E, R>(
   { contents: before, refusals: rules }: Schema,
   work: Effect.Effect<ReadonlyArray<string>, E, R>,
 ) {
   const known = new Set(rules.map(({ rule, table }) => `${table}: ${rule}`))
   const columns = new Set(Array.from(before, (thing) => /^column (\S+)/.exec(thing)?.[1]))
   const locks = yield* work
-  const [after, now] = [yield* contents, yield* refusals]
+  const [after, now] = [yield* readContents, yield* readConstraints]
   const affectsOldRelease = ({ column, rule, table }: (typeof now)[number]) =>
     before.has(`table ${table}`) && !known.has(`${table}: ${rule}`) &&
     (rule.endsWith("is required") || columns.has(`${table}.${column}`))
@@ -174,7 +174,7 @@ const breaking = Effect.fnUntraced(function* <E, R>(
   return { locks, breaks: [...gone.toSorted(), ...refused] }
 })
 
-const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
+const getSqlState = ({ reason: { cause } }: SqlError.SqlError) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
 
 class RolledBack extends Data.TaggedError("RolledBack")<{}> {}
@@ -197,25 +197,25 @@ const refusesTransaction = (statement: string) =>
     runAndRollBack(sql.unsafe(statement)).pipe(
       Effect.as(false),
       Effect.catchIf(SqlError.isSqlError, (error) =>
-        ["25001", "2D000"].includes(codeOf(error)) ? Effect.succeed(true) : Effect.fail(error)),
+        ["25001", "2D000"].includes(getSqlState(error)) ? Effect.succeed(true) : Effect.fail(error)),
     ))
 
 /** Interrupts the migration after each statement and during an index build, and checks that a new run completes it. */
-const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
+const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
   const found: Array<string> = []
   for (const statement of statements) {
     if (!(yield* refusesTransaction(statement))) {
-      found.push(`does not need to run outside a transaction: ${brief(statement)}`)
+      found.push(`does not need to run outside a transaction: ${shorten(statement)}`)
     }
   }
   const apply = (some: ReadonlyArray<string>) =>
     Effect.forEach(some, (statement) => sql.unsafe(statement), { discard: true })
-  const before = new Set((yield* relationFiles).map(({ name }) => name))
+  const before = new Set((yield* readRelationFiles).map(({ name }) => name))
   yield* apply(statements)
-  const expected = yield* contents
-  const made = (yield* relationFiles).filter(({ name }) => !before.has(name))
-  const isComplete = Effect.map(contents, (found) => found.symmetricDifference(expected).size === 0)
+  const expected = yield* readContents
+  const made = (yield* readRelationFiles).filter(({ name }) => !before.has(name))
+  const isComplete = Effect.map(readContents, (found) => found.symmetricDifference(expected).size === 0)
   const checkNextRun = (interruption: string) =>
     Effect.flatMap(Effect.result(Effect.andThen(apply(statements), isComplete)), (result) =>
       Effect.sync(() => {
@@ -239,6 +239,8 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
 /** Applies a migration and returns the findings. */
 export const inspectMigration = Effect.fnUntraced(function* (script: MigrationScript, before: Schema) {
   const sql = yield* SqlClient.SqlClient
-  const work = script.inTransaction ? sql.withTransaction(locking(script, before.relations)) : restarting(script)
-  return yield* breaking(before, work)
+  const work = script.inTransaction
+    ? sql.withTransaction(findLongLocks(script, before.relations))
+    : findUnrepeatableSteps(script)
+  return yield* findBreakingChanges(before, work)
 })

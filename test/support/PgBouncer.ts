@@ -25,7 +25,7 @@ interface Server {
   readonly password: string
 }
 
-const answers = (port: number) =>
+const acceptsConnections = (port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect(port, "127.0.0.1")
     socket.on("connect", () => resume(Effect.succeed(true))).on("error", () => resume(Effect.succeed(false)))
@@ -73,7 +73,7 @@ export const startPgBouncer = Effect.fnUntraced(function* (
     [...(process.getuid?.() === 0 ? ["--user", "nobody"] : []), `${folder}/pgbouncer.ini`],
     {},
   )
-  yield* answers(listening).pipe(
+  yield* acceptsConnections(listening).pipe(
     Effect.repeat({
       until: (there) => there || running.child.exitCode !== null,
       schedule: Schedule.spaced("10 millis"),

@@ -11,13 +11,13 @@ import * as Service from "./Service.ts"
 
 export const silentPlatformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
 
-const own = (server: string) => {
+const parseServerUrl = (server: string) => {
   const { password, port, username } = new URL(server)
   return { port: Number(port), user: username, password }
 }
 
 export const startTestPooler = (settings: Readonly<Record<string, string>> = {}, fixed?: number) =>
-  PgBouncer.startPgBouncer(own(inject("databaseUrl")), settings, fixed)
+  PgBouncer.startPgBouncer(parseServerUrl(inject("databaseUrl")), settings, fixed)
 
 export const replaceUrlPort = (url: Redacted.Redacted, port: number) => {
   const target = new URL(Redacted.value(url))

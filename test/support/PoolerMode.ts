@@ -15,7 +15,7 @@ export const setPoolerPorts = (server: number, pooler: number) => {
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
 /** Returns the URL of the database through the pooler. Undefined without a pooler, or for another server. */
-const pooled = (url: string) => {
+const makePoolerUrl = (url: string) => {
   const [server, pooler] = (process.env[portsVariable] ?? "").split(" ")
   const target = URL.canParse(url) ? new URL(url) : undefined
   if (target === undefined || pooler === undefined || target.port !== server) return undefined
@@ -27,7 +27,7 @@ const pooled = (url: string) => {
 export const makePoolableClientLayer = (
   { applicationName, url }: Pick<PooledClient.DatabaseClientOptions, "url" | "applicationName">,
 ) => {
-  const through = pooled(Redacted.value(url))
+  const through = makePoolerUrl(Redacted.value(url))
   return PooledClient.databaseClientLayer(
     through === undefined ? { url, applicationName } : { url: Redacted.make(through), direct: url, applicationName },
   )
@@ -36,7 +36,7 @@ export const makePoolableClientLayer = (
 /** Adds the pooler to the settings of a process that uses the test server. */
 export const addPoolerSettings = (values: Readonly<Record<string, string>>) => {
   const { DATABASE_DIRECT_URL: direct, DATABASE_URL: url } = values
-  const through = url === undefined || direct !== undefined ? undefined : pooled(url)
+  const through = url === undefined || direct !== undefined ? undefined : makePoolerUrl(url)
   return url === undefined || through === undefined
     ? values
     : { ...values, DATABASE_URL: through, DATABASE_DIRECT_URL: url }

@@ -4,10 +4,10 @@ import { assert } from "@effect/vitest"
 /** Headers whose form HTTP defines. */
 const httpDates = new Set(["date", "expires", "last-modified", "sunset"])
 
-const time = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?/g
-const printed = /T\d\d:\d\d:\d\d(?:\.(?!000)\d{3}|\.\d{6})?-05:00$/
-const moments = /"?(?:recorded_at|as_of|x-as-of|earliest)"?: ?"?(\d{4}-[^",\s]*)/g
-const printedMoment = /\.\d{6}-05:00$/
+const timePattern = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?/g
+const printedTimePattern = /T\d\d:\d\d:\d\d(?:\.(?!000)\d{3}|\.\d{6})?-05:00$/
+const momentPattern = /"?(?:recorded_at|as_of|x-as-of|earliest)"?: ?"?(\d{4}-[^",\s]*)/g
+const printedMomentPattern = /\.\d{6}-05:00$/
 
 /** Checks that all times in the headers and the text of a response have the fixed offset, and moments six decimals. */
 export const assertPrintedTimes = (
@@ -19,6 +19,8 @@ export const assertPrintedTimes = (
     httpDates.has(name) ? [] : [`${name}: ${value ?? ""}`]
   )
   const all = `${lines.join("\n")}\n${text}`
-  for (const [found] of all.matchAll(time)) assert.match(found, printed, what)
-  for (const [found, moment = ""] of all.matchAll(moments)) assert.match(moment, printedMoment, `${what}: ${found}`)
+  for (const [found] of all.matchAll(timePattern)) assert.match(found, printedTimePattern, what)
+  for (const [found, moment = ""] of all.matchAll(momentPattern)) {
+    assert.match(moment, printedMomentPattern, `${what}: ${found}`)
+  }
 }

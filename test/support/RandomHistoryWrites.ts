@@ -87,7 +87,7 @@ export const historyTables: Choices<HistoryTable> = [
 
 const quote = (text: string) => `'${text}'`
 
-const keyOf = ({ key }: HistoryTable) => `concat_ws(' ', ${key.join(", ")})`
+const makeKeyExpression = ({ key }: HistoryTable) => `concat_ws(' ', ${key.join(", ")})`
 
 export interface HistoryStatement {
   readonly text: string
@@ -107,7 +107,7 @@ const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<str
     text: `insert into ${table.name} (${columns.join(", ")}) values ${values.join(", ")}
       on conflict (${table.key.join(", ")}) do update set ${
       updated.map((column) => `${column} = excluded.${column}`).join(", ")
-    } returning ${keyOf(table)} as key, ${table.token} as token`,
+    } returning ${makeKeyExpression(table)} as key, ${table.token} as token`,
     table: table.name,
     effect: "writes",
   }
@@ -126,19 +126,19 @@ export const chooseStatement = (choose: RandomChooser, makeToken: () => string):
   }
   const keys = chooseKeys(table, choose, choose([1, 1, 2, 3, 5, 20]))
   const listed = keys.map(quote).join(", ")
-  const returned = `returning ${keyOf(table)} as key, ${table.token} as token`
+  const returned = `returning ${makeKeyExpression(table)} as key, ${table.token} as token`
   if (kind === "upsert") {
     return makeUpsert(table, keys.map((key) => table.makeRow(key, choose(historySymbols), makeToken())))
   }
   if (kind === "update") {
     const values = keys.map((key) => `(${quote(key)}, ${quote(makeToken())})`).join(", ")
     const text = `update ${table.name} set ${table.token} = given.value from (values ${values}) as given (name, value)
-      where ${keyOf(table)} = given.name ${returned}`
+      where ${makeKeyExpression(table)} = given.name ${returned}`
     return { text, table: table.name, effect: "writes" }
   }
   const text = kind === "delete"
-    ? `delete from ${table.name} where ${keyOf(table)} in (${listed}) ${returned}`
-    : `update ${table.name} set ${table.token} = ${table.token} where ${keyOf(table)} in (${listed})`
+    ? `delete from ${table.name} where ${makeKeyExpression(table)} in (${listed}) ${returned}`
+    : `update ${table.name} set ${table.token} = ${table.token} where ${makeKeyExpression(table)} in (${listed})`
   return { text, table: table.name, effect: "removes" }
 }
 
@@ -158,4 +158,4 @@ export const chooseLoadFile = (choose: RandomChooser, transaction: number, maxRo
 
 /** Makes SQL that reads the key and the token of each row. */
 export const makeTokenQuery = (table: HistoryTable) =>
-  `select ${keyOf(table)} as key, ${table.token} as token from ${table.name}`
+  `select ${makeKeyExpression(table)} as key, ${table.token} as token from ${table.name}`

@@ -64,7 +64,7 @@ const chooseStatement = (choose: RandomChooser) => {
   }
 }
 
-const abandon = Effect.fail("abandoned" as const)
+const rollBack = Effect.fail("abandoned" as const)
 
 /** Runs a transaction with one to eight statements. Some of the statements, or all, may be rolled back. */
 export const writeRandomTransaction = Effect.fnUntraced(function* (choose: RandomChooser) {
@@ -78,9 +78,9 @@ export const writeRandomTransaction = Effect.fnUntraced(function* (choose: Rando
     Effect.forEach(statements.slice(from, to), ({ text }) => sql.unsafe(text), { discard: true })
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* run(0, first)
-    yield* Effect.ignore(sql.withTransaction(Effect.andThen(run(first, second), keepsMiddle ? Effect.void : abandon)))
+    yield* Effect.ignore(sql.withTransaction(Effect.andThen(run(first, second), keepsMiddle ? Effect.void : rollBack)))
     yield* sql`select pg_sleep(${choose(["0", "0.001", "0.01"])}::text::float8)`
     yield* run(second, statements.length)
-    if (isAbandoned) return yield* abandon
+    if (isAbandoned) return yield* rollBack
   })).pipe(Effect.catchIf((error) => error === "abandoned", () => Effect.void))
 })

@@ -40,21 +40,21 @@ export interface ParsedResponse {
 }
 
 /** Timeout for waits that might otherwise never end. */
-const bound = "30 seconds"
+const responseTimeout = "30 seconds"
 
-const headersOf = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
+const parseHeaders = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
   Object.fromEntries(lines.map((line) => {
     const colon = line.indexOf(":")
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
   }))
 
 /** Decodes a chunked body. Returns it with the bytes that follow, or undefined if the body is incomplete. */
-const unchunked = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undefined => {
+const decodeChunks = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undefined => {
   const end = bytes.indexOf("\r\n")
   const size = Number.parseInt(bytes.subarray(0, end).toString("latin1"), 16)
   if (end < 0 || !(bytes.length >= end + 2 + size + 2)) return undefined
   const rest = bytes.subarray(end + 2 + size + 2)
-  const more = size === 0 ? [Buffer.alloc(0), rest] as const : unchunked(rest)
+  const more = size === 0 ? [Buffer.alloc(0), rest] as const : decodeChunks(rest)
   return more && [Buffer.concat([bytes.subarray(end + 2, end + 2 + size), more[0]]), more[1]]
 }
 
@@ -65,12 +65,12 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   const [start = "", ...lines] = bytes.subarray(0, end).toString("latin1").split("\r\n")
   assert.match(start, /^HTTP\/1\.1 \d{3} /)
   const status = Number(start.slice(9, 12))
-  const headers = headersOf(lines)
+  const headers = parseHeaders(lines)
   const after = bytes.subarray(end + 4)
   if (status < 200) return parseResponses(after)
   const length = Number(headers["content-length"] ?? 0)
   const plain = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
-  const read = headers["transfer-encoding"] === "chunked" ? unchunked(after) : plain
+  const read = headers["transfer-encoding"] === "chunked" ? decodeChunks(after) : plain
   if (read === undefined) return []
   const text = ServiceInstances.decompressBody(headers["content-encoding"], read[0]).toString("utf8")
   return [{ status, headers, text }, ...parseResponses(read[1])]
@@ -103,7 +103,11 @@ export const openConnection = (port: number) =>
         if (isEnded) resume(Effect.void)
         else waiting.push(() => resume(Effect.void))
       })
-      return { socket, received: () => Buffer.concat(chunks), ended: Effect.orDie(Effect.timeout(ended, bound)) }
+      return {
+        socket,
+        received: () => Buffer.concat(chunks),
+        ended: Effect.orDie(Effect.timeout(ended, responseTimeout)),
+      }
     }),
     ({ socket }) => Effect.sync(() => socket.destroy()),
   )
@@ -120,7 +124,7 @@ export const exchangeBytes = (port: number, bytes: string | Uint8Array) =>
 export const waitUntil = (condition: () => boolean, pause: Duration.Input = "20 millis") =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced(pause) }),
-    Effect.timeout(bound),
+    Effect.timeout(responseTimeout),
     Effect.orDie,
   )
 
@@ -138,14 +142,15 @@ export const waitUntilServerSocketCloses = (port: number, socket: Socket) =>
   waitUntil(() => !isServerSocketOpen(port, socket), "250 millis")
 
 /** Details of the code, the SQL or the machine, which no response may reveal. */
-const inner = /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
+const internalDetails =
+  /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
 
 /** Checks the headers and the error format of a response (§7.2, D11, D12, D14). */
 export const assertResponseFormat = ({ headers, status, text }: ParsedResponse) => {
   assert.strictEqual(headers["x-api-version"], "v1", text)
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
   // HTML pages are exempt, because their scripts may contain such text.
-  if (headers["content-type"] !== "text/html") assert.notMatch(text, inner)
+  if (headers["content-type"] !== "text/html") assert.notMatch(text, internalDetails)
   assert.notInclude(text, process.cwd())
   if (status < 400) return
   const body: unknown = JSON.parse(text)

@@ -32,14 +32,14 @@ import { makePoolableClientLayer } from "./PoolerMode.ts"
 
 const migratedUrl = () => new URL(inject("databaseUrl"))
 
-const urlOf = (database: string) => {
+const makeDatabaseUrl = (database: string) => {
   const url = migratedUrl()
   url.pathname = `/${database}`
   return Redacted.make(url.href)
 }
 
 /** A connection for statements about whole databases. */
-const adminConnection = Effect.suspend(() => PgConnection.make({ url: urlOf("postgres") }))
+const adminConnection = Effect.suspend(() => PgConnection.make({ url: makeDatabaseUrl("postgres") }))
 
 const runAsAdmin = (statement: string) =>
   Effect.scoped(Effect.flatMap(adminConnection, (connection) => connection.query(statement)))
@@ -51,7 +51,7 @@ export const createTestDatabase = Effect.fnUntraced(function* (template?: string
     runAsAdmin(`create database ${name}${template === undefined ? "" : ` template ${template} strategy file_copy`}`),
     () => Effect.orDie(runAsAdmin(`drop database ${name} with (force)`)),
   )
-  return urlOf(name)
+  return makeDatabaseUrl(name)
 })
 
 const migratedDatabase = () => migratedUrl().pathname.slice(1)
@@ -76,7 +76,7 @@ const sampleTemplate = Effect.gen(function* () {
   // Connects directly, because PgBouncer would keep a connection open, and the database could not be renamed.
   yield* Effect.provide(
     loadSampleMarket,
-    databaseClientLayer({ url: urlOf(unfinished), applicationName: "tickerline-test" }),
+    databaseClientLayer({ url: makeDatabaseUrl(unfinished), applicationName: "tickerline-test" }),
   )
   yield* admin.query(`alter database ${unfinished} rename to ${name}`)
   return name
@@ -188,7 +188,7 @@ export const sampleDatabaseLayer = makeClientLayer(copySampleDatabase)
 export const databaseUrl = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`
-  return Redacted.value(urlOf(row?.name ?? ""))
+  return Redacted.value(makeDatabaseUrl(row?.name ?? ""))
 })
 
 /** The service with the sample market, at the current time. */

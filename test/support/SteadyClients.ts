@@ -20,25 +20,25 @@ export interface ClientSummary {
 }
 
 /** Expected responses by path, recorded before the fault. */
-type Truth = ReadonlyMap<string, Answer>
+type ExpectedAnswers = ReadonlyMap<string, Answer>
 
 /** Maximum response time in any fault, milliseconds (§7.2, §8). */
-const longest = 45_000
+const requestTimeout = 45_000
 
 /** A connection failure. `answered`: whether a part of the response had arrived. */
 class Failed extends Data.TaggedError("Failed")<{ readonly answered: boolean; readonly message: string }> {}
 
-const idOf = /"request_id":"[^"]*"/
+const requestIdPattern = /"request_id":"[^"]*"/
 
 const get = (agent: Agent, port: number, path: string, key: string) =>
   Effect.callback<Answer, Failed>((resume) => {
-    const options = { agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key }, timeout: longest }
+    const options = { agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key }, timeout: requestTimeout }
     const outgoing = request(options, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
       response.on("error", (error) => resume(Effect.fail(new Failed({ answered: true, message: error.message }))))
       response.on("end", () => {
-        const text = Buffer.concat(chunks).toString("utf8").replace(idOf, "")
+        const text = Buffer.concat(chunks).toString("utf8").replace(requestIdPattern, "")
         resume(Effect.succeed({ status: response.statusCode ?? 0, headers: response.headers, text }))
       })
     })
@@ -53,7 +53,7 @@ const isTemporaryRefusal = ({ headers, status, text }: Answer) =>
   status === 503 && headers["retry-after"] === "5" &&
   /^\{"error":\{"code":"(data_refreshing|database_pool_timeout)"/.test(text)
 
-const nameOf = ({ status, text }: Answer) => {
+const describeAnswer = ({ status, text }: Answer) => {
   const code = /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1]
   return code === undefined ? String(status) : `${status} ${code}`
 }
@@ -98,7 +98,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: count })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
-  const truth: Truth = new Map(
+  const truth: ExpectedAnswers = new Map(
     yield* Effect.forEach(requestedPaths, (path) =>
       Effect.map(get(agent, port, path, key), (answer) => {
         assert.include([200, 404, 409, 422], answer.status, answer.text)
@@ -131,7 +131,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
       return void answers.set("no answer", (answers.get("no answer") ?? 0) + 1)
     }
     cost += costOf(answer.success)
-    const name = nameOf(answer.success)
+    const name = describeAnswer(answer.success)
     answers.set(name, (answers.get(name) ?? 0) + 1)
     if (!isGood(path, answer.success)) wrong.push(`${path}: ${name} ${answer.success.text.slice(0, 300)}`)
   })
@@ -158,7 +158,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded" })
     assert.deepStrictEqual(wrong.slice(0, 5), [], `${wrong.length} of ${requests} requests got a wrong response`)
-    assert.isBelow(slowest, longest)
+    assert.isBelow(slowest, requestTimeout)
     return seen()
   })
   return { more, seen, stop }

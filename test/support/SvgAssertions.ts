@@ -45,21 +45,21 @@ export const assertWellFormedMarkup = (markup: string) => {
 }
 
 /** Width of a letter in the widest 13 px font of `style.css`, pixels. */
-const letter = 8
+const letterWidth = 8
 
-const numbersIn = (text: string) =>
+const parseNumbers = (text: string) =>
   Array.from(text.matchAll(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi), ([number]) => Number(number))
 
-const attribute = (attributes: string, name: string) => {
+const getAttribute = (attributes: string, name: string) => {
   const found = new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1]
   return found === undefined ? undefined : Number(found)
 }
 
 /** Returns the points of an SVG path with the commands M, V, H, h, l and z. */
-const pointsOf = (d: string) => {
+const parsePathPoints = (d: string) => {
   let [x, y] = [0, 0]
   return Array.from(d.matchAll(/([MVHhlz])([^MVHhlz]*)/g), ([, kind, rest = ""]) => {
-    const [first = 0, second = 0] = numbersIn(rest)
+    const [first = 0, second = 0] = parseNumbers(rest)
     if (kind === "M") [x, y] = [first, second]
     if (kind === "V") y = first
     if (kind === "H") x = first
@@ -76,16 +76,16 @@ export const findElementsOutsideViewBox = (html: string) =>
     const isIn = (x: number, y: number) => x >= -0.1 && x <= width + 0.1 && y >= -0.1 && y <= height + 0.1
     return Array.from(inner.matchAll(/<(rect|circle|path|text)((?:\s[\w-]+="[^"]*")*)\/?>(?:([^<]*)<)?/g), (found) => {
       const [element, kind = "", attributes = "", content = ""] = found
-      const of = (name: string) => attribute(attributes, name)
+      const of = (name: string) => getAttribute(attributes, name)
       const points = (): ReadonlyArray<readonly [number, number]> => {
-        if (kind === "path") return pointsOf(/\sd="([^"]*)"/.exec(attributes)?.[1] ?? "")
+        if (kind === "path") return parsePathPoints(/\sd="([^"]*)"/.exec(attributes)?.[1] ?? "")
         if (kind === "circle") {
           const [x, y, r] = [of("cx") ?? NaN, of("cy") ?? NaN, of("r") ?? NaN]
           return [[x - r, y - r], [x + r, y + r]]
         }
         const [x, y] = [of("x") ?? NaN, of("y") ?? NaN]
         if (kind === "rect") return [[x, y], [x + (of("width") ?? NaN), y + (of("height") ?? NaN)]]
-        const wide = content.replace(/&[a-z#0-9]+;/g, "x").length * letter
+        const wide = content.replace(/&[a-z#0-9]+;/g, "x").length * letterWidth
         const anchor = /text-anchor="(\w+)"/.exec(attributes)?.[1] ?? "start"
         const start = anchor === "middle" ? x - wide / 2 : anchor === "end" ? x - wide : x
         return [[start, y], [start + wide, y]]
@@ -94,12 +94,12 @@ export const findElementsOutsideViewBox = (html: string) =>
     }).flat()
   }).flat()
 
-const elements =
+const elementPattern =
   /^(figure|figcaption|p|ol|ul|li|time|b|strong|code|svg|title|desc|g|path|rect|circle|text|details|summary|div|table|thead|tbody|tr|th|td)$/
 
 /** Finds elements with a forbidden name or attribute. */
 export const findForbiddenElements = (html: string) =>
   Array.from(html.matchAll(/<([a-zA-Z]+)([^>]*)>/g), ([element, name = "", attributes = ""]) => {
     const names = Array.from(attributes.matchAll(/\s([\w:-]+)="[^"]*"/g), ([, attribute = ""]) => attribute)
-    return elements.test(name) && !names.some((name) => /^(on|href|src|style)/.test(name)) ? [] : [element]
+    return elementPattern.test(name) && !names.some((name) => /^(on|href|src|style)/.test(name)) ? [] : [element]
   }).flat()

@@ -11,7 +11,7 @@ import { startTcpProxy } from "./TcpProxy.ts"
 /** Name of the standby in `synchronous_standby_names`. */
 export const standbyName = "standby"
 
-const until = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+const waitUntil = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   effect.pipe(
     Effect.filterOrFail(holds, () => `The standby did not ${what} within a minute`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
@@ -51,7 +51,7 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
   const replication = `select state, sync_state, coalesce(flush_lsn >= pg_current_wal_flush_lsn(), false) as is_complete
     from pg_stat_replication where application_name = '${standbyName}'`
   const waitUntilReplicating = (what: string, holds: (row: Readonly<Record<string, unknown>>) => boolean) =>
-    until(what, queryServer(primary.url, replication), ({ rows: [row] }) => row !== undefined && holds(row))
+    waitUntil(what, queryServer(primary.url, replication), ({ rows: [row] }) => row !== undefined && holds(row))
   yield* waitUntilReplicating("stream", ({ state }) => state === "streaming")
   const isSynchronous = waitUntilReplicating("become synchronous", ({ sync_state }) => sync_state === "sync")
   /** Makes each commit on the primary wait for the standby. */

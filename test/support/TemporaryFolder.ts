@@ -3,15 +3,15 @@ import { spawnSync } from "node:child_process"
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 
-const memory = "/dev/shm"
+const memoryFolder = "/dev/shm"
 const requiredBytes = 4 * 1024 ** 3
 
 /** Whether `/dev/shm` is usable. Containers often limit it to 64 MB, or do not allow programs in it. */
 const isSuitable = () => {
-  const probe = `${memory}/tickerline-probe-${process.pid}`
+  const probe = `${memoryFolder}/tickerline-probe-${process.pid}`
   try {
-    accessSync(memory, constants.W_OK)
-    const { bavail, bsize } = statfsSync(memory)
+    accessSync(memoryFolder, constants.W_OK)
+    const { bavail, bsize } = statfsSync(memoryFolder)
     if (bavail * bsize < requiredBytes) return false
     writeFileSync(probe, "#!/bin/sh\n", { mode: 0o755 })
     return spawnSync(probe).status === 0
@@ -23,4 +23,4 @@ const isSuitable = () => {
 }
 
 /** `TMPDIR` if it is set; otherwise memory if it is usable; otherwise the temporary folder of the system. */
-export const chooseTemporaryFolder = () => process.env["TMPDIR"] ?? (isSuitable() ? memory : tmpdir())
+export const chooseTemporaryFolder = () => process.env["TMPDIR"] ?? (isSuitable() ? memoryFolder : tmpdir())

@@ -39,7 +39,7 @@ const settings = {
 }
 
 /** Copies the data of the stopped primary for a standby. Returns the folder of the copy. */
-const copied = Effect.fnUntraced(function* (number: number) {
+const copyCluster = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres
   const data = `${cluster.baseDirectory}/standby-${number}`
@@ -48,7 +48,7 @@ const copied = Effect.fnUntraced(function* (number: number) {
   return data
 })
 
-const standby = Effect.fnUntraced(function* (data: string) {
+const startStandby = Effect.fnUntraced(function* (data: string) {
   const { cluster, port: primary } = yield* DedicatedPostgres
   const port = yield* chooseFreePort
   const of = (port: number) => `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
@@ -110,9 +110,9 @@ export class StandbyPair extends Context.Service<StandbyPair, {
       const { stop: end, start, url } = yield* DedicatedPostgres
       yield* Migrations.runMigrations
       yield* end("SIGINT")
-      const copies = [yield* copied(1), yield* copied(2)] as const
+      const copies = [yield* copyCluster(1), yield* copyCluster(2)] as const
       yield* start
-      const [first, second] = yield* Effect.all([standby(copies[0]), standby(copies[1])])
+      const [first, second] = yield* Effect.all([startStandby(copies[0]), startStandby(copies[1])])
       const caughtUp = Effect.gen(function* () {
         const [row] = (yield* Effect.orDie(queryServer(url, "select pg_current_wal_lsn()::text as written"))).rows
         const reached = (one: Standby) =>

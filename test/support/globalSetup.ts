@@ -53,7 +53,7 @@ const endWithProcess = (pid: number, home: string) => {
   })
 }
 
-const start = Effect.gen(function* () {
+const startDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* makeFolder("tickerline-test-")
   const cluster = yield* makePostgresCluster(home)
@@ -90,6 +90,6 @@ export default async function setup(project: TestProject) {
     Effect.runPromise(effect.pipe(Effect.provide(NodeServices.layer), Scope.provide(scope)))
   const stop = () => run(Scope.close(scope, Exit.void))
   project.provide("sampleServerFolder", await run(makeFolder("tickerline-test-sample-")))
-  project.provide("databaseUrl", await run(start.pipe(Effect.tapCause(() => Effect.promise(stop)))))
+  project.provide("databaseUrl", await run(startDatabase.pipe(Effect.tapCause(() => Effect.promise(stop)))))
   return stop
 }

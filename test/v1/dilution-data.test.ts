@@ -26,13 +26,13 @@ const clients = [base, more]
 /** Both endpoints, for tests that run on each with its own tickers. */
 const each = [{ path: paths[0], client: base, number: 0 }, { path: paths[1], client: more, number: 1 }]
 
-const advanced = (query: string) => more.column("id", query)
+const advanced = (query: string) => more.requestColumn("id", query)
 
 /** Returns queries that begin with the parameter `ticker`, which one of the two endpoints requires. */
 const makeTickerQueries = (client: typeof base, ticker: string, name = "id") => ({
-  find: (query: string) => client.column(name, `ticker=${ticker}&${query}`),
-  found: (query: string) => client.found(`ticker=${ticker}&${query}`),
-  refused: (query: string) => client.refused(`ticker=${ticker}&${query}`),
+  find: (query: string) => client.requestColumn(name, `ticker=${ticker}&${query}`),
+  requestRows: (query: string) => client.requestRows(`ticker=${ticker}&${query}`),
+  requestInvalid: (query: string) => client.requestInvalid(`ticker=${ticker}&${query}`),
 })
 
 const keysOf = (row: unknown) => Predicate.isObject(row) ? Object.keys(row) : []
@@ -114,8 +114,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       const answer = (warrant: string, convertible: string) =>
         `{"count":2,"results":[${warrantText}${warrant}},${convertibleText}${convertible}}],` +
         `"page":1,"limit":10,"has_more":false}`
-      assert.strictEqual(yield* base.printed("ticker=DFULL"), answer("", ""))
-      assert.strictEqual(yield* more.printed("ticker=DFULL"), answer(advancedOfWarrant, advancedOfConvertible))
+      assert.strictEqual(yield* base.requestText("ticker=DFULL"), answer("", ""))
+      assert.strictEqual(yield* more.requestText("ticker=DFULL"), answer(advancedOfWarrant, advancedOfConvertible))
     }))
 
   it.effect("missing values are null, and fields of the other type are absent (§2.5, D16)", () =>
@@ -155,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       for (const [security_type, own, foreign] of kinds) {
         yield* insertRows("dilution_data", security({ id: `null ${security_type}`, ticker: "DNULL", security_type }))
         for (const client of clients) {
-          const [row] = yield* client.found(`ticker=DNULL&security_type=${security_type}`)
+          const [row] = yield* client.requestRows(`ticker=DNULL&security_type=${security_type}`)
           const expected = [...common, ...own, "underlying_shares_remaining", ...(client === more ? ofAdvanced : [])]
           assert.deepStrictEqual(ListClients.getNullFieldNames(row), expected)
           assert.deepStrictEqual(keysOf(row).filter((name) => foreign.some((other) => other === name)), [])
@@ -178,7 +178,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         ),
       )
       for (const client of clients) {
-        const text = yield* client.printed("ticker=DFLOOR")
+        const text = yield* client.requestText("ticker=DFLOOR")
         assert.deepStrictEqual(Array.from(text.matchAll(/"floor_price":([^,]*)/g), ([, digits]) => digits), floors)
       }
     }))
@@ -193,7 +193,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       )
       for (const client of clients) {
         assert.deepStrictEqual(
-          yield* client.column("last_updated", "ticker=DCLOCK"),
+          yield* client.requestColumn("last_updated", "ticker=DCLOCK"),
           ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
         )
       }
@@ -203,16 +203,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     Effect.gen(function* () {
       yield* insertRows("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
       for (const query of ["", "security_type=warrant", "registered=true&limit=5"]) {
-        const { fields, message } = yield* base.refused(query)
+        const { fields, message } = yield* base.requestInvalid(query)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
         assert.strictEqual(message, "ticker is required")
-        yield* more.found(query)
+        yield* more.requestRows(query)
       }
       assert.isAbove((yield* advanced("")).length, 0)
-      for (const { column, list, refused } of clients) {
-        yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
-        assert.deepStrictEqual(yield* column("id", "ticker=@@,d.%20dot"), ["dot"])
-        assert.strictEqual((yield* list("ticker=@@,d.%20dot")).headers["x-dropped-tickers"], "%40%40")
+      for (const { requestColumn, request, requestInvalid } of clients) {
+        yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
+        assert.deepStrictEqual(yield* requestColumn("id", "ticker=@@,d.%20dot"), ["dot"])
+        assert.strictEqual((yield* request("ticker=@@,d.%20dot")).headers["x-dropped-tickers"], "%40%40")
       }
     }))
 
@@ -228,9 +228,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         security({ id: "order e", ticker: "DORDA", filed_at: "2025-02-05" }),
       )
       const ordered = ["order e", "order a", "order b", "order c", "order d"]
-      for (const { column } of clients) assert.deepStrictEqual(yield* column("id", "ticker=DORDB,DORDA"), ordered)
+      for (const { requestColumn } of clients) {
+        assert.deepStrictEqual(yield* requestColumn("id", "ticker=DORDB,DORDA"), ordered)
+      }
       const everything = yield* advanced("limit=100")
-      assert.deepStrictEqual(everything.filter((id) => ordered.includes(String(id))), ordered)
+      assert.deepStrictEqual(
+        everything.filter((id) => ordered.includes(String(id))),
+        ordered,
+      )
     }))
 
   it.effect("following Link to the end shows each row once, in order (D8)", () =>
@@ -243,7 +248,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         }))
       yield* insertRows("dilution_data", ...rows.toReversed())
       for (const [client, limit] of [[base, 7], [base, 100], [more, 1], [more, 23]] as const) {
-        const seen = yield* client.walk("ticker=DPAGE", limit)
+        const seen = yield* client.readAllPages("ticker=DPAGE", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
@@ -373,8 +378,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ...FilterAssertions.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
           security({ id: `${name} null`, ticker }),
         )
-        const find = (part: string) => more.column(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
-        yield* FilterAssertions.assertContainsFilter({ find, refused: more.refused }, name)
+        const find = (part: string) => more.requestColumn(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
+        yield* FilterAssertions.assertContainsFilter({ find, requestInvalid: more.requestInvalid }, name)
       }),
   )
 
@@ -404,7 +409,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* find("e\nb"), [3])
       const misses = ["%%%", "___", "A%a", "\\\\\\", "fund\nbeta", "fund,beta", "FundBeta", "Fund Beta", '","', "{}}"]
       for (const miss of misses) assert.deepStrictEqual(yield* find(miss), [], miss)
-      yield* FilterAssertions.assertInvalidTextsRefused(more.refused, "owner")
+      yield* FilterAssertions.assertInvalidTextsRefused(more.requestInvalid, "owner")
     }))
 
   it.effect("the owner filter uses an index for parts of names (§4.5)", () =>
@@ -420,8 +425,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("dilution-data refuses the filters of dilution-data-advanced (D4)", () =>
     Effect.gen(function* () {
       const names = ["owner", "bank", "price_protection", "owners", "date", "min_conversion_price"]
-      yield* FilterAssertions.assertUnknownParametersRefused(base.refused, names, "ticker=A&")
-      yield* FilterAssertions.assertUnknownParametersRefused(more.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(base.requestInvalid, names, "ticker=A&")
+      yield* FilterAssertions.assertUnknownParametersRefused(more.requestInvalid, [
         "owners",
         "date",
         "min_conversion_price",
@@ -443,7 +448,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         security({ id: "mix owner", ...all, owners: ["Zeta"] }),
       )
       const basic = "ticker=DMIX&security_type=warrant&registered=true&min_floor_price=1"
-      assert.deepStrictEqual(yield* base.column("id", basic), ["mix", "mix bank", "mix owner"])
+      assert.deepStrictEqual(yield* base.requestColumn("id", basic), ["mix", "mix bank", "mix owner"])
       assert.deepStrictEqual(yield* advanced(`${basic}&bank=mixed&owner=one`), ["mix"])
     }))
 
@@ -475,7 +480,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* loaded(good), { table: "dilution_data", rows: 2, dropped: 0 })
       assert.deepStrictEqual(yield* advanced("owner=load"), ["cash", "note"])
       assert.deepStrictEqual(yield* advanced("owner=load&min_floor_price=0.125"), ["cash"])
-      assert.deepStrictEqual(yield* base.column("id", "ticker=DLOAD&maturity_date_from=2999-01-01"), ["note"])
+      assert.deepStrictEqual(yield* base.requestColumn("id", "ticker=DLOAD&maturity_date_from=2999-01-01"), ["note"])
       const bad = [
         [line({ type: "note" }), /line 2: security_type /],
         [line({ details: " " }), /line 2: details must not be empty/],

@@ -23,14 +23,16 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/float-outstanding")
+const { requestColumn, requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/float-outstanding",
+)
 
-const tickersOf = (query: string) => column("ticker", query)
+const tickersOf = (query: string) => requestColumn("ticker", query)
 
 /** Returns a `find` that queries only these tickers, and `refused` unchanged. */
 const makeTickerQueries = (tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
-  refused,
+  requestInvalid,
 })
 
 const loaded = (csv: string) => ListClients.loadCsv("float-outstanding", csv, "append")
@@ -61,7 +63,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         last_updated: "2025-07-02 09:30:00",
       })
       assert.strictEqual(
-        yield* printed("ticker=FFULL"),
+        yield* requestText("ticker=FFULL"),
         `{"count":1,"results":[{"ticker":"FFULL","company":"The \\"Full\\" Company, Inc.","float":9007199254740991,` +
           `"outstanding":9007199254740990,"tradable_float":1,"market_cap":999999999999999999.99,` +
           `"insider_percent":0.1,"affiliate_percent":99999999999999.9999,"institutions_percent":0.0001,` +
@@ -78,7 +80,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       const columns = ["company", "float", "outstanding", "tradable_float", "market_cap", "ads_ratio", "country"]
       const more = ["sector", "industry", "exchange", "reported_date", "filed_at", "ownership_source_url"]
       const missing = [...columns, ...fractions, ...more, "document_url"].map((name) => [name, null])
-      assert.deepStrictEqual(yield* found("ticker=FNULL"), [{
+      assert.deepStrictEqual(yield* requestRows("ticker=FNULL"), [{
         ticker: "FNULL",
         is_adr: false,
         last_updated: "2025-01-02T09:30:00-05:00",
@@ -90,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     Effect.gen(function* () {
       const zeros = Object.fromEntries(fractions.map((name) => [name, "0"]))
       yield* insertRows("float_outstanding", figures("FZERO", { ...zeros, float: "0", market_cap: "0" }))
-      const { body, text } = yield* list("ticker=FZERO")
+      const { body, text } = yield* request("ticker=FZERO")
       for (const name of [...fractions, "float", "market_cap"]) assert.strictEqual(at(body, "results", 0, name), 0)
       assert.notInclude(text, "message")
     }))
@@ -106,7 +108,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
           figures(`${complete}`),
           figures(`${other}`, { [name]: null, float: "5" }),
         )
-        const message = (query: string) => Effect.map(list(query), ({ body }) => at(body, "message"))
+        const message = (query: string) => Effect.map(request(query), ({ body }) => at(body, "message"))
         assert.match(String(yield* message(`ticker=${gap}`)), /insider_percent.*null/)
         assert.isString(yield* message(`ticker=${gap},${complete}`))
         assert.isUndefined(yield* message(`ticker=${complete}`))
@@ -121,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
   it.effect("other missing figures do not cause the message (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("float_outstanding", figures("FOTHER"))
-      const { body } = yield* list("ticker=FOTHER")
+      const { body } = yield* request("ticker=FOTHER")
       assert.isNull(at(body, "results", 0, "float"))
       assert.notProperty(body, "message")
     }))
@@ -130,7 +132,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `FP${String(number * 7 % 23).padStart(2, "0")}`)
       yield* insertRows("float_outstanding", ...tickers.map((ticker) => figures(ticker, { country: "Pageland" })))
-      const seen = yield* walk("country=Pageland", 5)
+      const seen = yield* readAllPages("country=Pageland", 5)
       assert.deepStrictEqual(seen.map((row) => at(row, "ticker")), tickers.toSorted())
     }))
 
@@ -147,8 +149,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         assert.deepStrictEqual(yield* find("plain, o'neil 50%_\\"), tickers.slice(0, 3))
         assert.deepStrictEqual(yield* find("%"), [])
         assert.deepStrictEqual(yield* find("null"), [])
-        assert.strictEqual((yield* refused(`${name}=`)).field, name)
-        assert.strictEqual((yield* refused(`${name}=a,`)).field, name)
+        assert.strictEqual((yield* requestInvalid(`${name}=`)).field, name)
+        assert.strictEqual((yield* requestInvalid(`${name}=a,`)).field, name)
       }
     }))
 
@@ -194,10 +196,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
   it.effect("the parameter `ticker` is optional, but is refused without a valid symbol, as are unknown parameters (§7.3, D4)", () =>
     Effect.gen(function* () {
-      yield* found("")
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* requestRows("")
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       const names = ["min_insider_percent", "company", "sort", "latest", "reported_date_from", "message"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   it.effect("a file is loaded; a wrong cell is reported by line and column (D31)", () =>
@@ -205,7 +207,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       const header = "ticker,country,is_adr,float,insider_percent,reported_date,last_updated\n"
       const good = `FLOAD,"Côte d'Ivoire",true,0,0,2025-01-02,2025-07-02 09:30:00\n`
       assert.deepStrictEqual(yield* loaded(header + good), { table: "float_outstanding", rows: 1, dropped: 0 })
-      const [row] = yield* found("ticker=FLOAD")
+      const [row] = yield* requestRows("ticker=FLOAD")
       for (const [name, value] of [["country", "Côte d'Ivoire"], ["float", 0], ["insider_percent", 0]] as const) {
         assert.strictEqual(at(row, name), value)
       }
@@ -250,7 +252,9 @@ layer(recorded, { excludeTestServices: true })("A large float_outstanding table"
       ])
       const words = ["country=c1,c2", "sector=s1", "industry=i1", "exchange=e1", "is_adr=true", "ticker=T1,T2", ""]
       for (const query of [...numbers, ...words]) {
-        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(found(query), "from float_outstanding"))
+        const plan = JSON.stringify(
+          yield* StatementRecorder.explainRequest(requestRows(query), "from float_outstanding"),
+        )
         assert.include(plan, "Index", query)
         assert.notInclude(plan, "Seq Scan", query)
       }

@@ -34,7 +34,7 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = ListClients.makePairedListClient(paths)
+const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makePairedListClient(paths)
 
 /** The ticker and date of each row. Fails if the two endpoints returned different rows. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -43,14 +43,14 @@ const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArra
   return keys
 }
 
-const keysOf = (query: string) => Effect.map(found(query), keysIn)
+const keysOf = (query: string) => Effect.map(requestRows(query), keysIn)
 
 const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
 /** Returns a `find` that queries only these tickers, and `refused` unchanged. */
 const makeTickerQueries = (...tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
-  refused,
+  requestInvalid,
 })
 
 const loaded = (csv: string) => ListClients.loadCsv("gap-stats", csv, "append")
@@ -113,7 +113,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         `"afterhours_low":2,"afterhours_volume":1000000,"close_under_50pct_of_range":false,"gap_filled":true,` +
         `"gap_fill_time":"2025-07-02T14:59:59-05:00","tradable_float":9007199254740990`
       const page = `],"page":1,"limit":10,"has_more":false}`
-      assert.deepStrictEqual(yield* printed("ticker=GFULL"), [
+      assert.deepStrictEqual(yield* requestText("ticker=GFULL"), [
         `{"count":1,"results":[{${base}}${page}`,
         `{"count":1,"results":[{${base}${more}}${page}`,
       ])
@@ -122,7 +122,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
   it.effect("missing values are null, and an empty list is [] (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", session({ ticker: "GNULL" }))
-      const [, [row]] = yield* found("ticker=GNULL")
+      const [, [row]] = yield* requestRows("ticker=GNULL")
       assert.deepStrictEqual(ListClients.getNullAndListFields(row), [
         ["high_time", null],
         ["low_time", null],
@@ -168,7 +168,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
             last_updated: `${stored}Z`,
           }),
         )
-        const [[plain], [advanced]] = yield* found(`ticker=GCLOCK&date=${date}`)
+        const [[plain], [advanced]] = yield* requestRows(`ticker=GCLOCK&date=${date}`)
         for (const row of [plain, advanced]) {
           for (const name of ["high_time", "low_time", "spike_start_time"]) {
             assert.strictEqual(valueAt(row, name), wallClock)
@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
       )
       for (const limit of [1, 7, 24, 100]) {
-        const pages = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
+        const pages = yield* readAllPages("date_from=2024-05-06&date_to=2024-05-08", limit)
         assert.deepStrictEqual(keysIn(pages), expected)
       }
     }))
@@ -211,7 +211,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         "GTA 2025-06-02",
         "GTB 2025-06-02",
       ])
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
     }))
 
   it.effect("`date` matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const find = (query: string) =>
         Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-      yield* FilterAssertions.assertDateFilters({ find, refused })
+      yield* FilterAssertions.assertDateFilters({ find, requestInvalid })
     }))
 
   it.effect.each(
@@ -269,8 +269,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         assert.deepStrictEqual(yield* find("tag", none), [])
         assert.deepStrictEqual(yield* find("filing_type", none), [])
       }
-      assert.strictEqual((yield* refused("tag=")).field, "tag")
-      assert.strictEqual((yield* refused("filing_type=")).field, "filing_type")
+      assert.strictEqual((yield* requestInvalid("tag=")).field, "tag")
+      assert.strictEqual((yield* requestInvalid("filing_type=")).field, "filing_type")
     }))
 
   it.effect("closed_over_vwap takes true or false, and null matches neither (§4)", () =>
@@ -308,7 +308,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         ["GM1"],
       )
       const names = ["min_tradable_float", "gap_filled", "all_tags", "max_rth_volume", "sort"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   it.effect("a file with the columns of both endpoints is loaded, and wrong rows are refused (D31)", () =>
@@ -318,7 +318,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         [Object.keys(cells), ...changes.map((change) => Object.values({ ...cells, ...change }))].join("\n")
       const { rows, table } = yield* loaded(file({}, { date: "2025-07-02", last_updated: "2025-07-02T09:30:00-04:00" }))
       assert.deepStrictEqual([table, rows], ["gap_stats", 2])
-      const [, [later, earlier]] = yield* found("ticker=GLOAD")
+      const [, [later, earlier]] = yield* requestRows("ticker=GLOAD")
       assert.deepStrictEqual(valueAt(earlier, "all_tags"), ["a,b", "c"])
       assert.deepStrictEqual(valueAt(earlier, "filing_types"), [])
       assert.strictEqual(valueAt(earlier, "open_to_low_pct"), -12.3506)

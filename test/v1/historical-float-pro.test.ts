@@ -23,9 +23,11 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const { column, found, printed, refused, walk } = ListClients.makeListClient("/v1/historical-float-pro")
+const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/historical-float-pro",
+)
 
-const detailsOf = (query: string) => column("details", query)
+const requestDetails = (query: string) => requestColumn("details", query)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pro", (it) => {
   it.effect("returns every field exactly as stored, and no price (§2.5, §2.1, D15, D16)", () =>
@@ -52,7 +54,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         last_updated: "2025-07-03 09:30:00",
       })
       assert.strictEqual(
-        yield* printed("ticker=HFULL"),
+        yield* requestText("ticker=HFULL"),
         `{"count":1,"results":[{"ticker":"HFULL","filed_at":"2025-07-03","form_type":"10-Q",` +
           `"document_url":"https://example.com/10-q","reported_date":"2025-06-30","outstanding_shares":3,` +
           `"float":9007199254740991,"restricted_shares":1,"tradable_float":9007199254740990,"affiliate_shares":12,` +
@@ -69,7 +71,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const columns = ["form_type", "document_url", "reported_date", "outstanding_shares", "float", "restricted_shares"]
       const more = ["tradable_float", "affiliate_shares", "insider_shares", "affiliate_percent", "market_cap", "cik"]
       const missing = [...columns, ...more, "institutions_percent", "insider_percent", "ads_ratio", "details"]
-      assert.deepStrictEqual(yield* found("ticker=HNULL"), [{
+      assert.deepStrictEqual(yield* requestRows("ticker=HNULL"), [{
         ticker: "HNULL",
         filed_at: "2025-07-03",
         is_adr: false,
@@ -106,7 +108,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ...days.map(([reported_date]) => filing("HDAY", { reported_date, outstanding_shares: "100" })),
       )
       assert.deepStrictEqual(
-        yield* column("market_cap", "ticker=HDAY"),
+        yield* requestColumn("market_cap", "ticker=HDAY"),
         days.map(([, cap]) => cap).toReversed(),
       )
     }))
@@ -124,7 +126,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HGAQ", { details: "no price", reported_date: "2025-06-30", outstanding_shares: "5" }),
       )
       assert.deepStrictEqual(
-        (yield* found("ticker=HGAP,HGAQ")).map((row) => [valueAt(row, "details"), valueAt(row, "market_cap")]),
+        (yield* requestRows("ticker=HGAP,HGAQ")).map((row) => [valueAt(row, "details"), valueAt(row, "market_cap")]),
         [
           ["no price", null],
           ["no such shares", 0],
@@ -145,13 +147,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         "historical_float_pro",
         ...filings.map((reported_date) => filing("HTDA", { reported_date, outstanding_shares: "10" })),
       )
-      const caps = () => column("market_cap", "ticker=HTDA")
+      const caps = () => requestColumn("market_cap", "ticker=HTDA")
       assert.deepStrictEqual(yield* caps(), [20, null, 20, 20, null])
-      assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=20&max_market_cap=20"), 3)
+      assert.lengthOf(yield* requestRows("ticker=HTDA&min_market_cap=20&max_market_cap=20"), 3)
       // Makes the day a trading day for every ticker.
       yield* insertRows("daily_prices", price("HTDC", "2024-04-02", "1"))
       assert.deepStrictEqual(yield* caps(), [20, null, null, 20, null])
-      assert.lengthOf(yield* found("ticker=HTDA&min_market_cap=0"), 2)
+      assert.lengthOf(yield* requestRows("ticker=HTDA&min_market_cap=0"), 2)
       yield* insertRows("daily_prices", price("HTDA", "2024-04-02", "3"))
       assert.deepStrictEqual(yield* caps(), [30, null, 30, 20, null])
     }))
@@ -180,7 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           "historical_float_pro",
           filing(ticker, { reported_date: "2025-06-30", outstanding_shares: shares }),
         )
-        const text = yield* printed(`ticker=${ticker}`)
+        const text = yield* requestText(`ticker=${ticker}`)
         assert.strictEqual(/"market_cap":([^,]*),/.exec(text)?.[1], expected, `${close} * ${shares}`)
       }
     }))
@@ -192,13 +194,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         "historical_float_pro",
         filing("HNEW", { reported_date: "2025-06-15", outstanding_shares: "10" }),
       )
-      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
+      assert.deepStrictEqual(yield* requestColumn("market_cap", "ticker=HNEW"), [null])
       yield* insertRows("daily_prices", price("HNEW", "2025-06-12", "1.5"))
-      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [15])
+      assert.deepStrictEqual(yield* requestColumn("market_cap", "ticker=HNEW"), [15])
       yield* sql`update daily_prices set close = 2 where ticker = 'HNEW'`
-      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [20])
+      assert.deepStrictEqual(yield* requestColumn("market_cap", "ticker=HNEW"), [20])
       yield* sql`delete from daily_prices where ticker = 'HNEW'`
-      assert.deepStrictEqual(yield* column("market_cap", "ticker=HNEW"), [null])
+      assert.deepStrictEqual(yield* requestColumn("market_cap", "ticker=HNEW"), [null])
     }))
 
   it.effect("tradable_float is float minus restricted_shares, and null if either is null (§2.5)", () =>
@@ -207,7 +209,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       const more = [["0", "0", 0], ["40", "100", -60], ["0", "9007199254740991", -9007199254740991]]
       for (const [number, [float, restricted_shares, expected]] of [...cases, ...more].entries()) {
         yield* insertRows("historical_float_pro", filing(`HTRA${number}`, { float, restricted_shares }))
-        assert.deepStrictEqual(yield* column("tradable_float", `ticker=HTRA${number}`), [expected])
+        assert.deepStrictEqual(yield* requestColumn("tradable_float", `ticker=HTRA${number}`), [expected])
       }
     }))
 
@@ -231,9 +233,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       ].map((row, number) => ({ ...row, details: String(number) }))
       yield* insertRows("historical_float_pro", ...rows.toReversed())
       const expected = rows.map(({ details }) => details)
-      assert.deepStrictEqual(yield* detailsOf("ticker=HOA,HOB"), expected)
+      assert.deepStrictEqual(yield* requestDetails("ticker=HOA,HOB"), expected)
       for (const limit of [1, 3, 4]) {
-        const seen = yield* walk("ticker=HOA,HOB", limit)
+        const seen = yield* readAllPages("ticker=HOA,HOB", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "details")), expected)
       }
     }))
@@ -258,7 +260,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           })
         ),
       )
-      const find = (query: string) => Effect.map(detailsOf(`ticker=HBOUND&${query}`), (all) => all.toReversed())
+      const find = (query: string) => Effect.map(requestDetails(`ticker=HBOUND&${query}`), (all) => all.toReversed())
       const keys = ["1", "2", "3"]
       const columns = [
         ["outstanding_shares", ["10", "20", "30"]],
@@ -267,7 +269,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["market_cap", ["10.1", "20.2", "30.3"]],
       ] as const
       for (const [name, values] of columns) {
-        yield* FilterAssertions.assertRangeFilter({ find, refused }, name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter({ find, requestInvalid }, name, { values, keys })
         assert.deepStrictEqual(yield* find(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
         assert.deepStrictEqual(yield* find(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
       }
@@ -278,18 +280,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       yield* insertRows("daily_prices", price("HGREAT", "2025-06-30", "99999999999999.9999"))
       const most = { reported_date: "2025-06-30", outstanding_shares: "9007199254740991" }
       yield* insertRows("historical_float_pro", filing("HGREAT", most))
-      assert.lengthOf(yield* detailsOf("ticker=HGREAT&min_market_cap=9e29"), 1)
-      assert.lengthOf(yield* detailsOf("ticker=HGREAT&min_market_cap=9.01e29"), 0)
-      assert.lengthOf(yield* detailsOf("ticker=HGREAT&max_market_cap=9e29"), 0)
-      assert.lengthOf(yield* detailsOf("ticker=HGREAT&max_market_cap=9.01e29"), 1)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&min_market_cap=9e29"), 1)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&min_market_cap=9.01e29"), 0)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&max_market_cap=9e29"), 0)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&max_market_cap=9.01e29"), 1)
     }))
 
   it.effect("is_adr takes true or false (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
-      const find = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
-      yield* FilterAssertions.assertBooleanFilter({ find, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
-      assert.strictEqual((yield* refused("latest=1")).field, "latest")
+      const find = (query: string) => requestColumn("ticker", `ticker=HADR1,HADR2&${query}`)
+      yield* FilterAssertions.assertBooleanFilter({ find, requestInvalid }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
+      assert.strictEqual((yield* requestInvalid("latest=1")).field, "latest")
     }))
 
   it.effect("date ranges are inclusive, null never matches, and a reversed range is refused (D7)", () =>
@@ -300,13 +302,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HDATES", { filed_at: "2025-01-02" }),
       )
       yield* FilterAssertions.assertDayRangeFilter(
-        { find: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
+        { find: (query) => requestColumn("reported_date", `ticker=HDATES&${query}`), requestInvalid },
         "reported_date",
       )
       const find = (query: string) =>
-        Effect.map(column("filed_at", `ticker=HDATES&${query}`), (all) => all.filter((day) => day !== "2025-01-02"))
-      yield* FilterAssertions.assertDayRangeFilter({ find, refused }, "filed_at")
-      assert.deepStrictEqual(yield* column("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
+        Effect.map(
+          requestColumn("filed_at", `ticker=HDATES&${query}`),
+          (all) => all.filter((day) => day !== "2025-01-02"),
+        )
+      yield* FilterAssertions.assertDayRangeFilter({ find, requestInvalid }, "filed_at")
+      assert.deepStrictEqual(yield* requestColumn("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
         "2025-04-07",
         "2025-01-02",
       ])
@@ -333,14 +338,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HLD", { details: "D first of equals", form_type: "10-K" }),
         filing("HLD", { details: "D second of equals", form_type: "10-Q" }),
       )
-      const find = (query: string) => detailsOf(`ticker=HLA,HLB,HLC,HLD&latest=true${query}`)
+      const find = (query: string) => requestDetails(`ticker=HLA,HLB,HLC,HLD&latest=true${query}`)
       const newest = ["B newest", "A newest", "D first of equals", "C undated, newest"]
       assert.deepStrictEqual(yield* find(""), newest)
       assert.deepStrictEqual(yield* find("&limit=3"), newest.slice(0, 3))
       assert.deepStrictEqual(yield* find("&limit=3&page=2"), newest.slice(3))
-      assert.deepStrictEqual(yield* detailsOf("ticker=HLB&latest=true"), ["B newest"])
-      assert.lengthOf(yield* detailsOf("ticker=HLA,HLB,HLC,HLD&latest=false"), 9)
-      assert.deepStrictEqual(yield* detailsOf("ticker=HLNONE&latest=true"), [])
+      assert.deepStrictEqual(yield* requestDetails("ticker=HLB&latest=true"), ["B newest"])
+      assert.lengthOf(yield* requestDetails("ticker=HLA,HLB,HLC,HLD&latest=false"), 9)
+      assert.deepStrictEqual(yield* requestDetails("ticker=HLNONE&latest=true"), [])
     }))
 
   it.effect("the parameter `latest` selects, for each ticker, the newest row that matches the other filters (D33)", () =>
@@ -360,7 +365,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           filed_at: "2025-01-02",
         }),
       )
-      const find = (query: string) => detailsOf(`ticker=HKA,HKB&latest=true&${query}`)
+      const find = (query: string) => requestDetails(`ticker=HKA,HKB&latest=true&${query}`)
       assert.deepStrictEqual(yield* find("min_float=15"), ["B new", "A old"])
       assert.deepStrictEqual(yield* find("max_float=30"), ["A new", "B old"])
       assert.deepStrictEqual(yield* find("is_adr=true"), ["B new", "A old"])
@@ -373,17 +378,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* find("filed_at_to=2025-01-02"), ["B old"])
       assert.deepStrictEqual(yield* find("min_outstanding_shares=10"), ["B new", "A new"])
       // Without a ticker filter, `latest` applies to every ticker of the table.
-      assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
+      assert.deepStrictEqual(yield* requestDetails("latest=true&max_market_cap=30&min_float=40&max_float=40"), [
+        "B new",
+      ])
     }))
 
   it.effect("the parameter `ticker` is optional, but is refused without a valid symbol, as are unknown parameters (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
-        yield* found(`limit=1${latest}`)
-        yield* FilterAssertions.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
+        yield* requestRows(`limit=1${latest}`)
+        yield* FilterAssertions.assertInvalidSymbolsRefused((query) => requestInvalid(`${query}${latest}`))
       }
       const names = ["close", "min_close", "price", "form_type", "details", "min_restricted_shares", "date", "sort"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -404,8 +411,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         yield* ListClients.loadCsv("historical-float-pro", `${header}\n${good}\n`, "append"),
         { table: "historical_float_pro", rows: 1, dropped: 0 },
       )
-      assert.deepStrictEqual(yield* column("market_cap", "ticker=HLOAD"), [1234.5])
-      assert.deepStrictEqual(yield* column("tradable_float", "ticker=HLOAD"), [800])
+      assert.deepStrictEqual(yield* requestColumn("market_cap", "ticker=HLOAD"), [1234.5])
+      assert.deepStrictEqual(yield* requestColumn("tradable_float", "ticker=HLOAD"), [800])
       const wrong = [
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-28,1.23456\n", "close"],
         ["daily-prices", "ticker,date,close\nHLOAD,2025-06-28,\n", "close"],
@@ -440,8 +447,8 @@ layer(Service.layerAt(Date.parse("2026-07-01T03:59:00Z")))(
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2026-07-01T03:59:30Z"))
         for (const name of ["filed_at_from", "filed_at_to", "reported_date_from", "reported_date_to"]) {
-          yield* found(`${name}=2026-06-30`)
-          const { field, reason } = yield* refused(`${name}=2026-07-01`)
+          yield* requestRows(`${name}=2026-06-30`)
+          const { field, reason } = yield* requestInvalid(`${name}=2026-07-01`)
           assert.strictEqual(field, name)
           assert.include(reason, "must be in the past")
         }
@@ -466,7 +473,7 @@ const Filing = Schema.Struct({
 type Closes = ReadonlyArray<typeof Close.Type>
 
 /** D32 (market_cap), implemented word for word. */
-const capOf = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
+const computeMarketCap = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
   if (day === null || shares === null) return null
   const [newest] = closes.filter((close) => close.ticker === ticker && close.day <= day).toSorted((a, b) =>
     b.day - a.day
@@ -475,7 +482,7 @@ const capOf = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
   return newest === undefined || (isTradingDay && newest.day !== day) ? null : newest.close * shares
 }
 
-const dateOf = (day: number) => `2024-05-0${day}`
+const formatDay = (day: number) => `2024-05-0${day}`
 
 layer(Service.layer, { excludeTestServices: true })("Random closes and filings", (it) => {
   it.effect.prop(
@@ -491,7 +498,7 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
         yield* sql`truncate daily_prices, historical_float_pro`
         yield* insertRows(
           "daily_prices",
-          ...closes.map(({ close, day, ticker }) => price(ticker, dateOf(day), String(close))),
+          ...closes.map(({ close, day, ticker }) => price(ticker, formatDay(day), String(close))),
         )
         yield* insertRows(
           "historical_float_pro",
@@ -501,14 +508,14 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
               document_url: String(number),
               details: String(number),
               outstanding_shares: shares === null ? null : String(shares),
-              reported_date: day === null ? null : dateOf(day),
+              reported_date: day === null ? null : formatDay(day),
             })
           ),
         )
-        const rows = anyFilings.map((one, number) => ({ ...one, number, cap: capOf(one, closes) })).toSorted((a, b) =>
-          (b.day ?? 0) - (a.day ?? 0) || a.ticker.localeCompare(b.ticker) || a.number - b.number
+        const rows = anyFilings.map((one, number) => ({ ...one, number, cap: computeMarketCap(one, closes) })).toSorted(
+          (a, b) => (b.day ?? 0) - (a.day ?? 0) || a.ticker.localeCompare(b.ticker) || a.number - b.number,
         )
-        const all = yield* found("limit=100")
+        const all = yield* requestRows("limit=100")
         assert.deepStrictEqual(
           all.map((row) => [valueAt(row, "details"), valueAt(row, "market_cap")]),
           rows.map(({ cap, number }) => [String(number), cap]),
@@ -525,10 +532,10 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
             matching.findIndex(({ ticker }) => ticker === row.ticker) === index
           )
           const numbers = (some: typeof rows) => some.map(({ number }) => String(number))
-          assert.deepStrictEqual(yield* detailsOf(`limit=100${query}`), numbers(matching), query)
-          assert.deepStrictEqual(yield* detailsOf(`limit=100&latest=true${query}`), numbers(newest), query)
+          assert.deepStrictEqual(yield* requestDetails(`limit=100${query}`), numbers(matching), query)
+          assert.deepStrictEqual(yield* requestDetails(`limit=100&latest=true${query}`), numbers(newest), query)
           const named = newest.filter(({ ticker }) => ticker !== "HPC")
-          assert.deepStrictEqual(yield* detailsOf(`ticker=HPA,HPB&latest=true${query}`), numbers(named), query)
+          assert.deepStrictEqual(yield* requestDetails(`ticker=HPA,HPB&latest=true${query}`), numbers(named), query)
         }
       }),
     { arbitrary: { runs: getInputCount(30) } },
@@ -551,7 +558,7 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
   /** Returns the plan of the query that a request ran, from `explain analyze`. */
   const plan = Effect.fnUntraced(function* (query: string) {
     const row = yield* StatementRecorder.explainRequest(
-      found(query),
+      requestRows(query),
       "historical_float_pro",
       "analyze, timing off, format json",
     )

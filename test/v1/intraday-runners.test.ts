@@ -29,13 +29,16 @@ const runner = (fields: Readonly<Record<string, unknown>>) => ({
 
 const path = "/v1/intraday-runners"
 
-const { column, found, list, printed, refused, walk } = ListClients.makeListClient(path)
+const { requestColumn, requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  path,
+)
 
-const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.formatTickerAndDate))
+const requestKeys = (query: string) =>
+  Effect.map(requestRows(query), (rows) => rows.map(ListClients.formatTickerAndDate))
 
-const tickersOf = (query: string) => column("ticker", query)
+const requestTickers = (query: string) => requestColumn("ticker", query)
 
-const tickersIn = (body: unknown) => ListClients.getResultRows(body).map((row) => valueAt(row, "ticker"))
+const getTickers = (body: unknown) => ListClients.getResultRows(body).map((row) => valueAt(row, "ticker"))
 
 /** Returns symbols such as `RN001`, `RN002`: with up to three digits, alphabetical order is numeric order. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
@@ -87,7 +90,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         anomaly_flagged: true,
       })
       assert.strictEqual(
-        yield* printed("ticker=RFULL"),
+        yield* requestText("ticker=RFULL"),
         `{"count":1,"results":[{"ticker":"RFULL","date":"2025-07-02","gap_percentage":-3.1,"market_open":0.0001,` +
           `"previous_day_close":12345678901234.5678,"percentage_gain":1000000,"open_to_high_pct":0.3,` +
           `"high_price":100,` +
@@ -106,7 +109,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("missing values are null, and an empty list is [] (§2.4, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RNULL" }))
-      const { body } = yield* list("ticker=RNULL")
+      const { body } = yield* request("ticker=RNULL")
       const missing = [
         "high_time",
         "low_time",
@@ -147,8 +150,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         runner({ ticker: "RNINE", date: "2025-03-06", daily_volume_ratio: "50", anomaly_flagged: false }),
         runner({ ticker: "RNINE", date: "2025-03-07", daily_volume_ratio: "1000000" }),
       )
-      assert.deepStrictEqual(yield* keysOf("ticker=RNINE"), ["RNINE 2025-03-07", "RNINE 2025-03-04"])
-      assert.strictEqual(valueAt((yield* list("ticker=RNINE")).body, "count"), 2)
+      assert.deepStrictEqual(yield* requestKeys("ticker=RNINE"), ["RNINE 2025-03-07", "RNINE 2025-03-04"])
+      assert.strictEqual(valueAt((yield* request("ticker=RNINE")).body, "count"), 2)
     }))
 
   it.effect("session times are an hour earlier in summer; last_updated is unchanged all year (§2.1.4)", () =>
@@ -177,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
           })
         ),
       )
-      const { body } = yield* list(`ticker=${clocks.map((_, number) => symbol("RT", number)).join(",")}`)
+      const { body } = yield* request(`ticker=${clocks.map((_, number) => symbol("RT", number)).join(",")}`)
       clocks.forEach(([stored, printed], number) => {
         for (const name of ["high_time", "low_time", "spike_start_time"]) {
           assert.strictEqual(valueAt(body, "results", number, name), printed)
@@ -193,7 +196,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         runner({ ticker: "RMS1", last_updated: "2025-07-01 20:05:00.007" }),
         runner({ ticker: "RMS2", last_updated: "2025-07-01 20:05:00.000" }),
       )
-      const { body } = yield* list("ticker=RMS1,RMS2")
+      const { body } = yield* request("ticker=RMS1,RMS2")
       assert.strictEqual(valueAt(body, "results", 0, "last_updated"), "2025-07-01T20:05:00.007-05:00")
       assert.strictEqual(valueAt(body, "results", 1, "last_updated"), "2025-07-01T20:05:00-05:00")
     }))
@@ -208,7 +211,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         runner({ ticker: "ROA", date: "2025-02-03" }),
         runner({ ticker: "ROB", date: "2024-12-31" }),
       )
-      assert.deepStrictEqual(yield* keysOf("ticker=ROC,ROA,ROB"), [
+      assert.deepStrictEqual(yield* requestKeys("ticker=ROC,ROA,ROB"), [
         "ROA 2025-02-04",
         "ROC 2025-02-04",
         "ROA 2025-02-03",
@@ -235,7 +238,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "intraday_runners",
         ...FilterAssertions.sampleDays.map((date) => runner({ ticker: "RDATE", date })),
       )
-      yield* FilterAssertions.assertDateFilters({ find: (query) => column("date", `ticker=RDATE&${query}`), refused })
+      yield* FilterAssertions.assertDateFilters({
+        find: (query) => requestColumn("date", `ticker=RDATE&${query}`),
+        requestInvalid,
+      })
     }))
 
   it.effect("gap bounds are inclusive, may be negative, and compare exact decimals (§4.3, D9)", () =>
@@ -246,8 +252,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         ...gaps.map((gap_percentage, number) => runner({ ticker: symbol("RG", number), gap_percentage })),
       )
       const all = gaps.map((_, number) => symbol("RG", number))
-      const find = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
-      yield* FilterAssertions.assertRangeFilter({ find, refused }, "gap_percentage", { values: gaps, keys: all })
+      const find = (query: string) => requestTickers(`ticker=${all.join(",")}&${query}`)
+      yield* FilterAssertions.assertRangeFilter({ find, requestInvalid }, "gap_percentage", { values: gaps, keys: all })
       assert.deepStrictEqual(yield* find("max_gap_percentage=-0"), all.slice(0, 3))
       assert.deepStrictEqual(yield* find("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
       assert.deepStrictEqual(yield* find("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
@@ -258,11 +264,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("a bound includes an equal stored decimal that no float can represent (D9, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RBIG", gap_percentage: "99999999999999.9999" }))
-      const find = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => valueAt(body, "count"))
+      const find = (query: string) => Effect.map(request(`ticker=RBIG&${query}`), ({ body }) => valueAt(body, "count"))
       assert.strictEqual(yield* find("min_gap_percentage=99999999999999.9999"), 1)
       assert.strictEqual(yield* find("max_gap_percentage=99999999999999.9999"), 1)
       assert.strictEqual(yield* find("max_gap_percentage=99999999999999.9998"), 0)
-      yield* refused("min_gap_percentage=99999999999999.9999&max_gap_percentage=99999999999999.9998")
+      yield* requestInvalid("min_gap_percentage=99999999999999.9999&max_gap_percentage=99999999999999.9998")
     }))
 
   it.effect("filters are combined with AND (§4.3)", () =>
@@ -275,13 +281,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         runner({ ticker: "RMIXC", date: "2025-05-06", gap_percentage: "20" }),
       )
       const query = "ticker=RMIXA,RMIXB&date=2025-05-06&min_gap_percentage=15&max_gap_percentage=20&limit=5"
-      assert.deepStrictEqual(yield* tickersOf(query), ["RMIXA", "RMIXB"])
+      assert.deepStrictEqual(yield* requestTickers(query), ["RMIXA", "RMIXB"])
     }))
 
   it.effect("refuses `date` together with date_from or date_to (D7)", () =>
     Effect.gen(function* () {
       for (const range of ["date_from=2025-01-01", "date_to=2025-01-01", "date_from=2025-01-01&date_to=2025-01-02"]) {
-        const { field, message } = yield* refused(`date=2025-01-01&${range}`)
+        const { field, message } = yield* requestInvalid(`date=2025-01-01&${range}`)
         assert.strictEqual(field, "date")
         assert.include(message, "date_from")
       }
@@ -289,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("refuses a date_from later than date_to (D7)", () =>
     Effect.gen(function* () {
-      const { field, message } = yield* refused("date_from=2025-01-02&date_to=2025-01-01")
+      const { field, message } = yield* requestInvalid("date_from=2025-01-02&date_to=2025-01-01")
       assert.strictEqual(field, "date_from")
       assert.include(message, "date_to")
     }))
@@ -314,7 +320,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   ])("refuses an invalid date: %j (D7)", (date) =>
     Effect.gen(function* () {
       for (const name of ["date", "date_from", "date_to"]) {
-        const { field, reason } = yield* refused(`${name}=${encodeURIComponent(date)}`)
+        const { field, reason } = yield* requestInvalid(`${name}=${encodeURIComponent(date)}`)
         assert.strictEqual(field, name)
         assert.include(reason, "YYYY-MM-DD")
       }
@@ -323,14 +329,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("accepts 29 February of a leap year and early years (D7)", () =>
     Effect.gen(function* () {
       for (const date of ["2024-02-29", "2000-02-29", "0001-01-01"]) {
-        assert.strictEqual((yield* list(`date=${date}`)).status, 200)
+        assert.strictEqual((yield* request(`date=${date}`)).status, 200)
       }
-      yield* refused("date=1900-02-29")
+      yield* requestInvalid("date=1900-02-29")
     }))
 
   it.effect("refuses a minimum that is above the maximum (D9)", () =>
     Effect.gen(function* () {
-      const { field, message } = yield* refused("min_gap_percentage=5.0001&max_gap_percentage=5")
+      const { field, message } = yield* requestInvalid("min_gap_percentage=5.0001&max_gap_percentage=5")
       assert.strictEqual(field, "min_gap_percentage")
       assert.include(message, "max_gap_percentage")
     }))
@@ -355,7 +361,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     (text) =>
       Effect.gen(function* () {
         for (const name of ["min_gap_percentage", "max_gap_percentage"]) {
-          const { field } = yield* refused(`${name}=${encodeURIComponent(text)}`)
+          const { field } = yield* requestInvalid(`${name}=${encodeURIComponent(text)}`)
           assert.strictEqual(field, name)
         }
       }),
@@ -368,9 +374,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("invalid symbols are dropped and listed in X-Dropped-Tickers (§7.3.1, §9.5.5, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RDROP" }), runner({ ticker: "RDROQ" }))
-      const { body, headers, status } = yield* list("ticker=rdrop,@@,%2C,toolongtoolong123,a_b,%C3%A9")
+      const { body, headers, status } = yield* request("ticker=rdrop,@@,%2C,toolongtoolong123,a_b,%C3%A9")
       assert.strictEqual(status, 200)
-      assert.deepStrictEqual(tickersIn(body), ["RDROP"])
+      assert.deepStrictEqual(getTickers(body), ["RDROP"])
       const dropped = String(headers["x-dropped-tickers"]).split(",").map((text) =>
         decodeURIComponent(text).toUpperCase()
       )
@@ -381,7 +387,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   it.effect("X-Dropped-Tickers lists at most 20 symbols, percent-encoded (D5)", () =>
     Effect.gen(function* () {
       const bad = Array.from({ length: 30 }, (_, number) => `@\r\n"${number}`)
-      const { headers, status } = yield* list(`ticker=ROK,${encodeURIComponent(bad.join(","))}`)
+      const { headers, status } = yield* request(`ticker=ROK,${encodeURIComponent(bad.join(","))}`)
       assert.strictEqual(status, 200)
       const listed = String(headers["x-dropped-tickers"])
       assert.match(listed, /^[A-Za-z0-9%._~!'()*,-]+$/)
@@ -393,7 +399,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("X-Dropped-Tickers is absent if nothing was dropped, and on errors, which name the symbols (D5)", () =>
     Effect.gen(function* () {
-      const good = yield* list("ticker=ROK,,ROK2,")
+      const good = yield* request("ticker=ROK,,ROK2,")
       assert.strictEqual(good.status, 200)
       assert.isUndefined(good.headers["x-dropped-tickers"])
     }))
@@ -406,7 +412,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     "refuses a list of invalid symbols only, and never returns all tickers: %s (§7.2, §7.3.2, §7.3.3)",
     ([sent, named]) =>
       Effect.gen(function* () {
-        const { field, message } = yield* refused(`ticker=${sent}`)
+        const { field, message } = yield* requestInvalid(`ticker=${sent}`)
         assert.strictEqual(field, "ticker")
         assert.isTrue(message.startsWith(`Invalid ticker(s): ${named}. `), message)
         assert.match(message, /contain only uppercase letters, numbers, dots, hyphens or carets/)
@@ -417,7 +423,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     "refuses the parameter `ticker` without any symbol: ticker=%s (D5)",
     (sent) =>
       Effect.gen(function* () {
-        const { field, message } = yield* refused(`ticker=${sent}`)
+        const { field, message } = yield* requestInvalid(`ticker=${sent}`)
         assert.strictEqual(field, "ticker")
         assert.match(message, /^Invalid ticker\(s\): /)
         assert.match(message, /contain only uppercase letters, numbers, dots, hyphens or carets/)
@@ -438,17 +444,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
           "RS%E2%80%83PACE",
         ]
       ) {
-        const { body, headers, status } = yield* list(`ticker=${sent}`)
+        const { body, headers, status } = yield* request(`ticker=${sent}`)
         assert.strictEqual(status, 200, sent)
-        assert.deepStrictEqual(tickersIn(body), ["RSPACE"], sent)
+        assert.deepStrictEqual(getTickers(body), ["RSPACE"], sent)
         assert.isUndefined(headers["x-dropped-tickers"])
       }
-      assert.deepStrictEqual(yield* tickersOf("ticker=r.s-p%5Ec"), ["R.S-P^C"])
+      assert.deepStrictEqual(yield* requestTickers("ticker=r.s-p%5Ec"), ["R.S-P^C"])
     }))
 
   it.effect("a non-ASCII look-alike that upper-cases to ASCII is not a symbol (D5)", () =>
     Effect.gen(function* () {
-      for (const sent of ["%C4%B1", "%C5%BF", "%C3%9F", "%EF%BC%A1", "%D0%90"]) yield* refused(`ticker=${sent}`)
+      for (const sent of ["%C4%B1", "%C5%BF", "%C3%9F", "%EF%BC%A1", "%D0%90"]) yield* requestInvalid(`ticker=${sent}`)
     }))
 
   it.effect("accepts 100 valid symbols and refuses 101, not counting invalid and repeated ones (§8, D5)", () =>
@@ -457,20 +463,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* insertRows("intraday_runners", runner({ ticker: "RC099" }), runner({ ticker: "RC100" }))
       const hundred = symbols.slice(0, 100)
       for (const sent of [hundred, [...hundred, "@@", "a_b"], [...hundred, ...hundred], [...hundred, "rc%20099", ""]]) {
-        const { body, status } = yield* list(`ticker=${sent.join(",")}`)
+        const { body, status } = yield* request(`ticker=${sent.join(",")}`)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(tickersIn(body), ["RC099"])
+        assert.deepStrictEqual(getTickers(body), ["RC099"])
       }
-      const { field, reason } = yield* refused(`ticker=${symbols.join(",")}`)
+      const { field, reason } = yield* requestInvalid(`ticker=${symbols.join(",")}`)
       assert.strictEqual(field, "ticker")
       assert.match(reason, /at most 100 tickers, not 101/)
-      yield* refused(`ticker=@@,${symbols.join(",")}`)
+      yield* requestInvalid(`ticker=@@,${symbols.join(",")}`)
     }))
 
   it.effect("a symbol has 1 to 16 characters, and an unknown symbol has no rows (§7.3)", () =>
     Effect.gen(function* () {
       for (const sent of ["Q", "Q234567890123456"]) {
-        const { body, status } = yield* list(`ticker=${sent}`)
+        const { body, status } = yield* request(`ticker=${sent}`)
         assert.strictEqual(status, 200)
         assert.deepStrictEqual(body, { count: 0, results: [], page: 1, limit: 10, has_more: false })
       }
@@ -493,7 +499,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         return x === y ? (a < b ? -1 : 1) : x < y ? 1 : -1
       })
       for (const limit of [1, 7, 10, 25, 99, 100]) {
-        const seen = yield* walk("date_from=2023-06-05&date_to=2023-06-09", limit)
+        const seen = yield* readAllPages("date_from=2023-06-05&date_to=2023-06-09", limit)
         assert.deepStrictEqual(seen.map(ListClients.formatTickerAndDate), expected)
       }
     }))
@@ -536,7 +542,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       }
       const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`)
       const followed = yield* requestJson(ListClients.getNextPageUrl(headers) ?? "nothing")
-      assert.deepStrictEqual(tickersIn(followed.body), ["RK002"])
+      assert.deepStrictEqual(getTickers(followed.body), ["RK002"])
       assert.strictEqual(valueAt(followed.body, "has_more"), false)
     }))
 
@@ -555,7 +561,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     "refuses page=%j with 422 (§8, D8)",
     (page) =>
       Effect.gen(function* () {
-        assert.strictEqual((yield* refused(`page=${encodeURIComponent(page)}`)).field, "page")
+        assert.strictEqual((yield* requestInvalid(`page=${encodeURIComponent(page)}`)).field, "page")
       }),
   )
 
@@ -563,14 +569,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     "refuses limit=%j with 422 (§8, §4.3)",
     (limit) =>
       Effect.gen(function* () {
-        assert.strictEqual((yield* refused(`limit=${encodeURIComponent(limit)}`)).field, "limit")
+        assert.strictEqual((yield* requestInvalid(`limit=${encodeURIComponent(limit)}`)).field, "limit")
       }),
   )
 
   it.effect("accepts limit 1 and 100 and the largest page number (§8)", () =>
     Effect.gen(function* () {
       for (const query of ["limit=1", "limit=100", "page=2147483647&limit=100"]) {
-        assert.strictEqual((yield* list(query)).status, 200, query)
+        assert.strictEqual((yield* request(query)).status, 200, query)
       }
     }))
 
@@ -580,7 +586,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
 
   it.effect("reports every invalid parameter at once (D4, D11)", () =>
     Effect.gen(function* () {
-      const { fields, message } = yield* refused("tickers=A&date=x&limit=0&page=0&min_gap_percentage=y")
+      const { fields, message } = yield* requestInvalid("tickers=A&date=x&limit=0&page=0&min_gap_percentage=y")
       const names = Array.isArray(fields) ? fields.map((field) => valueAt(field, "field")) : []
       assert.sameMembers(names, ["tickers", "date", "limit", "page", "min_gap_percentage"])
       assert.include(message, "Did you mean ticker?")
@@ -592,13 +598,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         const name of ["page", "limit", "min_gap_percentage", "max_gap_percentage", "date", "date_from", "date_to"]
       ) {
         for (const text of ["x", "", "1.5x", "Infinity"]) {
-          const { message, reason } = yield* refused(`${name}=${text}`)
+          const { message, reason } = yield* requestInvalid(`${name}=${text}`)
           assert.match(message, new RegExp(`^${name} must be `))
           assert.strictEqual(message, `${name} ${reason}`)
         }
       }
       for (const query of ["page=1.5", "limit=10.5"]) {
-        assert.match((yield* refused(query)).message, /^(page|limit) must be /)
+        assert.match((yield* requestInvalid(query)).message, /^(page|limit) must be /)
       }
     }))
 
@@ -613,7 +619,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "offset",
         "last_updated_from",
       ]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 })
 
@@ -635,7 +641,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
           all_tags: [],
         }))
       yield* insertRows("intraday_runners", ...rows)
-      const seen = yield* walk("", 7)
+      const seen = yield* readAllPages("", 7)
       assert.deepStrictEqual(seen.map((row) => valueAt(row, "ticker")), rows.map(({ ticker }) => ticker).toSorted())
     }))
 })
@@ -652,9 +658,9 @@ midnights.forEach(([instant, before, day, after]) =>
       Effect.gen(function* () {
         const check = Effect.fnUntraced(function* (today: string, tomorrow: string) {
           for (const name of ["date", "date_from", "date_to"]) {
-            assert.strictEqual((yield* list(`${name}=${today}`)).status, 200)
+            assert.strictEqual((yield* request(`${name}=${today}`)).status, 200)
             for (const future of [tomorrow, "9999-12-31"]) {
-              const { field, message } = yield* refused(`${name}=${future}`)
+              const { field, message } = yield* requestInvalid(`${name}=${future}`)
               assert.strictEqual(field, name)
               assert.match(message, /must be in the past/)
             }

@@ -20,9 +20,11 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { column, found, printed, refused, walk } = ListClients.makeListClient("/v1/nasdaq-compliance")
+const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/nasdaq-compliance",
+)
 
-const idsOf = (query: string) => column("id", query)
+const idsOf = (query: string) => requestColumn("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("nasdaq-compliance", csv, "append")
 
@@ -51,7 +53,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         last_updated: "2025-01-02 09:30:00.25",
       })
       assert.strictEqual(
-        yield* printed("ticker=CFULL"),
+        yield* requestText("ticker=CFULL"),
         `{"count":1,"results":[{"id":"full","ticker":"CFULL","company":"Zyx \\"A\\" & Sons","market":"Global Select",` +
           `"date":"2025-07-02","added_date":"2025-07-03","deficiency":"Stockholders' equity below $2,500,000",` +
           `"deficiency_type":"stockholders_equity","rule":"5550(b)(1)","notice_type":"staff_determination",` +
@@ -65,7 +67,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
   it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
-      const [row] = yield* found("ticker=CNULL")
+      const [row] = yield* requestRows("ticker=CNULL")
       assert.deepStrictEqual(ListClients.getNullFieldNames(row), [
         "company",
         "added_date",
@@ -89,7 +91,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         ),
       )
       for (const name of ["notes_updated", "last_updated"]) {
-        const times = yield* column(name, "ticker=CCLOCK")
+        const times = yield* requestColumn(name, "ticker=CCLOCK")
         assert.deepStrictEqual(times, ListClients.newYorkTimestampSamples.map(([, printed]) => printed))
       }
     }))
@@ -110,7 +112,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           : -1
       ).map((row) => String(valueAt(row, "id")))
       for (const limit of [1, 7, 25, 100]) {
-        const seen = yield* walk("ticker=CWALK", limit)
+        const seen = yield* readAllPages("ticker=CWALK", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), expected)
       }
     }))
@@ -123,8 +125,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         notice({ id: "tb", ticker: "CTB", date: "2025-01-03" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=cta,@@,CTB"), ["tb", "ta"])
-      yield* found("")
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* requestRows("")
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
     }))
 
   it.effect("`date` matches one day, and date_from and date_to are inclusive (D7)", () =>
@@ -133,7 +135,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "nasdaq_compliance",
         ...FilterAssertions.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
       )
-      yield* FilterAssertions.assertDateFilters({ find: (query) => idsOf(`ticker=CDATE&${query}`), refused })
+      yield* FilterAssertions.assertDateFilters({ find: (query) => idsOf(`ticker=CDATE&${query}`), requestInvalid })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
@@ -149,7 +151,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${ticker}null`, ticker }),
         )
         yield* FilterAssertions.assertDayRangeFilter(
-          { find: (query) => column(name, `ticker=${ticker}&${query}`), refused },
+          { find: (query) => requestColumn(name, `ticker=${ticker}&${query}`), requestInvalid },
           name,
         )
       }),
@@ -161,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "nasdaq_compliance",
         notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
       )
-      yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [
+      yield* FilterAssertions.assertFutureDaysRefused({ requestRows, requestInvalid }, [
         "date",
         "date_from",
         "date_to",
@@ -169,7 +171,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "added_date_to",
       ])
       const find = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
-      yield* FilterAssertions.assertFutureDaysFound({ find, refused }, "compliance_deadline", "ahead")
+      yield* FilterAssertions.assertFutureDaysFound({ find, requestInvalid }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -191,7 +193,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${name}3`, ticker }),
         )
         const find = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertEnumFilter({ find, refused }, name, one, [[one, `${name}1`], [
+        yield* FilterAssertions.assertEnumFilter({ find, requestInvalid }, name, one, [[one, `${name}1`], [
           other,
           `${name}2`,
         ]])
@@ -220,7 +222,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
   it.effect("unknown parameters are refused (D4)", () =>
     Effect.gen(function* () {
       const names = ["market", "hearing_date_from", "regained_date_to", "compliance_deadline", "rule", "sort"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   it.effect("a file is loaded; unknown enum values are refused (D31)", () =>
@@ -230,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         `${id},CLOAD,Capital Market,2025-07-01,${company},${type},deficiency,,active,2025-07-01 09:30:00`
       const { rows, table } = yield* loaded(`${header}\n${row("load", "other", "No quorum")}\n`)
       assert.deepStrictEqual([table, rows], ["nasdaq_compliance", 1])
-      const [stored] = yield* found("ticker=CLOAD")
+      const [stored] = yield* requestRows("ticker=CLOAD")
       assert.strictEqual(valueAt(stored, "risk"), null)
       assert.strictEqual(valueAt(stored, "last_updated"), "2025-07-01T08:30:00-05:00")
       const wrong = yield* Effect.flip(

@@ -20,7 +20,7 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = ListClients.makePairedListClient(paths)
+const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makePairedListClient(paths)
 
 /** The ids of the rows. Fails if the two endpoints returned different rows. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -29,7 +29,7 @@ const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<un
   return ids
 }
 
-const idsOf = (query: string) => Effect.map(found(query), idsIn)
+const idsOf = (query: string) => Effect.map(requestRows(query), idsIn)
 
 /** Characters and words that PostgreSQL's full-text search or LIKE might treat specially. */
 const signs = ["-", '"', " ", "or", "and", "the", "a", ":*", "&", "|", "!", "(", ")", "<->", "\\", "'", "%"]
@@ -59,7 +59,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         created_at: "2025-07-02 16:06:00",
         last_updated: "2025-07-02 16:07:00.120",
       })
-      const [full, basic] = yield* printed("ticker=NFULL")
+      const [full, basic] = yield* requestText("ticker=NFULL")
       assert.strictEqual(
         full,
         `{"count":1,"results":[{"id":"full","ticker":"NFULL","tickers":["NFULL","BRK.B"],"form_type":"424B5",` +
@@ -83,7 +83,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   it.effect("missing values are null, and an empty list is [] (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "null", ticker: "NNULL" }))
-      const [[row]] = yield* found("ticker=NNULL")
+      const [[row]] = yield* requestRows("ticker=NNULL")
       assert.deepStrictEqual(ListClients.getNullAndListFields(row), [
         ["tickers", []],
         ["title", null],
@@ -107,7 +107,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
           item({ id, ticker: "NCLOCK", filed_at_time: stored, created_at: stored, last_updated: stored }),
         )
         const verbatim = `${stored.replace(" ", "T")}-05:00`
-        const [full, basic] = yield* found("ticker=NCLOCK")
+        const [full, basic] = yield* requestRows("ticker=NCLOCK")
         for (const [rows, filed] of [[full, printed], [basic, undefined]] as const) {
           const row = rows.find((one) => valueAt(one, "id") === id)
           assert.strictEqual(valueAt(row, "created_at"), verbatim)
@@ -130,7 +130,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         `${9 - times.toSorted().indexOf(String(valueAt(row, "created_at")))} ${String(valueAt(row, "id"))}`
       const expected = rows.map(key).toSorted().map((text) => text.slice(2))
       for (const limit of [1, 7, 25, 100]) {
-        assert.deepStrictEqual(idsIn(yield* walk("ticker=NWALK", limit)), expected)
+        assert.deepStrictEqual(idsIn(yield* readAllPages("ticker=NWALK", limit)), expected)
       }
     }))
 
@@ -152,7 +152,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       )
       assert.deepStrictEqual(yield* idsOf("ticker=NOTHER"), ["other"])
       assert.deepStrictEqual(yield* idsOf("ticker=nother,@@,no%20wn"), ["own", "other"])
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
     }))
 
   it.effect("`date`, date_from and date_to filter by filed_at, and the bounds are inclusive (D7)", () =>
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         ),
       )
       const find = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
-      yield* FilterAssertions.assertDateFilters({ find, refused })
+      yield* FilterAssertions.assertDateFilters({ find, requestInvalid })
       assert.deepStrictEqual(yield* find("date=2025-06-06"), [])
     }))
 
@@ -182,7 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* find("s-3,8-k"), ["f 8-K", "f S-3"])
       assert.deepStrictEqual(yield* find("S-3%' or true --"), [])
       for (const wrong of ["", ",", "S-3,", " "]) {
-        assert.strictEqual((yield* refused(`ticker=NFORM&form_type=${wrong}`)).field, "form_type")
+        assert.strictEqual((yield* requestInvalid(`ticker=NFORM&form_type=${wrong}`)).field, "form_type")
       }
     }))
 
@@ -204,7 +204,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       for (const none of ["offer", "price", "%", "{}", "null"]) {
         assert.deepStrictEqual(yield* find(none), [])
       }
-      assert.strictEqual((yield* refused("tag=")).field, "tag")
+      assert.strictEqual((yield* requestInvalid("tag=")).field, "tag")
     }))
 
   it.effect("hide_news leaves filings, hide_filings leaves news, and both together leave nothing (§4)", () =>
@@ -222,7 +222,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* find("hide_news=false&hide_filings=false"), ["h1", "h2", "h3"])
       assert.deepStrictEqual(yield* find("hide_news=true&form_type=news,8-K"), ["h2", "h3"])
       for (const wrong of ["hide_news=", "hide_news=1", "hide_filings=yes"]) {
-        assert.strictEqual((yield* refused(wrong)).field, wrong.split("=")[0])
+        assert.strictEqual((yield* requestInvalid(wrong)).field, wrong.split("=")[0])
       }
     }))
 
@@ -240,7 +240,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         yield* idsOf("ticker=NMIX&form_type=8-K&tag=x&query=zebras&date=2025-07-01&hide_news=true"),
         ["m1"],
       )
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, [
         "title",
         "search",
         "author",
@@ -294,7 +294,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         assert.deepStrictEqual(yield* idsOf(`query=${encodeURIComponent(nothing)}`), [], nothing)
       }
       for (const blank of ["", " ", "%20%09", "%C2%A0", "%00", "a%00b", "x".repeat(201)]) {
-        const { field, message } = yield* refused(`query=${blank}`)
+        const { field, message } = yield* requestInvalid(`query=${blank}`)
         assert.strictEqual(field, "query")
         assert.match(message, /query must contain words to search for, 1 to 200 characters/)
       }
@@ -342,7 +342,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         "replace",
       )
       assert.deepStrictEqual([table, rows], ["news", 2])
-      const [stored] = yield* found("query=platypuses")
+      const [stored] = yield* requestRows("query=platypuses")
       assert.deepStrictEqual(stored.map((row) => [valueAt(row, "id"), valueAt(row, "tickers"), valueAt(row, "tags")]), [
         ["load", ["NLOAD", "ZYX.B"], ["a,b", "c"]],
       ])

@@ -24,7 +24,7 @@ const row = (ticker: string, accession_number: string, fields: Fields = {}) => (
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const { found, list, printed, refused, walk } = ListClients.makeListClient("/v1/ownership")
+const { requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient("/v1/ownership")
 
 /** Formats each filing as `TICKER accession: owner, owner`. */
 const shownIn = (groups: ReadonlyArray<unknown>) =>
@@ -34,7 +34,7 @@ const shownIn = (groups: ReadonlyArray<unknown>) =>
     return `${String(valueAt(group, "ticker"))} ${String(valueAt(group, "accession_number"))}: ${names.join(", ")}`
   })
 
-const shown = (query: string) => Effect.map(found(query), shownIn)
+const shown = (query: string) => Effect.map(requestRows(query), shownIn)
 
 const loaded = (csv: string) => ListClients.loadCsv("ownership", csv, "append")
 
@@ -66,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         row("WFULL", "0001-25-1", { ...filing, title: "Director", last_updated: "2025-01-02 09:30:00" }),
       )
       assert.strictEqual(
-        yield* printed("ticker=WFULL"),
+        yield* requestText("ticker=WFULL"),
         `{"count":1,"results":[{"ticker":"WFULL","reported_date":"2025-06-30","filed_at":"2025-07-01",` +
           `"form_type":"DEF 14A","accession_number":"0001-25-1","document_url":"https://example.com/def14a",` +
           `"owner_count":2,"owners":[{"owner_name":"Ann \\"A.\\" O'Neil","owner_cik":"0000000001",` +
@@ -85,7 +85,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
   it.effect("missing values are null (§2.7, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WNULL", "1", { percent_of_class: "0.1000" }))
-      const [group] = yield* found("ticker=WNULL")
+      const [group] = yield* requestRows("ticker=WNULL")
       assert.isNull(valueAt(group, "reported_date"))
       assert.isNull(valueAt(group, "document_url"))
       assert.strictEqual(valueAt(group, "owners", 0, "percent_of_class"), 0.1)
@@ -102,7 +102,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         row("WBLANK", "new", empty),
       )
       assert.deepStrictEqual(yield* shown("ticker=WEMPTY,WBLANK"), ["WEMPTY old: null"])
-      assert.notInclude(yield* printed("ticker=WEMPTY"), `""`)
+      assert.notInclude(yield* requestText("ticker=WEMPTY"), `""`)
       const timeline = yield* Service.requestJson("/v1/timeline?ticker=WEMPTY&types=ownership_filing")
       assert.strictEqual(valueAt(timeline.body, "count"), 1, timeline.text)
       assert.strictEqual(valueAt(timeline.body, "results", 0, "title"), "DEF 14A: 1 owner")
@@ -158,7 +158,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         row("WSKIP", "0", { filed_at: "2025-06-01", reported_date: "2025-05-31", owner_name: "Earlier" }),
       )
       assert.deepStrictEqual(yield* shown("ticker=WSKIP"), ["WSKIP 1: Owner"])
-      assert.strictEqual(valueAt((yield* found("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
+      assert.strictEqual(valueAt((yield* requestRows("ticker=WSKIP"))[0], "reported_date"), "2025-06-30")
     }))
 
   it.effect("leaves out placeholders in the selected filing (§2.7)", () =>
@@ -245,7 +245,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
       for (const ticker of ["WHOLD", "WNOBODY", "WHOLD,WNOBODY"]) {
-        const { body, status } = yield* list(`ticker=${ticker}`)
+        const { body, status } = yield* request(`ticker=${ticker}`)
         assert.strictEqual(status, 200)
         assert.deepStrictEqual(body, nothing)
       }
@@ -275,7 +275,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
           row(ticker, "1", { [column]: value }),
           row(ticker, "2", { filed_at: "2025-08-01" }),
         )
-        const [group] = yield* found(`ticker=${ticker}`)
+        const [group] = yield* requestRows(`ticker=${ticker}`)
         assert.strictEqual(valueAt(group, "accession_number"), "1")
         assert.strictEqual(String(valueAt(group, "owners", 0, column)), value)
       }),
@@ -311,7 +311,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       ]
       for (const [ticker, rows] of [["WORDA", owners], ["WORDB", owners.toReversed()]] as const) {
         yield* insertRows("ownership", ...rows.map((owner) => row(ticker, "1", owner)))
-        const [group] = yield* found(`ticker=${ticker}`)
+        const [group] = yield* requestRows(`ticker=${ticker}`)
         const ordered = listOf(valueAt(group, "owners"))
         assert.deepStrictEqual(
           ordered.map((owner) => String(valueAt(owner, "owner_name"))),
@@ -331,7 +331,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         "ownership",
         ...tickers.flatMap((ticker) => ["A", "B", "C"].map((owner_name) => row(ticker, "1", { owner_name }))),
       )
-      const pages = yield* walk(`ticker=${tickers.join(",")}`, 5)
+      const pages = yield* readAllPages(`ticker=${tickers.join(",")}`, 5)
       assert.deepStrictEqual(shownIn(pages), tickers.toSorted().map((ticker) => `${ticker} 1: A, B, C`))
       assert.lengthOf(yield* shown(`ticker=${tickers.join(",")}&limit=100`), 23)
     }))
@@ -345,7 +345,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       const query = "ticker=WHALF0,WHALF1,WHALF2,WHALF3,WHALF4,WHALF5&owner_name=even&limit=2"
       assert.deepStrictEqual(yield* shown(query), ["WHALF0 1: Even Holder", "WHALF2 1: Even Holder"])
       assert.deepStrictEqual(yield* shown(`${query}&page=2`), ["WHALF4 1: Even Holder"])
-      const { headers } = yield* list(query)
+      const { headers } = yield* request(query)
       assert.match(String(headers["link"]), /page=2/)
     }))
 
@@ -377,7 +377,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.deepStrictEqual(yield* find("owner_type=director&owner_name=bob"), ["WFA 2: Bob Example"])
       assert.deepStrictEqual(yield* find("owner_type=ten_percent_owner"), [])
       assert.deepStrictEqual(yield* find("owner_name=old%20example"), [])
-      assert.deepStrictEqual((yield* list("ticker=WFA&owner_name=nobody")).body, nothing)
+      assert.deepStrictEqual((yield* request("ticker=WFA&owner_name=nobody")).body, nothing)
     }))
 
   it.effect("%, _, quotes and backslashes in owner_name are literal text (§2.7)", () =>
@@ -411,27 +411,27 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       for (const number of ["empty", "OLD", "none"]) {
         assert.deepStrictEqual(yield* shown(`ticker=WACC&accession_number=${number}`), [])
       }
-      assert.strictEqual((yield* refused("ticker=WACC&accession_number=")).field, "accession_number")
+      assert.strictEqual((yield* requestInvalid("ticker=WACC&accession_number=")).field, "accession_number")
     }))
 
   it.effect("refuses a short owner_name, an unknown owner_type and unknown parameters (§2.7, D4)", () =>
     Effect.gen(function* () {
-      yield* FilterAssertions.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
+      yield* FilterAssertions.assertInvalidTextsRefused(requestInvalid, "owner_name", "ticker=WFA&")
       for (const type of ["", "ceo", "director,ceo", "director,"]) {
-        const { field, reason } = yield* refused(`ticker=WFA&owner_type=${type}`)
+        const { field, reason } = yield* requestInvalid(`ticker=WFA&owner_type=${type}`)
         assert.strictEqual(field, "owner_type")
         assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
       }
       const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "reported_date", "latest"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names, "ticker=WFA&")
     }))
 
   it.effect("the parameter `ticker` is required, and invalid symbols are dropped (§7.3, D5)", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      assert.deepStrictEqual((yield* requestInvalid("")).fields, [{ field: "ticker", reason: "is required" }])
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       yield* insertRows("ownership", row("WTA", "1", { owner_name: "A" }), row("WTB", "1", { owner_name: "B" }))
-      const { headers } = yield* list("ticker=wtb,@@,wt%20a")
+      const { headers } = yield* request("ticker=wtb,@@,wt%20a")
       assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
       assert.deepStrictEqual(yield* shown("ticker=wtb,@@,wt%20a"), ["WTA 1: A", "WTB 1: B"])
     }))
@@ -484,7 +484,7 @@ layer(recorded, { excludeTestServices: true })("A large ownership table", (it) =
       const tickers = Array.from({ length: 100 }, (_, number) => `T${number * 4 + 1}`).join(",")
       for (const filter of ["", "&owner_name=owner%207", "&owner_type=director", "&owner_name=nobody", "&page=3"]) {
         const plan = JSON.stringify(
-          yield* StatementRecorder.explainRequest(found(`ticker=${tickers}${filter}`), "as holding"),
+          yield* StatementRecorder.explainRequest(requestRows(`ticker=${tickers}${filter}`), "as holding"),
         )
         assert.include(plan, "ownership_ticker_filed_at_reported_date_accession_number_idx", filter)
         assert.notInclude(plan, "Seq Scan", filter)

@@ -27,9 +27,10 @@ const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
     const path = `/v1/${segment}`
-    const { found, printed, refused, walk } = ListClients.makeListClient(path)
+    const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(path)
 
-    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.formatTickerAndDate))
+    const keysOf = (query: string) =>
+      Effect.map(requestRows(query), (rows) => rows.map(ListClients.formatTickerAndDate))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
@@ -65,7 +66,7 @@ segments.forEach(([segment, table]) =>
           last_updated: "2025-07-02 20:05:00.007",
         })
         assert.strictEqual(
-          yield* printed("ticker=PFULL"),
+          yield* requestText("ticker=PFULL"),
           `{"count":1,"results":[{"ticker":"PFULL","date":"2025-07-02","reference_close":12345678901234.5678,` +
             `"open_price":0.0001,"close_price":0.3,"high_price":100,"low_price":1.1,` +
             `"high_time":"2025-07-02T08:30:00-05:00","low_time":"2025-01-02T09:30:00-05:00",` +
@@ -82,7 +83,7 @@ segments.forEach(([segment, table]) =>
     it.effect("missing values are null, and an empty list is [] (D16)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, session({ ticker: "PNULL" }))
-        const [row] = yield* found("ticker=PNULL")
+        const [row] = yield* requestRows("ticker=PNULL")
         assert.deepStrictEqual(ListClients.getNullAndListFields(row), [
           ["open_price", null],
           ["close_price", null],
@@ -108,7 +109,7 @@ segments.forEach(([segment, table]) =>
           const date = stored.slice(0, 10)
           const times = { high_time: stored, low_time: stored, spike_start_time: stored, last_updated: stored }
           yield* insertRows(table, session({ ticker: "PCLOCK", date, ...times }))
-          const [row] = yield* found(`ticker=PCLOCK&date=${date}`)
+          const [row] = yield* requestRows(`ticker=PCLOCK&date=${date}`)
           for (const name of ["high_time", "low_time", "spike_start_time"]) {
             assert.strictEqual(valueAt(row, name), printed)
           }
@@ -128,7 +129,7 @@ segments.forEach(([segment, table]) =>
           rows.filter((row) => row.date === date).map((row) => `${row.ticker} ${date}`).toSorted()
         )
         for (const limit of [1, 7, 24, 100]) {
-          const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
+          const seen = yield* readAllPages("date_from=2024-05-06&date_to=2024-05-08", limit)
           assert.deepStrictEqual(seen.map(ListClients.formatTickerAndDate), expected)
         }
       }))
@@ -147,7 +148,7 @@ segments.forEach(([segment, table]) =>
           "PTA 2025-06-02",
           "PTB 2025-06-02",
         ])
-        yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+        yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       }))
 
     it.effect("`date` matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
@@ -155,7 +156,7 @@ segments.forEach(([segment, table]) =>
         yield* insertRows(table, ...FilterAssertions.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const find = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-        yield* FilterAssertions.assertDateFilters({ find, refused })
+        yield* FilterAssertions.assertDateFilters({ find, requestInvalid })
       }))
 
     it.effect.each(
@@ -178,7 +179,7 @@ segments.forEach(([segment, table]) =>
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
           const find = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          yield* FilterAssertions.assertRangeFilter({ find, refused }, name, { values, keys: tickers })
+          yield* FilterAssertions.assertRangeFilter({ find, requestInvalid }, name, { values, keys: tickers })
         }),
     )
 
@@ -196,7 +197,7 @@ segments.forEach(([segment, table]) =>
         assert.deepStrictEqual(yield* find("offering price,a,OFFERING"), ["PTAG1", "PTAG2"])
         assert.deepStrictEqual(yield* find("Offering"), ["PTAG1"])
         for (const none of ["offer", "8-K", "%", "{}", `""""`]) assert.deepStrictEqual(yield* find(none), [])
-        assert.strictEqual((yield* refused("tag=")).field, "tag")
+        assert.strictEqual((yield* requestInvalid("tag=")).field, "tag")
       }))
 
     it.effect("filters are combined with AND, and unknown parameters are refused (§4)", () =>
@@ -218,7 +219,7 @@ segments.forEach(([segment, table]) =>
           ),
           ["PM1"],
         )
-        yield* FilterAssertions.assertUnknownParametersRefused(refused, [
+        yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, [
           "filing_type",
           "min_volume_ratio",
           "min_vwap",
@@ -234,7 +235,7 @@ segments.forEach(([segment, table]) =>
           [Object.keys(cells), ...changes.map((change) => Object.values({ ...cells, ...change }))].join("\n")
         const done = yield* loaded(file({}, { date: "2025-07-02" }))
         assert.deepStrictEqual([done.table, done.rows], [table, 2])
-        const [, stored] = yield* found("ticker=PLOAD")
+        const [, stored] = yield* requestRows("ticker=PLOAD")
         assert.deepStrictEqual(valueAt(stored, "all_tags"), ["a,b", "c"])
         assert.deepStrictEqual(valueAt(stored, "filing_types"), [])
         assert.strictEqual(valueAt(stored, "trade_count"), null)

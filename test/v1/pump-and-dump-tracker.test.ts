@@ -17,14 +17,16 @@ const makeRow = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/pump-and-dump-tracker")
+const { requestColumn, requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/pump-and-dump-tracker",
+)
 
-const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
+const tickersOf = (query: string) => Effect.map(requestColumn("ticker", query), (tickers) => tickers.map(String))
 
 /** Returns a `find` that queries only these tickers, and `refused` unchanged. */
 const makeTickerQueries = (tickers: ReadonlyArray<string>, name = "ticker") => ({
-  find: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
-  refused,
+  find: (query: string) => requestColumn(name, `ticker=${tickers.join(",")}&${query}`),
+  requestInvalid,
 })
 
 const loaded = (csv: string) => ListClients.loadCsv("pump-and-dump-tracker", csv, "replace")
@@ -75,7 +77,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         last_updated: "2025-07-02 09:30:00",
       })
       assert.strictEqual(
-        yield* printed("ticker=PFULL"),
+        yield* requestText("ticker=PFULL"),
         `{"count":1,"results":[{"ticker":"PFULL","company":"The \\"Pump\\" Co, 100%","ipo_date":"2025-01-02",` +
           `"lock_up_expiration":"2999-07-02","lock_up_shares":9007199254740991,"underwriters":"A & B; Cé",` +
           `"known_underwriter":true,"number_liquidations":3,"last_liquidation_date":"2025-05-06",` +
@@ -93,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("missing values are null, never an empty string or 0 (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", makeRow("PNULL"))
-      const [row] = yield* found("ticker=PNULL")
+      const [row] = yield* requestRows("ticker=PNULL")
       const there = Predicate.isObject(row) ? Object.entries(row).filter(([, value]) => value !== null) : []
       assert.deepStrictEqual(there, [
         ["ticker", "PNULL"],
@@ -116,7 +118,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         ),
       )
       assert.deepStrictEqual(
-        yield* column("last_updated", `ticker=${tickers.join(",")}`),
+        yield* requestColumn("last_updated", `ticker=${tickers.join(",")}`),
         ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
@@ -124,10 +126,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   it.effect("the parameter `ticker` is optional, but a list without a valid symbol is refused (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", makeRow("P.DOT"))
-      assert.isAbove((yield* found("")).length, 0)
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      assert.isAbove((yield* requestRows("")).length, 0)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
-      assert.strictEqual((yield* list("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
+      assert.strictEqual((yield* request("ticker=@@,p.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
   it.effect("rows are ordered by ipo_date descending, null last, then by ticker (§4.4)", () =>
@@ -157,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         ).toReversed(),
       )
       for (const limit of [1, 7, 23, 100]) {
-        const seen = yield* walk("country=ZZ", limit)
+        const seen = yield* readAllPages("country=ZZ", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "ticker")), tickers)
       }
     }))
@@ -191,7 +193,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.deepStrictEqual(yield* find("cn,%20Sg"), [second, third])
       assert.deepStrictEqual(yield* find("H%25"), [])
       assert.deepStrictEqual(yield* find("US"), [])
-      for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
+      for (const sent of ["", "HK,"]) assert.strictEqual((yield* requestInvalid(`country=${sent}`)).field, "country")
     }))
 
   it.effect("the parameter `underwriters` matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
@@ -203,8 +205,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         ...tickers.map((ticker, number) => makeRow(ticker, { underwriters: names[number] ?? null })),
       )
       const find = (part: string) =>
-        column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* FilterAssertions.assertContainsFilter({ find, refused }, "underwriters")
+        requestColumn("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
+      yield* FilterAssertions.assertContainsFilter({ find, requestInvalid }, "underwriters")
       for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* find(part), ["Spartan, Revere"])
       for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* find(miss), [], miss)
     }))
@@ -295,14 +297,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     "the range of %s accepts today and refuses future days with the reason (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
-        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
+        yield* FilterAssertions.assertFutureDaysRefused({ requestRows, requestInvalid }, [`${name}_from`, `${name}_to`])
       }),
   )
 
   it.effect("refuses the parameter `date`, and columns that are not filters (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   it.effect("filters are combined with AND (§4.4)", () =>

@@ -20,9 +20,11 @@ const registration = (fields: Readonly<Record<string, unknown>> & { readonly id:
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/registrations")
+const { requestColumn, requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/registrations",
+)
 
-const idsOf = (query: string) => column("id", query)
+const idsOf = (query: string) => requestColumn("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("registrations", csv, "replace")
 
@@ -61,7 +63,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         last_updated: "2025-07-02 09:30:00",
       })
       assert.strictEqual(
-        yield* printed("ticker=RFULL"),
+        yield* requestText("ticker=RFULL"),
         `{"count":1,"results":[{"id":"full","ticker":"RFULL","headline":"The \\"big\\" shelf, 50%",` +
           `"type":"equity_line","form_type":"S-1/A","file_no":"333-123456","filed_at":"2025-01-04",` +
           `"effective_date":"2025-02-04","effective_status":true,"expiration_date":"2028-02-04",` +
@@ -78,7 +80,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
   it.effect("missing values are null, never 0 or false (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
-      const [row] = yield* found("ticker=RNULL")
+      const [row] = yield* requestRows("ticker=RNULL")
       assert.deepStrictEqual(ListClients.getNullFieldNames(row), [
         "effective_date",
         "expiration_date",
@@ -108,7 +110,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         ),
       )
       assert.deepStrictEqual(
-        yield* column("last_updated", "ticker=RCLOCK"),
+        yield* requestColumn("last_updated", "ticker=RCLOCK"),
         ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
@@ -116,10 +118,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
   it.effect("the parameter `ticker` is optional, but a list without a valid symbol is refused (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
-      assert.isAbove((yield* found("")).length, 0)
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      assert.isAbove((yield* requestRows("")).length, 0)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,r.%20dot"), ["dot"])
-      assert.strictEqual((yield* list("ticker=@@,r.%20dot")).headers["x-dropped-tickers"], "%40%40")
+      assert.strictEqual((yield* request("ticker=@@,r.%20dot")).headers["x-dropped-tickers"], "%40%40")
     }))
 
   it.effect("rows are ordered by filed_at descending, then by id (§4.4)", () =>
@@ -146,7 +148,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
       yield* insertRows("registrations", ...rows.toReversed())
       for (const limit of [1, 7, 23, 100]) {
-        const seen = yield* walk("file_no=333-PAGE", limit)
+        const seen = yield* readAllPages("file_no=333-PAGE", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
@@ -157,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
       const find = (query: string) => idsOf(`ticker=RTYPE&${query}`)
       yield* FilterAssertions.assertEnumFilter(
-        { find, refused },
+        { find, requestInvalid },
         "type",
         "shelf, equity_line, offering, resale",
         words.map((word) => [word, word]),
@@ -180,7 +182,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&file_no=333-3,333-2"), ["form 2", "form 3"])
       assert.deepStrictEqual(yield* idsOf("ticker=RFORM&file_no=333"), [])
       for (const name of ["form_type", "file_no"]) {
-        for (const sent of ["", "S-1,", "%00"]) assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
+        for (const sent of ["", "S-1,", "%00"]) {
+          assert.strictEqual((yield* requestInvalid(`${name}=${sent}`)).field, name)
+        }
       }
     }))
 
@@ -192,7 +196,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         registration({ id: "bank null", ticker: "RBANK" }),
       )
       const find = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
-      yield* FilterAssertions.assertContainsFilter({ find, refused }, "bank")
+      yield* FilterAssertions.assertContainsFilter({ find, requestInvalid }, "bank")
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
@@ -206,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} yes`, ticker, [name]: true }),
         )
         const find = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertBooleanFilter({ find, refused }, name, {
+        yield* FilterAssertions.assertBooleanFilter({ find, requestInvalid }, name, {
           yes: [`${name} yes`],
           no: [`${name} no`],
         })
@@ -233,7 +237,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} null`, ticker }),
         )
         const find = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertRangeFilter({ find, refused }, name, { values, keys })
+        yield* FilterAssertions.assertRangeFilter({ find, requestInvalid }, name, { values, keys })
         assert.deepStrictEqual(yield* find(`min_${name}=0.30001&max_${name}=7.5e7`), [keys[3]])
         assert.deepStrictEqual(yield* find(`min_${name}=-1e300&max_${name}=-0.01`), [keys[0]])
         assert.deepStrictEqual(yield* find(`min_${name}=999999999999999999.991`), [])
@@ -252,8 +256,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           ),
           ...(name === "filed_at" ? [] : [registration({ id: `${name} null`, ticker })]),
         )
-        const find = (query: string) => column(name, `ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertDayRangeFilter({ find, refused }, name)
+        const find = (query: string) => requestColumn(name, `ticker=${ticker}&${query}`)
+        yield* FilterAssertions.assertDayRangeFilter({ find, requestInvalid }, name)
       }),
   )
 
@@ -261,21 +265,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
       const find = (query: string) => idsOf(`ticker=RFUT&${query}`)
-      yield* FilterAssertions.assertFutureDaysFound({ find, refused }, "expiration_date", "future")
+      yield* FilterAssertions.assertFutureDaysFound({ find, requestInvalid }, "expiration_date", "future")
     }))
 
   it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(
     "%s refuses future days with the reason and accepts today (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
-        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [name])
+        yield* FilterAssertions.assertFutureDaysRefused({ requestRows, requestInvalid }, [name])
       }),
   )
 
   it.effect("refuses the parameter `date`, and the filters of other endpoints (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   it.effect("filters are combined with AND (§4.4)", () =>

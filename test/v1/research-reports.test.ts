@@ -20,7 +20,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = ListClients.makePairedListClient(paths, "ultimate")
+const { requestRows, requestText, requestInvalid, readAllPages } = ListClients.makePairedListClient(paths, "ultimate")
 
 /** The ids of the reports. Fails if the summaries, which have no ids, have other tickers or times than the reports. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -30,7 +30,7 @@ const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unk
   return full.map((row) => valueAt(row, "report_id"))
 }
 
-const idsOf = (query: string) => Effect.map(found(query), idsIn)
+const idsOf = (query: string) => Effect.map(requestRows(query), idsIn)
 
 const loaded = (csv: string) => ListClients.loadCsv("research-reports", csv, "append")
 
@@ -70,7 +70,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         created_at: "2025-07-02T03:30:00Z",
         last_updated: "2025-07-02T20:05:00.250Z",
       })
-      const [full, tldr] = yield* printed("ticker=RRFULL")
+      const [full, tldr] = yield* requestText("ticker=RRFULL")
       const after = `"price":0.29,"market_cap":999999999999999999.99,"tradable_float":0,` +
         `"outstanding":9007199254740990,"country":"CI","industry":"Biotech & Co",` +
         `"post_url":"https://example.com/a?b=c&d","created_at":"2025-07-01T22:30:00-05:00",` +
@@ -90,7 +90,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
   it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
-      const [[full], [tldr]] = yield* found("ticker=RRNULL")
+      const [[full], [tldr]] = yield* requestRows("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
       assert.deepStrictEqual(ListClients.getNullFieldNames(full), ["volume", ...both])
       assert.deepStrictEqual(ListClients.getNullFieldNames(tldr), both)
@@ -109,7 +109,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
           "research_reports",
           report({ report_id: `clock${number}`, ticker: `RRC${number}`, created_at, last_updated: created_at }),
         )
-        const [[full], [tldr]] = yield* found(`ticker=RRC${number}`)
+        const [[full], [tldr]] = yield* requestRows(`ticker=RRC${number}`)
         for (const name of ["created_at", "last_updated"]) {
           assert.strictEqual(valueAt(full, name), printed)
           assert.strictEqual(valueAt(tldr, name), printed)
@@ -132,7 +132,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         rows.filter(({ created_at }) => created_at === time).map((row) => String(valueAt(row, "report_id"))).toSorted()
       )
       for (const limit of [1, 7, 25, 100]) {
-        assert.deepStrictEqual(idsIn(yield* walk("ticker=RRWALK", limit)), expected)
+        assert.deepStrictEqual(idsIn(yield* readAllPages("ticker=RRWALK", limit)), expected)
       }
     }))
 
@@ -144,8 +144,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         report({ report_id: "tb", ticker: "RRTB" }),
       )
       assert.deepStrictEqual(yield* idsOf("ticker=rrtb,@@,RR%20TA"), ["ta", "tb"])
-      yield* found("limit=1")
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* requestRows("limit=1")
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
     }))
 
   it.effect("min_gain_percentage and max_gain_percentage are inclusive and compare exact decimals (D9)", () =>
@@ -156,7 +156,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
       const find = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      yield* FilterAssertions.assertRangeFilter({ find, refused }, "gain_percentage", { values: gains, keys: gains })
+      yield* FilterAssertions.assertRangeFilter({ find, requestInvalid }, "gain_percentage", {
+        values: gains,
+        keys: gains,
+      })
       assert.deepStrictEqual(yield* find("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
@@ -192,14 +195,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
 
   it.effect("created_at_from and created_at_to must be real days, in order and not in the future (D7)", () =>
     Effect.gen(function* () {
-      yield* FilterAssertions.assertFutureDaysRefused({ found: idsOf, refused }, ["created_at_from", "created_at_to"])
+      yield* FilterAssertions.assertFutureDaysRefused({ requestRows: idsOf, requestInvalid }, [
+        "created_at_from",
+        "created_at_to",
+      ])
       for (const name of ["created_at_from", "created_at_to"]) {
         for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z"]) {
-          assert.strictEqual((yield* refused(`${name}=${wrong}`)).field, name)
+          assert.strictEqual((yield* requestInvalid(`${name}=${wrong}`)).field, name)
         }
       }
       assert.strictEqual(
-        (yield* refused("created_at_from=2025-07-02&created_at_to=2025-07-01")).field,
+        (yield* requestInvalid("created_at_from=2025-07-02&created_at_to=2025-07-01")).field,
         "created_at_from",
       )
     }))
@@ -218,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ["m1"],
       )
       const names = ["report_id", "date", "country", "min_price", "created_at", "last_updated_from"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   it.effect("a file with report_text and tldr_text is loaded, and invalid rows are refused (D31)", () =>
@@ -227,7 +233,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       const times = "2025-07-01T09:30:00-04:00,2025-07-01T13:30:00Z"
       const { rows, table } = yield* loaded(`${header}\nload,RRLOAD,12.5,"# A\n\nb, c",In short,,${times}\n`)
       assert.deepStrictEqual([table, rows], ["research_reports", 1])
-      const [[full], [tldr]] = yield* found("ticker=RRLOAD")
+      const [[full], [tldr]] = yield* requestRows("ticker=RRLOAD")
       assert.strictEqual(valueAt(full, "report_text"), "# A\n\nb, c")
       assert.strictEqual(valueAt(full, "created_at"), "2025-07-01T08:30:00-05:00")
       assert.strictEqual(valueAt(full, "tldr_text"), undefined)

@@ -35,14 +35,16 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const { column, found, printed, refused, walk } = ListClients.makeListClient("/v1/screener")
+const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/screener",
+)
 
-const tickersOf = (query: string) => column("ticker", query)
+const tickersOf = (query: string) => requestColumn("ticker", query)
 
 /** Returns a `find` that queries only these tickers, and `refused` unchanged. */
 const makeTickerQueries = (tickers: ReadonlyArray<string>) => ({
   find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
-  refused,
+  requestInvalid,
 })
 
 const loaded = (csv: string) => ListClients.loadCsv("screener", csv, "append")
@@ -93,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         last_updated: "2025-07-02 09:30:00",
       })
       assert.strictEqual(
-        yield* printed("ticker=SFULL"),
+        yield* requestText("ticker=SFULL"),
         `{"count":1,"results":[{"ticker":"SFULL","company":"The \\"Full\\" Company","cik":"0000012345",` +
           `"exchange":"NASDAQ","sector":"Technology","industry":"Software","country":"US","state":"CA",` +
           `"city":"San José","website":"https://example.com","ipo_date":"2020-02-29","is_adr":true,` +
@@ -112,7 +114,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     Effect.gen(function* () {
       yield* insertRows("screener", row("SNULL"))
       const present = ["ticker", "is_adr", "num_gaps", "num_runners", "pending_s1", "last_updated"]
-      const [shown] = yield* found("ticker=SNULL")
+      const [shown] = yield* requestRows("ticker=SNULL")
       for (const name of present) assert.isNotNull(at(shown, name), name)
       const columns = [...numbers, ...readOnlyNumbers, ...words, "company", "cik", "city", "website", "ipo_date"]
       for (const name of [...columns, "ownership_source_url"].filter((name) => !present.includes(name))) {
@@ -158,7 +160,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         assert.deepStrictEqual(yield* find("O'Neil 50%_\\"), tickers.slice(1, 2))
         assert.deepStrictEqual(yield* find("plain, o'neil 50%_\\"), tickers.slice(0, 3))
         for (const none of ["%", "null", "' or true --"]) assert.deepStrictEqual(yield* find(none), [])
-        assert.strictEqual((yield* refused(`${name}=`)).field, name)
+        assert.strictEqual((yield* requestInvalid(`${name}=`)).field, name)
       }),
   )
 
@@ -180,10 +182,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })),
       )
       yield* FilterAssertions.assertDayRangeFilter(
-        { find: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
+        { find: (query) => requestColumn("ipo_date", `sector=IPOs&${query}`), requestInvalid },
         "ipo_date",
       )
-      yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
+      yield* FilterAssertions.assertFutureDaysRefused({ requestRows, requestInvalid }, ["ipo_date_from", "ipo_date_to"])
     }))
 
   it.effect("all filters are combined with AND (§2.5)", () =>
@@ -219,16 +221,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "the column %s is returned but is not a filter (§2.5, D4)",
     (name) =>
       Effect.gen(function* () {
-        yield* FilterAssertions.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
+        yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
   it.effect("the parameter `ticker` is optional, but is refused without a valid symbol, as are unknown parameters (§7.3, D4)", () =>
     Effect.gen(function* () {
-      yield* found("")
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* requestRows("")
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       const names = ["company", "city", "website", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
-      yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
+      yield* FilterAssertions.assertUnknownParametersRefused(requestInvalid, names)
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -258,7 +260,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         )
         const find = (sort: string) =>
           Effect.map(
-            walk(`sector=${encodeURIComponent(sector)}&sort=${sort}`, 3),
+            readAllPages(`sector=${encodeURIComponent(sector)}&sort=${sort}`, 3),
             (rows) => rows.map((row) => String(at(row, "ticker")).split("X")[1]).join(""),
           )
         assert.strictEqual(yield* find(name), missing === null ? "21375406" : "20613754")
@@ -286,7 +288,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "-toString",
   ])("refuses sort=%j (§2.5)", (sort) =>
     Effect.gen(function* () {
-      const { field, reason } = yield* refused(`sort=${encodeURIComponent(sort)}`)
+      const { field, reason } = yield* requestInvalid(`sort=${encodeURIComponent(sort)}`)
       assert.strictEqual(field, "sort")
       assert.match(reason, /^must be ticker or a numeric field/)
     }))
@@ -320,8 +322,8 @@ layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2027-01-01T04:59:30Z"))
         for (const name of ["ipo_date_from", "ipo_date_to"]) {
-          yield* found(`${name}=2026-12-31`)
-          assert.strictEqual((yield* refused(`${name}=2027-01-01`)).field, name)
+          yield* requestRows(`${name}=2026-12-31`)
+          assert.strictEqual((yield* requestInvalid(`${name}=2027-01-01`)).field, name)
         }
       }))
   },
@@ -364,7 +366,7 @@ layer(recorded, { excludeTestServices: true })("A large screener table", (it) =>
         ...["ticker", ...columns].flatMap((name) => [`sort=${name}`, `sort=-${name}`]),
       ]
       for (const query of queries) {
-        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(found(query), "from screener"))
+        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(requestRows(query), "from screener"))
         assert.notInclude(plan, "Seq Scan", query)
         if (query.startsWith("sort")) assert.notInclude(plan, `"Sort"`, query)
       }

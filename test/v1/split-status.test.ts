@@ -17,17 +17,19 @@ const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/split-status")
+const { requestColumn, requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/split-status",
+)
 
-const idsOf = (query: string) => column("id", query)
+const idsOf = (query: string) => requestColumn("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replace")
 
 /** Returns queries that begin with the parameter `ticker`, which the endpoint requires. */
 const makeTickerQueries = (ticker: string, name = "id") => ({
-  find: (query: string) => column(name, `ticker=${ticker}&${query}`),
-  found: (query: string) => found(`ticker=${ticker}&${query}`),
-  refused: (query: string) => refused(`ticker=${ticker}&${query}`),
+  find: (query: string) => requestColumn(name, `ticker=${ticker}&${query}`),
+  requestRows: (query: string) => requestRows(`ticker=${ticker}&${query}`),
+  requestInvalid: (query: string) => requestInvalid(`ticker=${ticker}&${query}`),
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it) => {
@@ -53,7 +55,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         last_updated: "2025-07-02 09:30:00",
       })
       assert.strictEqual(
-        yield* printed("ticker=SFULL"),
+        yield* requestText("ticker=SFULL"),
         `{"count":1,"results":[{"id":"full","ticker":"SFULL","action_type":"split_effective",` +
           `"split_from":12345678901234.5678,"split_to":1,"split_ratio_min":0.3,"split_ratio_max":100.29,` +
           `"vote_date":"2025-01-02","approved_date":"2025-01-03","authority_expires_date":"2027-01-02",` +
@@ -66,7 +68,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
   it.effect("missing values are null (D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
-      const [row] = yield* found("ticker=SNULL")
+      const [row] = yield* requestRows("ticker=SNULL")
       assert.deepStrictEqual(ListClients.getNullFieldNames(row), [
         "split_from",
         "split_to",
@@ -90,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
         ),
       )
       assert.deepStrictEqual(
-        yield* column("last_updated", "ticker=SCLOCK"),
+        yield* requestColumn("last_updated", "ticker=SCLOCK"),
         ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
       )
     }))
@@ -99,13 +101,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "dot", ticker: "S.DOT" }), split({ id: "hat", ticker: "S^HAT" }))
       for (const query of ["", "executed=true", "action_type=withdrawn&limit=5"]) {
-        const { fields, message } = yield* refused(query)
+        const { fields, message } = yield* requestInvalid(query)
         assert.deepStrictEqual(fields, [{ field: "ticker", reason: "is required" }])
         assert.strictEqual(message, "ticker is required")
       }
-      yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
+      yield* FilterAssertions.assertInvalidSymbolsRefused(requestInvalid)
       assert.deepStrictEqual(yield* idsOf("ticker=@@,s.%20dot,S%5Ehat"), ["dot", "hat"])
-      assert.strictEqual((yield* list("ticker=@@,s.%20dot,S%5Ehat")).headers["x-dropped-tickers"], "%40%40")
+      assert.strictEqual((yield* request("ticker=@@,s.%20dot,S%5Ehat")).headers["x-dropped-tickers"], "%40%40")
       assert.deepStrictEqual(yield* idsOf("ticker=SNONE"), [])
     }))
 
@@ -136,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       )
       yield* insertRows("split_status", ...rows.toReversed())
       for (const limit of [1, 7, 23, 100]) {
-        const seen = yield* walk("ticker=SPAGE", limit)
+        const seen = yield* readAllPages("ticker=SPAGE", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))

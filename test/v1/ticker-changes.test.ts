@@ -23,20 +23,20 @@ const event = (old_ticker: string, new_ticker: string, effective_date: string) =
   effective_date,
 })
 
-const of = (ticker: string) => requestJson(`/v1/ticker-changes?ticker=${ticker}`)
+const requestTicker = (ticker: string) => requestJson(`/v1/ticker-changes?ticker=${ticker}`)
 
-const unchanged = (query_ticker: string) => ({
+const makeUnchangedBody = (query_ticker: string) => ({
   count: 0,
   results: [{ query_ticker, has_changes: false, current_ticker: null, history: [] }],
 })
 
-const changed = (query_ticker: string, ...history: ReadonlyArray<ReturnType<typeof event>>) => ({
+const makeChangedBody = (query_ticker: string, ...history: ReadonlyArray<ReturnType<typeof event>>) => ({
   count: history.length,
   results: [{ query_ticker, has_changes: true, current_ticker: history.at(-1)?.new_ticker, history }],
 })
 
-const refusal = Effect.fnUntraced(function* (ticker: string) {
-  const { body, headers, status, text } = yield* of(ticker)
+const requestConflict = Effect.fnUntraced(function* (ticker: string) {
+  const { body, headers, status, text } = yield* requestTicker(ticker)
   assert.strictEqual(status, 409, text)
   assert.strictEqual(at(body, "error", "code"), "ambiguous_ticker_lineage")
   assert.isString(at(body, "error", "message"))
@@ -46,8 +46,8 @@ const refusal = Effect.fnUntraced(function* (ticker: string) {
 })
 
 /** Checks the counts in the `details` of a 409. Returns `details` without the counts and the events. */
-const ambiguous = (ticker: string) =>
-  Effect.map(refusal(ticker), (details) => {
+const requestConflictReason = (ticker: string) =>
+  Effect.map(requestConflict(ticker), (details) => {
     const { candidate_count, event_count, events, ticker_count, ...others } = Object(details)
     assert.strictEqual(at(others, "tickers", "length"), ticker_count)
     assert.strictEqual(at(events, "length"), Math.min(Number(event_count), 100))
@@ -62,7 +62,7 @@ const chain = (prefix: string, length: number) =>
     return event(`${prefix}${before}`, `${prefix}${after}`, `${2001 + number}-06-01`)
   })
 
-const store = (...events: ReadonlyArray<ReturnType<typeof event>>) =>
+const storeEvents = (...events: ReadonlyArray<ReturnType<typeof event>>) =>
   insertRows("ticker_changes", ...events.map((one) => ({ ...one, status: "confirmed" })))
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (it) => {
@@ -77,11 +77,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         event("CHB", "CHC", "2018-09-10"),
         event("CHC", "CHD", "2021-01-04"),
       ]
-      yield* store(...history.toReversed())
+      yield* storeEvents(...history.toReversed())
       for (const symbol of ["CHA", "CHB", "CHC", "CHD"]) {
-        const { body, status } = yield* of(symbol)
+        const { body, status } = yield* requestTicker(symbol)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(body, changed(symbol, ...history))
+        assert.deepStrictEqual(body, makeChangedBody(symbol, ...history))
       }
     }))
 
@@ -92,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("FLDA", "FLDB", "2020-02-29", { cik: "0000000001", company_name: "Secret Inc", source: "x" }),
       )
       assert.strictEqual(
-        (yield* of("flda")).text,
+        (yield* requestTicker("flda")).text,
         `{"count":1,"results":[{"query_ticker":"FLDA","has_changes":true,"current_ticker":"FLDB",` +
           `"history":[{"old_ticker":"FLDA","new_ticker":"FLDB","effective_date":"2020-02-29"}]}]}`,
       )
@@ -102,9 +102,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     Effect.gen(function* () {
       const there = event("RETA", "RETB", "2019-01-01")
       const back = event("RETB", "RETA", "2020-01-01")
-      yield* store(there, back)
+      yield* storeEvents(there, back)
       for (const symbol of ["RETA", "RETB"]) {
-        assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, there, back))
+        assert.deepStrictEqual((yield* requestTicker(symbol)).body, makeChangedBody(symbol, there, back))
       }
     }))
 
@@ -116,18 +116,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("UNKB", "UNKC", "2020-01-01"),
         change("UNKC", "UNKD", "2021-01-01", { cik: "0000000007" }),
       )
-      assert.strictEqual((yield* of("UNKC")).status, 200)
+      assert.strictEqual((yield* requestTicker("UNKC")).status, 200)
     }))
 
   it.effect("accepts twelve links, queried by any of their symbols (§8)", () =>
     Effect.gen(function* () {
       const history = chain("TW", 12)
-      yield* store(...history)
+      yield* storeEvents(...history)
       for (const symbol of ["TW00", "TW06", "TW12"]) {
-        const { body, status } = yield* of(symbol)
+        const { body, status } = yield* requestTicker(symbol)
         assert.strictEqual(status, 200)
         assert.strictEqual(at(body, "count"), 12)
-        assert.deepStrictEqual(body, changed(symbol, ...history))
+        assert.deepStrictEqual(body, makeChangedBody(symbol, ...history))
       }
     }))
 
@@ -138,23 +138,23 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   it.effect("query_ticker is the normalized symbol: upper case, without surrounding white space (§4.1, D6)", () =>
     Effect.gen(function* () {
       const only = event("CASA", "CAS.B", "2019-05-05")
-      yield* store(only)
+      yield* storeEvents(only)
       for (
         const sent of ["casa", "CaSa", "%20casa", "casa%20", "%09%0A%20Casa%0D%20", "+casa+", "%C2%A0casa%E2%80%83"]
       ) {
-        const { body, status } = yield* of(sent)
+        const { body, status } = yield* requestTicker(sent)
         assert.strictEqual(status, 200, sent)
-        assert.deepStrictEqual(body, changed("CASA", only), sent)
+        assert.deepStrictEqual(body, makeChangedBody("CASA", only), sent)
       }
-      assert.deepStrictEqual((yield* of("cas.b")).body, changed("CAS.B", only))
+      assert.deepStrictEqual((yield* requestTicker("cas.b")).body, makeChangedBody("CAS.B", only))
     }))
 
   it.effect("responds to an unknown symbol with 200 and no changes, never with 404 (§4.1.1)", () =>
     Effect.gen(function* () {
       for (const symbol of ["X", "NOSUCH", "A.B-C^", "1", "..", "-", "^"]) {
-        const { body, status } = yield* of(symbol)
+        const { body, status } = yield* requestTicker(symbol)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(body, unchanged(symbol))
+        assert.deepStrictEqual(body, makeUnchangedBody(symbol))
       }
     }))
 
@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     "S%CC%81",
   ])("refuses anything but one symbol of 1 to 6 characters: %j (§4.1, D6)", (sent) =>
     Effect.gen(function* () {
-      const { body, status } = yield* of(sent)
+      const { body, status } = yield* requestTicker(sent)
       assert.strictEqual(status, 422)
       assert.strictEqual(at(body, "error", "code"), "validation_error")
       assert.strictEqual(at(body, "error", "details", "fields", 0, "field"), "ticker")
@@ -220,7 +220,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   it.effect("ignores estimated, backfilled, reverted and blocked events (§2.2, D19)", () =>
     Effect.gen(function* () {
       const confirmed = event("STA", "STB", "2018-01-01")
-      yield* store(confirmed)
+      yield* storeEvents(confirmed)
       yield* insertRows(
         "ticker_changes",
         change("STB", "STC", "2019-01-01", { status: "estimated" }),
@@ -228,9 +228,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("STZ", "STA", "2017-01-01", { status: "reverted" }),
         change("STA", "STE", "2018-01-01", { status: "blocked", cik: "0000000009" }),
       )
-      for (const symbol of ["STA", "STB"]) assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, confirmed))
+      for (const symbol of ["STA", "STB"]) {
+        assert.deepStrictEqual((yield* requestTicker(symbol)).body, makeChangedBody(symbol, confirmed))
+      }
       for (const symbol of ["STC", "STD", "STE", "STZ"]) {
-        assert.deepStrictEqual((yield* of(symbol)).body, unchanged(symbol))
+        assert.deepStrictEqual((yield* requestTicker(symbol)).body, makeUnchangedBody(symbol))
       }
     }))
 
@@ -246,7 +248,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("MCA", "MCB", "2019-05-05", { cik: "0000000200", company_name: "Earlier Corp" }),
       )
       for (const symbol of ["MCA", "MCB", "MCC"]) {
-        assert.deepStrictEqual(yield* ambiguous(symbol), {
+        assert.deepStrictEqual(yield* requestConflictReason(symbol), {
           query_ticker: symbol,
           reason: "multiple_cik_lineages",
           reasons: ["multiple_cik_lineages"],
@@ -280,10 +282,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("NDA", "NDC", "2020-05-05", { cik: "0000000100" }),
         change("NDC", "NDD", "2021-05-05", { cik: "0000000200" }),
       )
-      const withoutCik = yield* ambiguous("NCA")
+      const withoutCik = yield* requestConflictReason("NCA")
       assert.deepStrictEqual(at(withoutCik, "reasons"), ["multiple_cik_lineages"])
       assert.deepStrictEqual(at(withoutCik, "candidates"), [])
-      const split = yield* ambiguous("NDD")
+      const split = yield* requestConflictReason("NDD")
       assert.strictEqual(at(split, "reason"), "multiple_cik_lineages")
       assert.deepStrictEqual(at(split, "candidates"), [])
     }))
@@ -297,7 +299,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("EVA", "EVC", "2021-05-05"),
         change("EVD", "EVE", "2023-05-05", { status: "estimated" }),
       )
-      const { event_count, events } = Object(yield* refusal("EVD"))
+      const { event_count, events } = Object(yield* requestConflict("EVD"))
       assert.strictEqual(event_count, 3)
       assert.deepStrictEqual(events, [
         {
@@ -331,10 +333,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         change("CIKC", "CIKA", "2022-06-09", { cik: "0001326801" }),
       )
       for (const cik of ["0001326801", "1326801"]) {
-        assert.deepStrictEqual((yield* of(`CIKA&cik=${cik}`)).body, changed("CIKA", company), cik)
+        assert.deepStrictEqual((yield* requestTicker(`CIKA&cik=${cik}`)).body, makeChangedBody("CIKA", company), cik)
       }
-      assert.deepStrictEqual((yield* of("CIKA&cik=0001683471")).body, changed("CIKA", fund))
-      const { body, status } = yield* of("CIKA&cik=7")
+      assert.deepStrictEqual((yield* requestTicker("CIKA&cik=0001683471")).body, makeChangedBody("CIKA", fund))
+      const { body, status } = yield* requestTicker("CIKA&cik=7")
       assert.strictEqual(status, 422)
       assert.deepStrictEqual(at(body, "error", "details", "fields"), [{
         field: "cik",
@@ -348,16 +350,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           "0001326801",
         ]]
       ) {
-        const { body, status } = yield* of(`${ticker}&cik=${cik}`)
+        const { body, status } = yield* requestTicker(`${ticker}&cik=${cik}`)
         assert.strictEqual(status, 422)
         assert.strictEqual(
           at(body, "error", "message"),
           `cik must be a CIK in the history of ${ticker}: ${possible}; not ${cik}`,
         )
-        assert.strictEqual((yield* of(`${ticker}&cik=${possible?.slice(0, 10)}`)).status, 200)
+        assert.strictEqual((yield* requestTicker(`${ticker}&cik=${possible?.slice(0, 10)}`)).status, 200)
       }
       for (const cik of ["", "x", "12345678901", "-1", "META:1"]) {
-        const { body, status } = yield* of(`CIKA&cik=${cik}`)
+        const { body, status } = yield* requestTicker(`CIKA&cik=${cik}`)
         assert.strictEqual(status, 422, cik)
         assert.include(String(at(body, "error", "message")), "must be a CIK of one to ten digits")
       }
@@ -365,11 +367,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("a request with `cik` gets 422 for a symbol without changes, and 409 for a conflict without candidates (D35)", () =>
     Effect.gen(function* () {
-      const { body, status } = yield* of("CIKN&cik=1")
+      const { body, status } = yield* requestTicker("CIKN&cik=1")
       assert.strictEqual(status, 422)
       assert.include(String(at(body, "error", "message")), "no recorded change of CIKN has a CIK")
-      yield* store(event("CIKX", "CIKY", "2020-01-01"), event("CIKX", "CIKZ", "2021-01-01"))
-      assert.strictEqual(at(yield* refusal("CIKX&cik=1"), "reason"), "competing_destinations")
+      yield* storeEvents(event("CIKX", "CIKY", "2020-01-01"), event("CIKX", "CIKZ", "2021-01-01"))
+      assert.strictEqual(at(yield* requestConflict("CIKX&cik=1"), "reason"), "competing_destinations")
     }))
 
   it.effect("a 409 lists at most a hundred events and their total number (§4.1.3, D21)", () =>
@@ -378,8 +380,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         { length: 130 },
         (_, at) => new Date(Date.UTC(2001, 0, 1 + at)).toISOString().slice(0, 10),
       )
-      yield* store(...days.map((day, at) => event(`EM${at}`, `EM${at + 1}`, day)))
-      const { event_count, events } = Object(yield* refusal("EM60"))
+      yield* storeEvents(...days.map((day, at) => event(`EM${at}`, `EM${at + 1}`, day)))
+      const { event_count, events } = Object(yield* requestConflict("EM60"))
       assert.strictEqual(event_count, 130)
       assert.deepStrictEqual(
         events,
@@ -400,7 +402,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
       const ciks = days.map((_, at) => String(1000 - at).padStart(10, "0"))
       yield* insertRows("ticker_changes", ...days.map((day, at) => change(`CM${at}`, "CMHUB", day, { cik: ciks[at] })))
-      const { candidate_count, candidates, ticker_count, tickers } = Object(yield* refusal("CMHUB"))
+      const { candidate_count, candidates, ticker_count, tickers } = Object(yield* requestConflict("CMHUB"))
       assert.strictEqual(candidate_count, 130)
       assert.strictEqual(ticker_count, 131)
       assert.deepStrictEqual(tickers, [...days.map((_, at) => `CM${at}`), "CMHUB"].toSorted())
@@ -417,8 +419,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("reports two changes on one day as same_date_events (§4.1.3, D21)", () =>
     Effect.gen(function* () {
-      yield* store(event("SDA", "SDB", "2020-01-01"), event("SDB", "SDC", "2020-01-01"))
-      assert.deepStrictEqual(yield* ambiguous("SDC"), {
+      yield* storeEvents(event("SDA", "SDB", "2020-01-01"), event("SDB", "SDC", "2020-01-01"))
+      assert.deepStrictEqual(yield* requestConflictReason("SDC"), {
         query_ticker: "SDC",
         reason: "same_date_events",
         reasons: ["same_date_events"],
@@ -429,28 +431,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("reports a symbol that changes twice as competing_destinations, even if it returns in between (§4.1.3, D21)", () =>
     Effect.gen(function* () {
-      yield* store(
+      yield* storeEvents(
         event("CDA", "CDB", "2020-01-01"),
         event("CDB", "CDA", "2021-01-01"),
         event("CDA", "CDC", "2022-01-01"),
       )
-      assert.deepStrictEqual(yield* ambiguous("CDB"), {
+      assert.deepStrictEqual(yield* requestConflictReason("CDB"), {
         query_ticker: "CDB",
         reason: "competing_destinations",
         reasons: ["competing_destinations"],
         tickers: ["CDA", "CDB", "CDC"],
         candidates: [],
       })
-      yield* store(event("CEA", "CEB", "2020-01-01"), event("CEA", "CEC", "2021-01-01"))
-      const both = yield* ambiguous("CEC")
+      yield* storeEvents(event("CEA", "CEB", "2020-01-01"), event("CEA", "CEC", "2021-01-01"))
+      const both = yield* requestConflictReason("CEC")
       assert.strictEqual(at(both, "reason"), "competing_destinations")
       assert.deepStrictEqual(at(both, "reasons"), ["competing_destinations", "broken_chain"])
     }))
 
   it.effect("reports links that do not connect as broken_chain (§4.1.3, D21)", () =>
     Effect.gen(function* () {
-      yield* store(event("BRA", "BRC", "2020-01-01"), event("BRB", "BRC", "2021-01-01"))
-      assert.deepStrictEqual(yield* ambiguous("BRA"), {
+      yield* storeEvents(event("BRA", "BRC", "2020-01-01"), event("BRB", "BRC", "2021-01-01"))
+      assert.deepStrictEqual(yield* requestConflictReason("BRA"), {
         query_ticker: "BRA",
         reason: "broken_chain",
         reasons: ["broken_chain"],
@@ -462,9 +464,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   it.effect("reports thirteen links as max_hops_exceeded, with all their symbols (§4.1.3, §8, D21)", () =>
     Effect.gen(function* () {
       const history = chain("TH", 13)
-      yield* store(...history)
+      yield* storeEvents(...history)
       for (const symbol of ["TH00", "TH07", "TH13"]) {
-        assert.deepStrictEqual(yield* ambiguous(symbol), {
+        assert.deepStrictEqual(yield* requestConflictReason(symbol), {
           query_ticker: symbol,
           reason: "max_hops_exceeded",
           reasons: ["max_hops_exceeded"],
@@ -486,7 +488,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           status: "confirmed",
         })),
       )
-      const details = yield* ambiguous("AL12")
+      const details = yield* requestConflictReason("AL12")
       assert.strictEqual(at(details, "reason"), "multiple_cik_lineages")
       assert.deepStrictEqual(at(details, "reasons"), [
         "multiple_cik_lineages",
@@ -499,18 +501,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
 
   it.effect("the field `tickers` is sorted, has no duplicates, and comes from eligible events only (D21)", () =>
     Effect.gen(function* () {
-      yield* store(
+      yield* storeEvents(
         event("TKZ", "TK.A", "2020-01-01"),
         event("TKZ", "TK-A", "2021-01-01"),
         event("TK-A", "TKZ", "2022-01-01"),
       )
       yield* insertRows("ticker_changes", change("TKZ", "TKNOT", "2023-01-01", { status: "estimated" }))
-      assert.deepStrictEqual(at(yield* ambiguous("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
+      assert.deepStrictEqual(at(yield* requestConflictReason("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
     }))
 
   it.effect("responds to HEAD for an ambiguous symbol with 409 and no body (D10)", () =>
     Effect.gen(function* () {
-      yield* store(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
+      yield* storeEvents(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
       const { status, text } = yield* requestJson("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
       assert.strictEqual(status, 409)
       assert.strictEqual(text, "")
@@ -543,7 +545,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
         const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
         for (const symbol of [hub, leaf]) {
           const start = yield* Clock.currentTimeMillis
-          const details = yield* ambiguous(symbol)
+          const details = yield* requestConflictReason(symbol)
           const taken = (yield* Clock.currentTimeMillis) - start
           assert.isBelow(taken, 20_000)
           assert.strictEqual(at(details, "query_ticker"), symbol)
@@ -570,7 +572,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       `
       yield* skipHistory("ticker_changes", insert)
       for (const symbol of ["HBC", "C1", "C15000"]) {
-        assert.strictEqual(at(yield* ambiguous(symbol), "reason"), "multiple_cik_lineages", symbol)
+        assert.strictEqual(at(yield* requestConflictReason(symbol), "reason"), "multiple_cik_lineages", symbol)
       }
     }))
 
@@ -615,15 +617,19 @@ midnights.forEach(([instant, day]) =>
     it.effect("current_ticker changes on the effective day of a change, in US Central time (§2.2, D19)", () =>
       Effect.gen(function* () {
         const [before, on] = [event("FUA", "FUB", "2020-01-01"), event("FUB", "FUC", day)]
-        yield* store(before, on, event("FUC", "FUD", "2099-01-01"))
+        yield* storeEvents(before, on, event("FUC", "FUD", "2099-01-01"))
         yield* TestClock.setTime(Date.parse(instant) - 1)
-        for (const symbol of ["FUA", "FUB"]) assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, before))
-        for (const symbol of ["FUC", "FUD"]) assert.deepStrictEqual((yield* of(symbol)).body, unchanged(symbol))
+        for (const symbol of ["FUA", "FUB"]) {
+          assert.deepStrictEqual((yield* requestTicker(symbol)).body, makeChangedBody(symbol, before))
+        }
+        for (const symbol of ["FUC", "FUD"]) {
+          assert.deepStrictEqual((yield* requestTicker(symbol)).body, makeUnchangedBody(symbol))
+        }
         yield* TestClock.setTime(Date.parse(instant))
         for (const symbol of ["FUA", "FUB", "FUC"]) {
-          assert.deepStrictEqual((yield* of(symbol)).body, changed(symbol, before, on))
+          assert.deepStrictEqual((yield* requestTicker(symbol)).body, makeChangedBody(symbol, before, on))
         }
-        assert.deepStrictEqual((yield* of("FUD")).body, unchanged("FUD"))
+        assert.deepStrictEqual((yield* requestTicker("FUD")).body, makeUnchangedBody("FUD"))
       }))
   })
 )

@@ -14,7 +14,9 @@ import { getInputCount } from "../support/Thoroughness.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
-const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/timeline")
+const { requestColumn, requestRows, request, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+  "/v1/timeline",
+)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Expected events
@@ -38,7 +40,7 @@ const round = (row: unknown, name: string, digits: number) => Number(Number(valu
 
 const capitalize = (words: string) => `${words.slice(0, 1).toUpperCase()}${words.slice(1).replaceAll("_", " ")}`
 
-const withForm = (row: unknown, title: string | undefined) => {
+const addFormName = (row: unknown, title: string | undefined) => {
   const form = textAt(row, "form_type") ?? ""
   return title === undefined ? form : title.startsWith(form) ? title : `${form}: ${title}`
 }
@@ -71,13 +73,13 @@ const lists: ReadonlyArray<{
     at: "created_at",
     typeOf: (row) => valueAt(row, "form_type") === "news" ? "news" : "filing",
     titleOf: (row) =>
-      valueAt(row, "form_type") === "news" ? textAt(row, "title") ?? "News" : withForm(row, textAt(row, "title")),
+      valueAt(row, "form_type") === "news" ? textAt(row, "title") ?? "News" : addFormName(row, textAt(row, "title")),
   },
   {
     path: "/v1/registrations",
     at: "filed_at",
     typeOf: () => "registration",
-    titleOf: (row) => withForm(row, textAt(row, "headline")),
+    titleOf: (row) => addFormName(row, textAt(row, "headline")),
   },
   {
     path: "/v1/dilution-data",
@@ -111,7 +113,7 @@ const lists: ReadonlyArray<{
 ]
 
 const readList = (path: string, ticker: string) =>
-  ListClients.makeListClient(path).walk(`ticker=${encodeURIComponent(ticker)}`, 100)
+  ListClients.makeListClient(path).readAllPages(`ticker=${encodeURIComponent(ticker)}`, 100)
 
 /** Reads all rows of a list. Does not use `walk` for an empty list, because `walk` refuses empty pages. */
 const readAll = Effect.fnUntraced(function* (path: string, ticker: string) {
@@ -156,7 +158,7 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
   }))
 })
 
-const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
 /** Formats a ticker change as JSON, with only the fields that it has in a chain. In a 409, it has more fields. */
 const formatChange = (change: unknown) =>
@@ -166,8 +168,8 @@ const formatChange = (change: unknown) =>
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
   const changes = [
-    ...listOf(valueAt(body, "results", 0, "history")),
-    ...listOf(valueAt(body, "error", "details", "events")),
+    ...toArray(valueAt(body, "results", 0, "history")),
+    ...toArray(valueAt(body, "error", "details", "events")),
   ]
   const own = changes.filter((change) =>
     valueAt(change, "old_ticker") === ticker || valueAt(change, "new_ticker") === ticker
@@ -204,14 +206,14 @@ const readExpectedEvents = Effect.fnUntraced(function* (ticker: string) {
 })
 
 /** Returns the rows that the `endpoint` and `key` of an event find. */
-const followKey = Effect.fnUntraced(function* (event: unknown) {
+const readSourceRow = Effect.fnUntraced(function* (event: unknown) {
   const path = `${textAt(event, "endpoint")}?${textAt(event, "key")}`
   const { body, status } = yield* requestJson(path)
   assert.include([200, 409], status, path)
   const rows = status === 409
-    ? listOf(valueAt(body, "error", "details", "events"))
+    ? toArray(valueAt(body, "error", "details", "events"))
     : valueAt(event, "type") === "ticker_change"
-    ? listOf(valueAt(body, "results", 0, "history"))
+    ? toArray(valueAt(body, "results", 0, "history"))
     : ListClients.getResultRows(body)
   return rows
 })
@@ -258,7 +260,9 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
           ...(date_from === undefined ? [] : [`date_from=${date_from}`]),
           ...(date_to === undefined ? [] : [`date_to=${date_to}`]),
         ].join("&")
-        const events = expected.length === 0 ? yield* found(query) : yield* walk(query, choose([1, 3, 7, 10, 100]))
+        const events = expected.length === 0
+          ? yield* requestRows(query)
+          : yield* readAllPages(query, choose([1, 3, 7, 10, 100]))
         assert.sameMembers(events.map(describe), expected.map(describe), query)
         const times = events.map((event) => textAt(event, "at") ?? "")
         assert.deepStrictEqual(times, times.toSorted().toReversed(), query)
@@ -272,9 +276,11 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
       const seen = new Set<string>()
       for (const ticker of ["GAP7", "SNK1", "META", "BYON"]) {
         const expected = yield* readExpected(ticker)
-        for (const event of yield* walk(`ticker=${ticker}`, 100)) {
+        for (const event of yield* readAllPages(`ticker=${ticker}`, 100)) {
           const isChange = valueAt(event, "type") === "ticker_change"
-          const rows = new Set((yield* followKey(event)).map(isChange ? formatChange : (row) => JSON.stringify(row)))
+          const rows = new Set(
+            (yield* readSourceRow(event)).map(isChange ? formatChange : (row) => JSON.stringify(row)),
+          )
           const own = expected.filter((one) => describe(one) === describe(event))
           assert.isTrue(own.some(({ row }) => rows.has(row)), `${ticker}: ${JSON.stringify(event)}`)
           seen.add(textAt(event, "type") ?? "")
@@ -285,12 +291,12 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
 
   it.effect("prints the same events in each format, as pages and as an export (D8)", () =>
     Effect.gen(function* () {
-      const events = yield* walk("ticker=GAP7", 100)
-      const lines = yield* list("ticker=GAP7&format=ndjson&limit=all")
+      const events = yield* readAllPages("ticker=GAP7", 100)
+      const lines = yield* request("ticker=GAP7&format=ndjson&limit=all")
       assert.deepStrictEqual(lines.text.trimEnd().split("\n").map((line) => JSON.parse(line)), events)
-      const page = yield* list("ticker=GAP7&format=ndjson&limit=100")
+      const page = yield* request("ticker=GAP7&format=ndjson&limit=100")
       assert.strictEqual(page.text, lines.text)
-      const csv = yield* list("ticker=GAP7&format=csv&limit=all")
+      const csv = yield* request("ticker=GAP7&format=csv&limit=all")
       const records = csv.text.trimEnd().split("\r\n")
       assert.strictEqual(records[0], "at,ticker,type,title,endpoint,key,tier")
       assert.lengthOf(records, events.length + 1)
@@ -308,7 +314,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
       const again = yield* requestJson(path, { headers: { "If-None-Match": etag } })
       assert.deepStrictEqual([again.status, again.text], [304, ""])
       const { body } = yield* requestJson(`/estimate?endpoint=${path.replace("?", "&")}`)
-      const total = (yield* walk("ticker=GAP7", 100)).length
+      const total = (yield* readAllPages("ticker=GAP7", 100)).length
       assert.strictEqual(valueAt(body, "results", 0, "estimated_bytes"), Buffer.byteLength(text))
       assert.strictEqual(String(valueAt(body, "results", 0, "estimated_cost_microdollars")), cost)
       assert.strictEqual(valueAt(body, "results", 0, "records_returned"), 20)
@@ -391,7 +397,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       yield* insertRows("gap_stats", gap("^VIX", "2025-07-01"))
       const tail = `"endpoint":"/v1/news","key":"ticker=%5e%56%49%58&date=2025-05-01&hide_`
       assert.strictEqual(
-        yield* printed("ticker=^vix"),
+        yield* requestText("ticker=^vix"),
         `{"count":4,"results":[` +
           `{"at":"2025-07-01T09:30:00.250-05:00","ticker":"^VIX","type":"filing","title":"S-1/A",` +
           `${tail}news=true&limit=100","tier":"basic"},` +
@@ -404,7 +410,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
           `"key":"ticker=%5e%56%49%58&date=2025-07-01","tier":"basic"}` +
           `],"page":1,"limit":10,"has_more":false}`,
       )
-      for (const event of yield* found("ticker=^VIX")) assert.isNotEmpty(yield* followKey(event))
+      for (const event of yield* requestRows("ticker=^VIX")) assert.isNotEmpty(yield* readSourceRow(event))
     }))
 
   it.effect("compares each float with the previous known float, even if it is outside the dates (§2.5)", () =>
@@ -419,7 +425,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         report("TFLT", "2025-04-30", 300, "2025-05-02"),
         report("TFLT", "2025-05-31", 0),
       )
-      const changes = (query: string) => column("title", `ticker=TFLT&types=float_change${query}`)
+      const changes = (query: string) => requestColumn("title", `ticker=TFLT&types=float_change${query}`)
       const [toZero, to300, to250] = ["from 300 to 0", "from 250 to 300", "from 100 to 250"].map((words) =>
         `Float changed ${words}`
       )
@@ -438,12 +444,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         holder("TOWN", "0001-25-2", { owner_name: "Three", filed_at: "2025-06-01", form_type: "SC 13G" }),
         holder("TOWN", "placeholder", { filed_at: "2025-07-01" }),
       )
-      const events = yield* found("ticker=TOWN")
+      const events = yield* requestRows("ticker=TOWN")
       assert.deepStrictEqual(events.map((event) => [valueAt(event, "at"), valueAt(event, "title")]), [
         ["2025-06-01", "SC 13G: 1 owner"],
         ["2025-05-01", "DEF 14A: 2 owners"],
       ])
-      const filings = yield* Effect.forEach(events, followKey)
+      const filings = yield* Effect.forEach(events, readSourceRow)
       assert.deepStrictEqual(
         filings.map((rows) => rows.map((row) => [valueAt(row, "accession_number"), valueAt(row, "owner_count")])),
         [[["0001-25-2", 1]], [["a b&c", 2]]],
@@ -467,7 +473,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         change("TCB", "TCY", "2022-01-03", { status: "estimated" }),
       )
       const shown = (ticker: string) =>
-        Effect.map(found(`ticker=${ticker}`), (events) =>
+        Effect.map(requestRows(`ticker=${ticker}`), (events) =>
           events.map((event) =>
             ["at", "ticker", "title", "key"].map((name) => textAt(event, name)).join(" ")
           ))
@@ -491,13 +497,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       yield* insertRows("gap_stats", gap("TORD", "2025-05-01"), gap("TORD", "2025-05-02"))
       const titles = items.map(({ form_type, title }) => form_type === "news" ? title : `${form_type}: ${title}`)
       for (const limit of [1, 4, 31, 100]) {
-        const events = yield* walk("ticker=TORD", limit)
+        const events = yield* readAllPages("ticker=TORD", limit)
         assert.lengthOf(events, 32)
         assert.deepStrictEqual(events.slice(1, 31).map((event) => valueAt(event, "title")), titles)
         assert.deepStrictEqual([valueAt(events[0], "at"), valueAt(events[31], "at")], ["2025-05-02", "2025-05-01"])
       }
       const filings = titles.filter((title) => title.startsWith("8-K"))
-      const filed = yield* walk("ticker=TORD&types=filing", 3)
+      const filed = yield* readAllPages("ticker=TORD&types=filing", 3)
       assert.deepStrictEqual(filed.map((event) => valueAt(event, "title")), filings)
     }))
 
@@ -535,7 +541,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         report("TLA", "2025-03-31", 400, "2025-04-01"),
       )
       for (const ticker of ["TLA", "TLB"]) {
-        const { body, headers } = yield* list(`ticker=${ticker}&follow_lineage=true&limit=100`)
+        const { body, headers } = yield* request(`ticker=${ticker}&follow_lineage=true&limit=100`)
         assert.strictEqual(headers["x-lineage"], "TLA..2024-01-10, TLB..2025-01-10, TLA;outside=4")
         const events = ListClients.getResultRows(body)
         assert.deepStrictEqual(
@@ -554,14 +560,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
           ],
         )
         assert.isTrue(events.every((event) => valueAt(event, "lineage_ticker") === "TLA"))
-        assert.deepStrictEqual(yield* walk(`ticker=${ticker}&follow_lineage=true`, 3), events)
-        for (const event of events) assert.isNotEmpty(yield* followKey(event))
+        assert.deepStrictEqual(yield* readAllPages(`ticker=${ticker}&follow_lineage=true`, 3), events)
+        for (const event of events) assert.isNotEmpty(yield* readSourceRow(event))
       }
-      const plain = yield* list("ticker=TLB&follow_lineage=false&limit=100")
+      const plain = yield* request("ticker=TLB&follow_lineage=false&limit=100")
       assert.isUndefined(plain.headers["x-lineage"])
       assert.lengthOf(ListClients.getResultRows(plain.body), 8)
       assert.notInclude(plain.text, "lineage_ticker")
-      const csv = yield* list("ticker=TLB&follow_lineage=true&format=csv")
+      const csv = yield* request("ticker=TLB&follow_lineage=true&format=csv")
       assert.match(csv.text, /^at,ticker,type,title,endpoint,key,tier,lineage_ticker\r\n/)
     }))
 
@@ -604,7 +610,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         )
       }
       for (const filter of ["", "&types=gap,news", "&types=filing&date_from=2024-02-29", "&date_to=2024-02-10"]) {
-        const plain = yield* Effect.forEach(symbols, (ticker) => walk(`ticker=${ticker}${filter}`, 100))
+        const plain = yield* Effect.forEach(symbols, (ticker) => readAllPages(`ticker=${ticker}${filter}`, 100))
         const outside = plain.flat().filter((event) => {
           const [ticker, day] = [textAt(event, "ticker"), (textAt(event, "at") ?? "").slice(0, 10)]
           const isShown = periods.some(([symbol, from, until]) => symbol === ticker && from <= day && day < until)
@@ -612,7 +618,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         })
         assert.isAbove(outside.length, 0)
         for (const page of ["", "&page=100", "&format=csv&limit=all"]) {
-          const { headers } = yield* list(`ticker=TOA&follow_lineage=true${filter}${page}`)
+          const { headers } = yield* request(`ticker=TOA&follow_lineage=true${filter}${page}`)
           assert.strictEqual(
             headers["x-lineage"],
             `TOA..2024-02-01, TOB..2024-03-01, TOC;outside=${outside.length}`,
@@ -620,7 +626,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
           )
         }
       }
-      const changes = yield* list("ticker=TOA&follow_lineage=true&types=ticker_change")
+      const changes = yield* request("ticker=TOA&follow_lineage=true&types=ticker_change")
       assert.strictEqual(changes.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC")
       // A report between two periods of its symbol is compared only with reports between the same periods.
       yield* insertRows(
@@ -629,7 +635,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         report("TOB", "2024-02-02", 2, "2024-03-05"),
         report("TOA", "2024-02-03", 3, "2024-03-10"),
       )
-      const floats = yield* list("ticker=TOA&follow_lineage=true&types=float_change")
+      const floats = yield* request("ticker=TOA&follow_lineage=true&types=float_change")
       assert.strictEqual(floats.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC;outside=1")
       yield* insertRows(
         "gap_stats",
@@ -638,7 +644,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
           (_, day) => gap("TOA", new Date(Date.UTC(2025, 0, day)).toISOString().slice(0, 10)),
         ),
       )
-      const many = yield* list("ticker=TOA&follow_lineage=true&types=gap")
+      const many = yield* request("ticker=TOA&follow_lineage=true&types=gap")
       assert.strictEqual(many.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC;outside=100+")
     }))
 
@@ -652,11 +658,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         cik,
       })
       yield* insertRows("ticker_changes", change("TAM", "TAN", "0000000007"), change("TAO", "TAM", "0000000008"))
-      const ambiguous = yield* list("ticker=TAM&follow_lineage=true")
+      const ambiguous = yield* request("ticker=TAM&follow_lineage=true")
       assert.strictEqual(ambiguous.status, 409)
       assert.deepStrictEqual(valueAt(ambiguous.body, "error", "code"), "ambiguous_ticker_lineage")
       assert.isUndefined(ambiguous.headers["x-lineage"])
-      const selected = yield* list("ticker=TAM&follow_lineage=true&cik=8")
+      const selected = yield* request("ticker=TAM&follow_lineage=true&cik=8")
       assert.strictEqual(selected.headers["x-lineage"], "TAO..2021-01-04, TAM")
       assert.deepStrictEqual(
         ListClients.getResultRows(selected.body).map((event) => [
@@ -666,26 +672,26 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
         ]),
         [["TAO became TAM", "TAM", "ticker=TAM&cik=0000000008"]],
       )
-      for (const event of yield* found("ticker=TAM")) assert.isNotEmpty(yield* followKey(event))
-      assert.match((yield* refused("ticker=TAM&follow_lineage=true&cik=9")).reason, /0000000007.*0000000008/)
-      const alone = yield* refused("ticker=TAM&cik=8")
+      for (const event of yield* requestRows("ticker=TAM")) assert.isNotEmpty(yield* readSourceRow(event))
+      assert.match((yield* requestInvalid("ticker=TAM&follow_lineage=true&cik=9")).reason, /0000000007.*0000000008/)
+      const alone = yield* requestInvalid("ticker=TAM&cik=8")
       assert.deepStrictEqual([alone.field, alone.reason], ["cik", "needs follow_lineage=true"])
     }))
 
   it.effect("refuses an unknown type, a missing or invalid ticker, and dates in the wrong order (D4, D6, D7)", () =>
     Effect.gen(function* () {
-      const unknown = yield* refused("ticker=GAP7&types=news,merger")
+      const unknown = yield* requestInvalid("ticker=GAP7&types=news,merger")
       assert.deepStrictEqual([unknown.field, unknown.reason], [
         "types",
         `must be one of: ${timelineEventTypes.join(", ")}`,
       ])
-      assert.deepStrictEqual((yield* refused("types=news")).fields, [{ field: "ticker", reason: "is required" }])
-      assert.strictEqual((yield* refused("ticker=A,B")).field, "ticker")
-      const dates = yield* refused("ticker=GAP7&date_from=2025-02-01&date_to=2025-01-31")
+      assert.deepStrictEqual((yield* requestInvalid("types=news")).fields, [{ field: "ticker", reason: "is required" }])
+      assert.strictEqual((yield* requestInvalid("ticker=A,B")).field, "ticker")
+      const dates = yield* requestInvalid("ticker=GAP7&date_from=2025-02-01&date_to=2025-01-31")
       assert.deepStrictEqual([dates.field, dates.reason], ["date_from", "must not be greater than date_to"])
-      assert.match((yield* refused("ticker=GAP7&date_to=2999-01-01")).reason, /must be in the past/)
-      assert.strictEqual((yield* refused("ticker=GAP7&date=2025-01-31")).field, "date")
-      assert.deepStrictEqual(yield* found("ticker=GAP7&types= GAP,gap"), [])
+      assert.match((yield* requestInvalid("ticker=GAP7&date_to=2999-01-01")).reason, /must be in the past/)
+      assert.strictEqual((yield* requestInvalid("ticker=GAP7&date=2025-01-31")).field, "date")
+      assert.deepStrictEqual(yield* requestRows("ticker=GAP7&types= GAP,gap"), [])
     }))
 
   it.effect("omits the types whose endpoint requires a higher tier (D3)", () =>

@@ -39,16 +39,16 @@ const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
 
 type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
-const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
+const readRows = Effect.fnUntraced(function* (path: string, key: string) {
   const { body, status, text } = yield* requestJson(path, { key })
   assert.strictEqual(status, 200, `${path}: ${text}`)
   return ListClients.getResultRows(body)
 })
 
-const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
+const getColumn = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
 /** Returns the fields of a usage row that the response determines. */
-const expectedUsage = ({ headers, status, text }: Answer) => ({
+const makeExpectedUsage = ({ headers, status, text }: Answer) => ({
   request_id: headers["x-request-id"],
   status_code: status,
   bytes: Buffer.byteLength(text),
@@ -62,7 +62,7 @@ const pickUsageFields = (row: unknown) => ({
   cost_microdollars: valueAt(row, "cost_microdollars"),
 })
 
-const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
+const computeCost = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
 /** A row of the table `usage`. */
 interface StoredUsage extends Omit<UsageRecord, "requested_at" | "reservation_id"> {
@@ -147,8 +147,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       for (const [path, status, records_returned, price] of cases) {
         const answer = yield* requestJson(path, { key })
         assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
-        const row = expectedUsage(answer)
-        assert.strictEqual(row.cost_microdollars, costOf(row.bytes, price), path)
+        const row = makeExpectedUsage(answer)
+        assert.strictEqual(row.cost_microdollars, computeCost(row.bytes, price), path)
         expected.unshift({
           ...row,
           endpoint: path.split("?")[0],
@@ -162,7 +162,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       const ended = Date.now()
       yield* waitForRecordedRequests(account_id, cases.length)
-      const rows = yield* rowsFor("/v1/usage?limit=100", key)
+      const rows = yield* readRows("/v1/usage?limit=100", key)
       const found = rows.map((row) => {
         const { duration_ms, requested_at, ...rest } = Object(row)
         assert.isTrue(Number.isInteger(duration_ms) && duration_ms >= 0 && duration_ms <= ended - began)
@@ -209,7 +209,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         // One customer per request, because the request itself is recorded, too.
         const { account_id, key, key_id } = yield* createCustomer(`older rows${filter}`)
         yield* insertUsage([makeUsageRow({ account_id, key_id, requested_at: "2025-07-15T12:00:00Z", cached: true })])
-        assert.deepStrictEqual(column(yield* rowsFor(`/v1/usage${filter}`, key), "cached"), [false])
+        assert.deepStrictEqual(getColumn(yield* readRows(`/v1/usage${filter}`, key), "cached"), [false])
       }
     }))
 
@@ -222,7 +222,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       const replaced = yield* requestJson("/v1/news", { key, headers: { "X-Request-Id": "not an id" } })
       yield* waitForRecordedRequests(account_id, 5)
-      const ids = column(yield* rowsFor("/v1/usage", key), "request_id")
+      const ids = getColumn(yield* readRows("/v1/usage", key), "request_id")
       assert.deepStrictEqual(ids, [replaced.headers["x-request-id"], "same", "Order.7_of-9", "same", "same"])
     }))
 
@@ -237,10 +237,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         answers.unshift(answer)
       }
       yield* waitForRecordedRequests(account_id, paths.length)
-      const rows = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(expectedUsage))
-      assert.deepStrictEqual(column(rows, "bytes"), [0, 0, 0, 0])
-      assert.strictEqual(valueAt((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
+      const rows = yield* readRows("/v1/usage", key)
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(makeExpectedUsage))
+      assert.deepStrictEqual(getColumn(rows, "bytes"), [0, 0, 0, 0])
+      assert.strictEqual(valueAt((yield* readRows("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
 
   it.effect("with a used-up balance, requests for data are refused with 402 at no charge, and free endpoints still answer (D13, D27)", () =>
@@ -258,7 +258,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), { balance_microdollars: balance })
         assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
         yield* waitForRecordedRequests(account_id, answers.length)
-        assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), answers.map(expectedUsage))
+        assert.deepStrictEqual((yield* readRows("/v1/usage", key)).map(pickUsageFields), answers.map(makeExpectedUsage))
       }
     }))
 
@@ -273,10 +273,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       ].toReversed()
       assert.deepStrictEqual(answers.map(({ status }) => status), [403, 403, 200])
       yield* waitForRecordedRequests(account_id, 3)
-      const rows = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(expectedUsage))
+      const rows = yield* readRows("/v1/usage", key)
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(makeExpectedUsage))
       assert.deepStrictEqual(
-        column(rows, "key_hint"),
+        getColumn(rows, "key_hint"),
         [key, limited.key, limited.key].map((makeUsageRow) => makeUsageRow.slice(0, 12)),
       )
     }))
@@ -338,7 +338,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.strictEqual(answer.status, 500)
       assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
       yield* waitForRecordedRequests(account_id, 1)
-      assert.deepStrictEqual((yield* rowsFor("/v1/usage", key)).map(pickUsageFields), [expectedUsage(answer)])
+      assert.deepStrictEqual((yield* readRows("/v1/usage", key)).map(pickUsageFields), [makeExpectedUsage(answer)])
     }))
 
   it.effect("a request whose client disconnects before the response is recorded with status 499 (resources: usage)", () =>
@@ -356,7 +356,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       yield* Fiber.interrupt(asking)
       yield* waitForRecordedRequests(account_id, 1)
       yield* other.query("rollback")
-      const [row] = yield* rowsFor("/v1/usage", key)
+      const [row] = yield* readRows("/v1/usage", key)
       assert.strictEqual(valueAt(row, "status_code"), 499)
       assert.deepStrictEqual([
         valueAt(row, "bytes"),
@@ -384,8 +384,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       yield* requestJson("/v1/news?limit=7", { key })
       yield* waitForRecordedRequests(account_id, 1)
-      const found = yield* rowsFor("/v1/usage", key)
-      assert.deepStrictEqual(column(found, "endpoint"), ["/v1/news"])
+      const found = yield* readRows("/v1/usage", key)
+      assert.deepStrictEqual(getColumn(found, "endpoint"), ["/v1/news"])
     }))
 
   it.effect("the cost is exact and rounded up, for any price and any spelling of the path (D27)", () =>
@@ -402,15 +402,15 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       for (const [path, price] of priced) {
         const { headers, status, text } = yield* requestJson(path, { key })
         assert.strictEqual(status, 200, path)
-        const cost = costOf(Buffer.byteLength(text), price)
+        const cost = computeCost(Buffer.byteLength(text), price)
         assert.strictEqual(headers["x-cost-microdollars"], String(cost), path)
         assert.strictEqual(Number(headers["content-length"]), Buffer.byteLength(text))
         sum += cost
       }
       yield* waitForRecordedRequests(account_id, priced.length)
-      const rows = yield* rowsFor("/v1/usage", key)
-      assert.strictEqual(column(rows, "cost_microdollars").reduce<number>((a, b) => a + Number(b), 0), sum)
-      assert.deepStrictEqual(column(rows, "endpoint").toReversed(), [
+      const rows = yield* readRows("/v1/usage", key)
+      assert.strictEqual(getColumn(rows, "cost_microdollars").reduce<number>((a, b) => a + Number(b), 0), sum)
+      assert.deepStrictEqual(getColumn(rows, "endpoint").toReversed(), [
         "/v1/news",
         "/v1/news",
         "/v1/screener",
@@ -429,10 +429,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         { concurrency: 30 },
       )
       yield* waitForRecordedRequests(account_id, answers.length)
-      const rows = yield* rowsFor("/v1/usage?limit=100", key)
+      const rows = yield* readRows("/v1/usage?limit=100", key)
       const byId = (a: { readonly request_id: unknown }, b: { readonly request_id: unknown }) =>
         String(a.request_id) < String(b.request_id) ? -1 : 1
-      assert.deepStrictEqual(rows.map(pickUsageFields).toSorted(byId), answers.map(expectedUsage).toSorted(byId))
+      assert.deepStrictEqual(rows.map(pickUsageFields).toSorted(byId), answers.map(makeExpectedUsage).toSorted(byId))
       yield* assertSums(account_id, key)
     }))
 
@@ -463,8 +463,11 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       // Excludes the test's own queries, which the service records under the current date.
       const find = (query: string) =>
         Effect.map(
-          rowsFor(query.includes("_to=") ? `/v1/usage?${query}` : `/v1/usage?requested_at_to=2025-12-31&${query}`, key),
-          (found) => column(found, "request_id").toReversed().join(""),
+          readRows(
+            query.includes("_to=") ? `/v1/usage?${query}` : `/v1/usage?requested_at_to=2025-12-31&${query}`,
+            key,
+          ),
+          (found) => getColumn(found, "request_id").toReversed().join(""),
         )
       const cases = {
         "page=1": "abcde",
@@ -495,13 +498,13 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     Effect.gen(function* () {
       const wrong = ["", "2xx", "099", "99", "600", "0200", "1000", "-200", "200,", ",200", "200,abc", "2e2", "200.0"]
       for (const sent of wrong) {
-        const { field, message } = yield* list.refused(`status_code=${sent}`)
+        const { field, message } = yield* list.requestInvalid(`status_code=${sent}`)
         assert.strictEqual(field, "status_code", sent)
         assert.include(message, "must be an HTTP status code", sent)
       }
-      for (const { refused } of [list, daily]) {
+      for (const { requestInvalid } of [list, daily]) {
         for (const sent of ["", ",", "/v1/news,", "%00"]) {
-          assert.strictEqual((yield* refused(`endpoint=${sent}`)).field, "endpoint")
+          assert.strictEqual((yield* requestInvalid(`endpoint=${sent}`)).field, "endpoint")
         }
       }
     }))
@@ -509,30 +512,30 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("unknown parameters are refused; days must be real, in order and not in the future (D4, D7, D8)", () =>
     Effect.gen(function* () {
       const both = ["account_id", "key_id", "key_hint", "date", "date_from", "min_bytes", "deprecated", "ticker"]
-      yield* FilterAssertions.assertUnknownParametersRefused(list.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(list.requestInvalid, [
         ...both,
         "request_id",
         "requested_at",
         "usage_date_from",
       ])
-      yield* FilterAssertions.assertUnknownParametersRefused(daily.refused, [
+      yield* FilterAssertions.assertUnknownParametersRefused(daily.requestInvalid, [
         ...both,
         "usage_date",
         "status_code",
         "requested_at_from",
         "errors",
       ])
-      for (const [{ found, refused }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
-        yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
+      for (const [{ requestRows, requestInvalid }, name] of [[list, "requested_at"], [daily, "usage_date"]] as const) {
+        yield* FilterAssertions.assertFutureDaysRefused({ requestRows, requestInvalid }, [`${name}_from`, `${name}_to`])
         for (const parameter of [`${name}_from`, `${name}_to`]) {
           for (const wrong of ["", "2025-02-30", "2025-01-01T00:00:00Z", "yesterday"]) {
-            assert.strictEqual((yield* refused(`${parameter}=${wrong}`)).field, parameter)
+            assert.strictEqual((yield* requestInvalid(`${parameter}=${wrong}`)).field, parameter)
           }
         }
-        const { field } = yield* refused(`${name}_from=2025-07-02&${name}_to=2025-07-01`)
+        const { field } = yield* requestInvalid(`${name}_from=2025-07-02&${name}_to=2025-07-01`)
         assert.strictEqual(field, `${name}_from`)
         for (const paging of ["page=0", "limit=0", "limit=101", "page=x"]) {
-          assert.strictEqual((yield* refused(paging)).field, paging.split("=")[0])
+          assert.strictEqual((yield* requestInvalid(paging)).field, paging.split("=")[0])
         }
       }
     }))
@@ -556,7 +559,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       )
       const latestFirst = Object.keys(instants).toReversed()
       const find = (query: string) =>
-        Effect.map(rowsFor(`/v1/usage?endpoint=/v1/news&limit=100&${query}`, key), (rows) => column(rows, "request_id"))
+        Effect.map(
+          readRows(`/v1/usage?endpoint=/v1/news&limit=100&${query}`, key),
+          (rows) => getColumn(rows, "request_id"),
+        )
       assert.deepStrictEqual(yield* find("requested_at_from=2025-07-01"), latestFirst.slice(0, 5))
       assert.deepStrictEqual(yield* find("requested_at_to=2025-07-01"), latestFirst.slice(3))
       assert.deepStrictEqual(yield* find("requested_at_from=2025-07-01&requested_at_to=2025-07-01"), [
@@ -604,12 +610,12 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       )
       for (const limit of [1, 4, 27, 100]) {
         const seen = yield* readAllPages("/v1/usage?requested_at_to=2025-12-31", key, limit)
-        assert.deepStrictEqual(column(seen, "request_id"), latestFirst.map(({ request_id }) => request_id))
+        assert.deepStrictEqual(getColumn(seen, "request_id"), latestFirst.map(({ request_id }) => request_id))
       }
       const news = latestFirst.filter(({ endpoint }) => endpoint === "/v1/news").map(({ request_id }) => request_id)
       for (const limit of [1, 3, 5, 100]) {
         const filtered = "/v1/usage?requested_at_to=2025-12-31&endpoint=/v1/news&status_code=200"
-        assert.deepStrictEqual(column(yield* readAllPages(filtered, key, limit), "request_id"), news)
+        assert.deepStrictEqual(getColumn(yield* readAllPages(filtered, key, limit), "request_id"), news)
       }
     }))
 
@@ -632,8 +638,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
       for (const [number, { account_id, key }] of customers.entries()) {
         yield* waitForRecordedRequests(account_id, 6)
-        const rows = yield* rowsFor("/v1/usage?limit=100", key)
-        assert.deepStrictEqual(column(rows, "request_id"), own[number])
+        const rows = yield* readRows("/v1/usage?limit=100", key)
+        assert.deepStrictEqual(getColumn(rows, "request_id"), own[number])
         for (
           const query of [
             "endpoint=/v1/news,/v1/historical-tickers",
@@ -641,8 +647,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
             "requested_at_from=0001-01-01",
           ]
         ) {
-          const found = yield* rowsFor(`/v1/usage?limit=100&${query}`, key)
-          const otherRequests = column(found, "request_id").filter((id) =>
+          const found = yield* readRows(`/v1/usage?limit=100&${query}`, key)
+          const otherRequests = getColumn(found, "request_id").filter((id) =>
             /^n\d\./.test(String(id)) && !own[number]?.includes(String(id))
           )
           assert.deepStrictEqual(otherRequests, [])
@@ -725,8 +731,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         rows.map((row) => `${String(valueAt(row, "usage_date"))} ${String(valueAt(row, "endpoint"))}`)
       const find = (query: string) =>
         Effect.map(
-          rowsFor(`/v1/usage/daily?limit=100&endpoint=/v1/news&${query}`, key),
-          (rows) => column(rows, "usage_date"),
+          readRows(`/v1/usage/daily?limit=100&endpoint=/v1/news&${query}`, key),
+          (rows) => getColumn(rows, "usage_date"),
         )
       assert.deepStrictEqual(yield* find("usage_date_to=2025-12-31"), latestFirst)
       assert.deepStrictEqual(
@@ -736,9 +742,9 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.deepStrictEqual(yield* find("usage_date_from=2025-03-01&usage_date_to=2025-03-01"), ["2025-03-01"])
       assert.deepStrictEqual(yield* find("usage_date_to=2025-02-28"), latestFirst.slice(2))
       assert.deepStrictEqual(yield* find("usage_date_to=2024-12-30"), [])
-      const two = yield* rowsFor("/v1/usage/daily?endpoint=/v1/screener,/v1/news&usage_date_to=2024-12-31", key)
+      const two = yield* readRows("/v1/usage/daily?endpoint=/v1/screener,/v1/news&usage_date_to=2024-12-31", key)
       assert.deepStrictEqual(named(two), ["2024-12-31 /v1/news", "2024-12-31 /v1/screener"])
-      assert.deepStrictEqual(column(two, "requests"), [1, 3])
+      assert.deepStrictEqual(getColumn(two, "requests"), [1, 3])
       const expected = latestFirst.flatMap((day) => endpoints.toSorted().map((endpoint) => `${day} ${endpoint}`))
       for (const limit of [1, 5, 12, 100]) {
         const seen = yield* readAllPages("/v1/usage/daily?usage_date_to=2025-12-31", key, limit)
@@ -793,7 +799,7 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
   const [ofRows, ofDays] = [yield* kept(true), yield* kept(false)]
   assert.isAbove(ofDays.length, 0)
   assert.deepStrictEqual(ofDays, ofRows)
-  const returnedRows = (yield* rowsFor("/v1/usage/daily?limit=100", key)).filter((row) =>
+  const returnedRows = (yield* readRows("/v1/usage/daily?limit=100", key)).filter((row) =>
     !String(valueAt(row, "endpoint")).startsWith("/v1/usage")
   )
   assert.deepStrictEqual(returnedRows, ofDays.map((row) => ({ ...row })))
@@ -808,14 +814,14 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a deleted key", 
       assert.strictEqual((yield* requestJson("/v1/overview", { key })).status, 200)
       yield* waitForRecordedRequests(account_id, 1)
       yield* sql`delete from api_keys where key_id = ${key_id}`
-      assert.deepStrictEqual(column(yield* rowsFor("/v1/usage?endpoint=/v1/overview", other), "key_hint"), [null])
+      assert.deepStrictEqual(getColumn(yield* readRows("/v1/usage?endpoint=/v1/overview", other), "key_hint"), [null])
     }))
 })
 
 /** In New York, this is the evening of the previous day. */
-const night = Date.parse("2026-07-02T03:00:00Z")
+const lateEvening = Date.parse("2026-07-02T03:00:00Z")
 
-layer(Service.layerAt(night).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
+layer(Service.layerAt(lateEvening).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
   "GET /v1/usage/daily at 03:00 UTC",
   (it) => {
     it.effect("a request at 03:00 UTC is formatted as 22:00 of the previous day, and counted on that day (D29, §2.1)", () =>
@@ -828,13 +834,13 @@ layer(Service.layerAt(night).pipe(Layer.provide(CustomerUsage.settingsLayer(sett
           times: 2000,
         })
         assert.strictEqual(yield* seen, 1)
-        const [row] = yield* rowsFor("/v1/usage", key)
-        assert.deepStrictEqual(pickUsageFields(row), expectedUsage(answer))
+        const [row] = yield* readRows("/v1/usage", key)
+        assert.deepStrictEqual(pickUsageFields(row), makeExpectedUsage(answer))
         assert.strictEqual(valueAt(row, "requested_at"), "2026-07-01T22:00:00-05:00")
         assert.strictEqual(valueAt(row, "duration_ms"), 0)
-        const [sum] = yield* rowsFor("/v1/usage/daily", key)
+        const [sum] = yield* readRows("/v1/usage/daily", key)
         assert.deepStrictEqual([valueAt(sum, "usage_date"), valueAt(sum, "requests")], ["2026-07-01", 1])
-        assert.strictEqual((yield* rowsFor("/v1/usage?requested_at_to=2026-06-30", key)).length, 0)
+        assert.strictEqual((yield* readRows("/v1/usage?requested_at_to=2026-06-30", key)).length, 0)
         assert.strictEqual((yield* requestJson("/v1/usage?requested_at_from=2026-07-02", { key })).status, 422)
       }))
   },

@@ -50,7 +50,7 @@ const database = Service.TestKeys.layer.pipe(
 /** Waits for about four polls of each replica. */
 const waitForPolls = Effect.sleep("1 second")
 
-const price = (text: string) => Number(/"price":(\d+)/.exec(text)?.[1])
+const parsePrice = (text: string) => Number(/"price":(\d+)/.exec(text)?.[1])
 
 const addPricedRow = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
@@ -162,7 +162,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitForPolls
       const before = yield* total
       for (let round = 0; round < 5; round++) {
-        assert.strictEqual(price((yield* requestOverWire(port, path, ultimate)).text), 1)
+        assert.strictEqual(parsePrice((yield* requestOverWire(port, path, ultimate)).text), 1)
       }
       assert.strictEqual(yield* total, before, "a changed table is read from the primary")
       assert.isAbove(yield* repeatUntilTrue(lag(standbys.first), (lag) => lag > 1.5), 1.5)
@@ -211,7 +211,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         const { text } = yield* requestOverWire(port, isExport ? `${path}&limit=all&format=ndjson` : path, ultimate)
         const least = commits.findLast(({ at }) => at <= began - 1000)?.price ?? 0
         requests += 1
-        assert.isAtLeast(price(text), least, text)
+        assert.isAtLeast(parsePrice(text), least, text)
       })
       const end = performance.now() + 8_000
       const hasReadEnough = () => requests > 200 && performance.now() > end
@@ -264,7 +264,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           const answer = yield* ask(port, target, moment)
           assert.strictEqual(answer.status, 200, answer.text)
           if (target.startsWith(path)) {
-            assert.strictEqual(price(answer.text), index + 1)
+            assert.strictEqual(parsePrice(answer.text), index + 1)
           }
           answers.push({ target, moment, answer })
         }
@@ -511,7 +511,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitUntilCaughtUp
       const { bothUsed, port } = yield* startReplicaReader({})
       yield* bothUsed
-      const shown = Effect.map(requestOverWire(port, path, ultimate), ({ text }) => price(text))
+      const shown = Effect.map(requestOverWire(port, path, ultimate), ({ text }) => parsePrice(text))
       yield* repeatUntilTrue(shown, (price) => price === 1)
       yield* second.stop("SIGINT")
       yield* set(2)
@@ -538,7 +538,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitForPolls
       for (let round = 0; round < 20; round++) {
         const { status, text } = yield* requestOverWire(port, path, ultimate)
-        if (status === 200) assert.strictEqual(price(text), 3)
+        if (status === 200) assert.strictEqual(parsePrice(text), 3)
         else assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
         yield* Effect.sleep("50 millis")
       }

@@ -34,14 +34,14 @@ const serviceLayer = Service.serviceLayerOver(
 /** Runs a test with a database and a service of its own. */
 const withService = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, Layer.fresh(serviceLayer))
 
-const run = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment = {}) {
+const runIngest = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment = {}) {
   const ended = yield* runCommandInProcess(args, { DATABASE_URL: yield* DatabaseUrl, ...environment })
   assert.strictEqual(ended.code, 0, ended.err)
   return ended.out
 })
 
 /** A company whose symbol changes from IAC to PPLI in the recorded lists. */
-const people = { cik: "0001800227", name: "People Inc", tickers: ["IAC"] }
+const peopleInc = { cik: "0001800227", name: "People Inc", tickers: ["IAC"] }
 
 interface Filings {
   readonly list: ReadonlyArray<Stub.ListedFiling>
@@ -103,16 +103,16 @@ const startCompany = Effect.gen(function* () {
   yield* Stub.removeRequestLimit
   const publish = (days: ReadonlyArray<string>) => {
     const filings = makeFilings(days)
-    stub.answers.set(`/submissions/CIK${people.cik}.json`, Stub.makeSubmissions(people, filings.list))
-    stub.answers.set(`/api/xbrl/companyfacts/CIK${people.cik}.json`, makeFacts(people.cik, filings))
+    stub.answers.set(`/submissions/CIK${peopleInc.cik}.json`, Stub.makeSubmissions(peopleInc, filings.list))
+    stub.answers.set(`/api/xbrl/companyfacts/CIK${peopleInc.cik}.json`, makeFacts(peopleInc.cik, filings))
     for (const { accession, form } of filings.list) {
       if (form !== "4") continue
-      const xml = readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", people.cik)
-      stub.answers.set(Stub.getFilingDocumentPath(people, accession, "form4.xml"), Stub.makeXmlAnswer(xml))
+      const xml = readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", peopleInc.cik)
+      stub.answers.set(Stub.getFilingDocumentPath(peopleInc, accession, "form4.xml"), Stub.makeXmlAnswer(xml))
     }
   }
   const ingest = (...args: ReadonlyArray<string>) =>
-    run(["ingest", "edgar", "--since", "2026-01-01", ...args], {
+    runIngest(["ingest", "edgar", "--since", "2026-01-01", ...args], {
       EDGAR_BASE_URL: stub.url,
       EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     })
@@ -177,7 +177,7 @@ const change = (old_ticker: string, new_ticker: string, effective_date: string, 
   old_ticker,
   new_ticker,
   effective_date,
-  cik: people.cik,
+  cik: peopleInc.cik,
   status,
 })
 
@@ -210,7 +210,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
 
         yield* insertRows("ticker_changes", change("IAC", "PPLI", changed, "estimated"))
         assert.deepStrictEqual(yield* readSymbols, before)
-        yield* run(["lineage", "confirm", "IAC", "PPLI", changed])
+        yield* runIngest(["lineage", "confirm", "IAC", "PPLI", changed])
         const after = yield* readSymbols
         for (const [table, rows] of Object.entries(before)) {
           const expected = rows.map((row) => row.slice(4) >= changed ? row.replace("IAC", "PPLI") : row)
@@ -245,7 +245,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
     withService(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const listPeriods = (former_tickers: ReadonlyArray<string>) => {
-        const company = { cik: people.cik, tickers: ["META"], primary_ticker: "META", former_tickers }
+        const company = { cik: peopleInc.cik, tickers: ["META"], primary_ticker: "META", former_tickers }
         return Effect.map(
           sql<{ readonly periods: unknown }>`
             select edgar_list_periods(company, '2026-06-01') as periods
@@ -278,7 +278,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         const [first = "", toNew = "", second = "", toOld = "", third = ""] = [40, 35, 30, 25, 20].map((age) =>
           subtractDays(today, age)
         )
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([third, second, first])
         yield* ingest("--tickers", "IAC")
         const original = yield* readSymbols
@@ -313,7 +313,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
         const [first = "", changed = "", second = ""] = [40, 35, 30].map((age) => subtractDays(today, age))
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([second, first])
         yield* ingest("--tickers", "IAC")
         // Copies of two ingested rows under the new symbol, as two ingests of an earlier release left them.
@@ -345,14 +345,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         const before = yield* readSymbols
         const file = `${today}.csv`
         const rows = `old_ticker,new_ticker,effective_date,cik,company_name,status,source\n` +
-          `IAC,PPLI,${changed},${people.cik},People Inc,confirmed,test\n`
+          `IAC,PPLI,${changed},${peopleInc.cik},People Inc,confirmed,test\n`
         yield* Effect.acquireUseRelease(
           Effect.promise(() => import("node:fs/promises")),
           (fs) => {
             const path = `/tmp/tickerline-${process.pid}-${file}`
             return Effect.andThen(
               Effect.promise(() => fs.writeFile(path, rows)),
-              run(["load", "ticker-changes", path]),
+              runIngest(["load", "ticker-changes", path]),
             ).pipe(Effect.ensuring(Effect.promise(() => fs.rm(path))))
           },
           () => Effect.void,
@@ -376,7 +376,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
       `
         assert.deepStrictEqual({ ...screened }, {
           ticker: "PPLI",
-          cik: people.cik,
+          cik: peopleInc.cik,
           num_gaps: 7,
           num_runners: 3,
           price: 12.5,
@@ -415,7 +415,7 @@ const startList = Effect.gen(function* () {
       ),
     )
   const ingest = (...args: ReadonlyArray<string>) =>
-    run(["ingest", "edgar", "--since", "2026-01-01", ...args], {
+    runIngest(["ingest", "edgar", "--since", "2026-01-01", ...args], {
       EDGAR_BASE_URL: stub.url,
       EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     })
@@ -587,7 +587,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([subtractDays(today, 40)])
         yield* ingest("--tickers", "IAC")
         const holding = { cik: "0009999999", name: "People Holding", tickers: ["IAC"] }
@@ -610,7 +610,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
           select ${subtractDays(today, age)}::text::date, row_count, entries from edgar_ticker_lists limit 1
         `
         }
-        yield* sql`update edgar_companies set listed_on = listed_on - 20 where cik = ${people.cik}`
+        yield* sql`update edgar_companies set listed_on = listed_on - 20 where cik = ${peopleInc.cik}`
         yield* ingest("--tickers", "IAC")
         const counts = yield* sql`select ticker, company, outstanding::int from float_outstanding`
         assert.deepStrictEqual(counts.map((row) => ({ ...row })), [
@@ -619,7 +619,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         assert.deepStrictEqual(yield* readCurrentSymbols, ["float_outstanding IAC", "screener IAC"])
         assert.includeMembers((yield* request("/v1/news?ticker=IAC&limit=100")).ids, [
           "0009999999-0009999999-26-000001",
-          `${people.cik}-0001800227-26-${subtractDays(today, 40).slice(5).replace("-", "")}01`,
+          `${peopleInc.cik}-0001800227-26-${subtractDays(today, 40).slice(5).replace("-", "")}01`,
         ])
       })),
     60_000,
@@ -633,7 +633,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
         const [first, changed, second] = [subtractDays(today, 40), subtractDays(today, 10), subtractDays(today, 5)]
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([first])
         yield* ingest("--tickers", "IAC")
         const holding = { cik: "0009999999", name: "People Holding", tickers: ["IACH"] }
@@ -650,7 +650,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         yield* ingest("--tickers", "IACH")
         if (moment === "after") {
           yield* confirm
-          yield* sql`select edgar_remove_delisted(${[people.cik]}::text[])`
+          yield* sql`select edgar_remove_delisted(${[peopleInc.cik]}::text[])`
         }
         const counts = yield* sql`
           select screener.company, screener.outstanding::int as screened, counted.outstanding::int, filed_at::text
@@ -676,13 +676,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
           if (answer?.body.includes(from) !== true) return assert.fail(path)
           stub.answers.set(path, { ...answer, body: answer.body.replace(from, to) })
         }
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people]))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([first])
         yield* ingest("--tickers", "IAC", "--only", datasets)
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([people], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc], "Thu, 18 Jun 2026 10:00:00 GMT"))
         publish([second, first])
         replaceIn(Stub.tickerListPath, '"Nasdaq"', "null")
-        replaceIn(`/submissions/CIK${people.cik}.json`, "Services-Prepackaged Software", "")
+        replaceIn(`/submissions/CIK${peopleInc.cik}.json`, "Services-Prepackaged Software", "")
         yield* ingest("--tickers", "IAC", "--only", datasets)
         for (const table of datasets.split(",")) {
           const [row] = yield* sql`select exchange, industry, last_updated::date::text as day from ${sql(table)}`

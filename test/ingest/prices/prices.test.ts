@@ -102,7 +102,7 @@ const assertRows = (actual: ReadonlyArray<OracleRow>, expected: ReadonlyArray<Or
 // Generated bars
 // ----------------------------------------------------------------------------------------------------------------
 
-const dates = (first: string, count: number) =>
+const listDates = (first: string, count: number) =>
   Array.from({ length: count * 2 }, (_, index) => new Date(Date.parse(first) + index * 86_400_000))
     .filter((day) => ![0, 6].includes(day.getUTCDay())).slice(0, count).map((day) => day.toISOString().slice(0, 10))
 
@@ -177,7 +177,7 @@ const storeSplit = Effect.fnUntraced(
 const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
 
 /** A bar of one price. */
-const flat = (ticker: string, date: string, minute: number, dollars: number, volume = 100): OracleBar => {
+const makeFlatBar = (ticker: string, date: string, minute: number, dollars: number, volume = 100): OracleBar => {
   const ticks = BigInt(Math.round(dollars * 10_000))
   return {
     ticker,
@@ -194,12 +194,12 @@ const flat = (ticker: string, date: string, minute: number, dollars: number, vol
 
 /** Two days, of which the second opens 10 % higher. */
 const twoDays = [
-  flat("AAA", "2026-06-01", 570, 10),
-  flat("AAA", "2026-06-01", 959, 10),
-  flat("AAA", "2026-06-02", 400, 11.5),
-  flat("AAA", "2026-06-02", 570, 11),
-  flat("AAA", "2026-06-02", 959, 12),
-  flat("AAA", "2026-06-02", 961, 12.6),
+  makeFlatBar("AAA", "2026-06-01", 570, 10),
+  makeFlatBar("AAA", "2026-06-01", 959, 10),
+  makeFlatBar("AAA", "2026-06-02", 400, 11.5),
+  makeFlatBar("AAA", "2026-06-02", 570, 11),
+  makeFlatBar("AAA", "2026-06-02", 959, 12),
+  makeFlatBar("AAA", "2026-06-02", 961, 12.6),
 ]
 
 /** `twoDays` as pyarrow 26 writes them, with decimals, timestamps, a dictionary and Zstandard. */
@@ -211,7 +211,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       "equal those of an independent calculation, in whichever order files come (resources: gap-stats)",
       () =>
         Effect.gen(function* () {
-          const days = dates("2026-02-17", 22)
+          const days = listDates("2026-02-17", 22)
           let [gaps, runners] = [0, 0]
           for (const seed of sampleUnlessThorough([1, 2, 3], 3, 0)) {
             yield* emptyTables
@@ -287,9 +287,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* emptyTables
         const symbols = Array.from({ length: 500 }, (_, index) => `S${index}`)
         const bars = symbols.flatMap((ticker) => [
-          flat(ticker, "2025-11-28", 570, 10),
-          flat(ticker, "2025-11-28", 779, 11),
-          ...(ticker === "S7" ? [flat(ticker, "2025-11-28", 800, 12), flat(ticker, "2025-11-28", 1019, 13)] : []),
+          makeFlatBar(ticker, "2025-11-28", 570, 10),
+          makeFlatBar(ticker, "2025-11-28", 779, 11),
+          ...(ticker === "S7"
+            ? [makeFlatBar(ticker, "2025-11-28", 800, 12), makeFlatBar(ticker, "2025-11-28", 1019, 13)]
+            : []),
         ])
         yield* ingest(toMassiveFile(bars))
         const [row, ...others] = yield* readTable("afterhours_stats")
@@ -313,9 +315,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         ) {
           yield* emptyTables
           yield* ingest(toMassiveFile([
-            flat("AAA", "2025-11-28", 570, 10),
-            flat("AAA", "2025-11-28", 778, 11),
-            flat("BBB", "2025-11-28", minute, 5),
+            makeFlatBar("AAA", "2025-11-28", 570, 10),
+            makeFlatBar("AAA", "2025-11-28", 778, 11),
+            makeFlatBar("BBB", "2025-11-28", minute, 5),
           ]))
           assert.strictEqual((yield* readTable("daily_prices")).filter(({ ticker }) => ticker === "AAA").length, closes)
         }
@@ -334,7 +336,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
         yield* Service.insertRows("screener", { ticker: "AAA", outstanding: "1000", gain_365_day: "5", ...company })
         yield* Service.insertRows("daily_prices", { ticker: "AAA", date: "2026-03-03", close: "4" })
-        yield* ingest(toMassiveFile([...twoDays, flat("NEW", "2026-06-02", 600, 5)]))
+        yield* ingest(toMassiveFile([...twoDays, makeFlatBar("NEW", "2026-06-02", 600, 5)]))
         const rows = yield* sql`
           select ticker, price, market_cap, today_volume::int, gain_1_day, gain_2_day, gain_90_day, gain_365_day,
             average_volume, high_365, num_gaps::int, avg_gap, last_updated::text from screener
@@ -370,7 +372,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           pending_s1: false,
           last_updated: "2026-01-01 10:00:00",
         })
-        yield* ingest(toMassiveFile([570, 959].map((minute) => flat("AAA", "2026-06-01", minute, 9_999_999))))
+        yield* ingest(toMassiveFile([570, 959].map((minute) => makeFlatBar("AAA", "2026-06-01", minute, 9_999_999))))
         assert.deepStrictEqual(yield* sql`select price, market_cap from screener`, [
           { price: "9999999.0000", market_cap: "42.00" },
         ])
@@ -380,9 +382,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         const split = { ticker: "AAA", date: "2026-06-02", from: 10n, to: 1n }
         const bars = [
-          flat("AAA", "2026-06-01", 959, 1),
-          flat("AAA", "2026-06-02", 570, 10),
-          flat("AAA", "2026-06-02", 959, 10),
+          makeFlatBar("AAA", "2026-06-01", 959, 1),
+          makeFlatBar("AAA", "2026-06-02", 570, 10),
+          makeFlatBar("AAA", "2026-06-02", 959, 10),
         ]
         yield* emptyTables
         yield* storeSplit(split, { executed: false, action_type: "split_announced" })
@@ -539,11 +541,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, errors)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const night = { ...flat("AAA", "2026-06-01", 1300, 10) }
+        const night = { ...makeFlatBar("AAA", "2026-06-01", 1300, 10) }
         const files = [
           [],
-          [night, { ...night, minute: 180 }, flat("BACpL", "2026-06-01", 570, 10)],
-          [flat("AAA", "2026-06-01", 570, 10, 0)],
+          [night, { ...night, minute: 180 }, makeFlatBar("BACpL", "2026-06-01", 570, 10)],
+          [makeFlatBar("AAA", "2026-06-01", 570, 10, 0)],
         ].map(toMassiveFile)
         for (const file of files) {
           assert.match((yield* Effect.flip(ingest(file))).message, /no bars to ingest.* add --allow-empty\.$/)
@@ -594,7 +596,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           /line 2: date must not be after tomorrow, .*, but is on /,
         )
         assert.match(
-          (yield* Effect.flip(ingest(toMassiveFile([flat("AAA", "2062-06-01", 570, 10)])))).message,
+          (yield* Effect.flip(ingest(toMassiveFile([makeFlatBar("AAA", "2062-06-01", 570, 10)])))).message,
           /line 2: window_start must not be after tomorrow, .*, but is on 2062-06-01/,
         )
       }))
@@ -602,7 +604,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("with bad rows are refused as a whole, with line, column and reason (D31, errors)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const [first = flat("AAA", "2026-06-01", 570, 10)] = twoDays
+        const [first = makeFlatBar("AAA", "2026-06-01", 570, 10)] = twoDays
         const good = toMassiveLine(first)
         const bad = [
           "AAA,100,0,10,10,10,1780320600000000000,1",
@@ -658,7 +660,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* emptyTables
         yield* ingest(toMassiveFile(twoDays))
         const first = twoDays.slice(0, 2)
-        const corrected = [...first, flat("AAA", "2026-06-01", 959, 10.5)]
+        const corrected = [...first, makeFlatBar("AAA", "2026-06-01", 959, 10.5)]
         const checked = yield* ingest(toMassiveFile(corrected), "bars.csv", { check: true })
         assert.deepStrictEqual(checked.merged.get("gap_stats"), {
           added: 0,
@@ -671,40 +673,40 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* ingest(toMassiveFile(corrected))
         assert.deepStrictEqual((yield* readTable("gap_stats"))[0]?.["previous_day_close"], "10.5000")
         // Without a gap, the session leaves gap_stats.
-        yield* ingest(toMassiveFile([...first, flat("AAA", "2026-06-01", 959, 11)]), "bars.csv", {
+        yield* ingest(toMassiveFile([...first, makeFlatBar("AAA", "2026-06-01", 959, 11)]), "bars.csv", {
           datasets: ["gap_stats"],
         })
         assert.deepStrictEqual(
           [(yield* readTable("gap_stats")).length, (yield* readTable("daily_prices"))[0]?.["close"]],
           [1, "10.5000"],
         )
-        yield* ingest(toMassiveFile([...first, flat("AAA", "2026-06-01", 959, 11)]))
+        yield* ingest(toMassiveFile([...first, makeFlatBar("AAA", "2026-06-01", 959, 11)]))
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
 
     it.effect("lose a bar whose later bar of the same minute has volume 0 (D22, corrections)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const bars = [flat("AAA", "2026-06-01", 570, 10), flat("AAA", "2026-06-01", 800, 50)]
-        const last = flat("AAA", "2026-06-01", 959, 11)
-        yield* ingest(toMassiveFile([...bars, flat("AAA", "2026-06-01", 800, 0.5, 0), last]))
+        const bars = [makeFlatBar("AAA", "2026-06-01", 570, 10), makeFlatBar("AAA", "2026-06-01", 800, 50)]
+        const last = makeFlatBar("AAA", "2026-06-01", 959, 11)
+        yield* ingest(toMassiveFile([...bars, makeFlatBar("AAA", "2026-06-01", 800, 0.5, 0), last]))
         const readPeriods = Effect.map(
           readTable("price_periods"),
           (rows) => rows.map(({ close, high, low, volume }) => [low, high, close, volume]),
         )
         assert.deepStrictEqual(yield* readPeriods, [["10.0000", "11.0000", "11.0000", "200"]])
         // An earlier bar without volume changes nothing.
-        yield* ingest(toMassiveFile([flat("AAA", "2026-06-01", 800, 0.5, 0), ...bars, last]))
+        yield* ingest(toMassiveFile([makeFlatBar("AAA", "2026-06-01", 800, 0.5, 0), ...bars, last]))
         assert.deepStrictEqual(yield* readPeriods, [["10.0000", "50.0000", "11.0000", "300"]])
       }))
 
     it.effect("of an unfinished session give no close, and are followed by longer ones (§2.6, closing price)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const noon = [flat("AAA", "2026-06-01", 570, 10), flat("AAA", "2026-06-01", 719, 11)]
+        const noon = [makeFlatBar("AAA", "2026-06-01", 570, 10), makeFlatBar("AAA", "2026-06-01", 719, 11)]
         yield* ingest(toMassiveFile(noon))
         assert.deepStrictEqual(yield* readTable("daily_prices"), [])
-        yield* ingest(toMassiveFile([...noon, flat("AAA", "2026-06-01", 959, 12)]))
+        yield* ingest(toMassiveFile([...noon, makeFlatBar("AAA", "2026-06-01", 959, 12)]))
         assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["12.0000"])
       }))
 
@@ -712,8 +714,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* emptyTables
-        const bars = [480, 570, 719, 959, 965].map((minute) => flat("AAA", "2026-06-02", minute, 10))
-        yield* ingest(toMassiveFile([flat("AAA", "2026-06-01", 959, 9), ...bars]))
+        const bars = [480, 570, 719, 959, 965].map((minute) => makeFlatBar("AAA", "2026-06-02", minute, 10))
+        yield* ingest(toMassiveFile([makeFlatBar("AAA", "2026-06-01", 959, 9), ...bars]))
         const before = yield* countAll
         const parts = [
           { part: bars.slice(1), times: "start from 09:30 to 16:05" },
@@ -721,10 +723,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           // The day is complete, but the trades after hours are missing.
           { part: bars.slice(0, 4), times: "start from 08:00 to 15:59" },
           // A new symbol does not have its close before noon if the day went on.
-          { part: [flat("NEW", "2026-06-02", 480, 5), flat("NEW", "2026-06-02", 719, 5)], times: "to 11:59" },
+          {
+            part: [makeFlatBar("NEW", "2026-06-02", 480, 5), makeFlatBar("NEW", "2026-06-02", 719, 5)],
+            times: "to 11:59",
+          },
         ]
         for (const { part, times } of parts) {
-          const error = yield* Effect.flip(ingest(toMassiveFile([flat("NEW", "2026-06-03", 959, 9), ...part])))
+          const error = yield* Effect.flip(ingest(toMassiveFile([makeFlatBar("NEW", "2026-06-03", 959, 9), ...part])))
           assert.match(
             error.message,
             /bars\.csv was refused, so none of its bars was ingested: its bars of 2026-06-02 /,
@@ -745,10 +750,10 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("add symbols and remove bars of a symbol, within the times of the day (D22, corrections)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const all = [570, 959].map((minute) => flat("AAA", "2026-06-01", minute, 10))
-        const illiquid = [700, 710, 720].map((minute) => flat("CCC", "2026-06-01", minute, minute / 100))
+        const all = [570, 959].map((minute) => makeFlatBar("AAA", "2026-06-01", minute, 10))
+        const illiquid = [700, 710, 720].map((minute) => makeFlatBar("CCC", "2026-06-01", minute, minute / 100))
         yield* ingest(toMassiveFile([...all, ...illiquid]))
-        const complete = [570, 959].map((minute) => flat("DDD", "2026-06-01", minute, 5))
+        const complete = [570, 959].map((minute) => makeFlatBar("DDD", "2026-06-01", minute, 5))
         const readCloses = Effect.map(
           readTable("daily_prices"),
           (rows) => rows.map(({ close, ticker }) => [ticker, close]),
@@ -760,12 +765,12 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
 
   describe("closes", () => {
     const days = ["2026-06-01", "2026-06-02", "2026-06-03"]
-    const everyDay = days.flatMap((date) => [flat("AAA", date, 570, 10), flat("AAA", date, 959, 10)])
+    const everyDay = days.flatMap((date) => [makeFlatBar("AAA", date, 570, 10), makeFlatBar("AAA", date, 959, 10)])
 
     it.effect("are removed if the corrected bars of the day have none (§2.6, closing price)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const wrong = days.map((date, index) => flat("BBB", date, 959, index === 1 ? 5 : 50))
+        const wrong = days.map((date, index) => makeFlatBar("BBB", date, 959, index === 1 ? 5 : 50))
         yield* ingest(toMassiveFile([...everyDay, ...wrong]))
         const readCloses = Effect.map(
           readTable("daily_prices"),
@@ -773,7 +778,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
         assert.deepStrictEqual(yield* readCloses, ["50.0000", "5.0000", "50.0000"])
         assert.strictEqual((yield* readTable("gap_stats")).length, 2)
-        yield* ingest(toMassiveFile([...everyDay.slice(2, 4), flat("BBB", "2026-06-02", 570 - 1, 50)]))
+        yield* ingest(toMassiveFile([...everyDay.slice(2, 4), makeFlatBar("BBB", "2026-06-02", 570 - 1, 50)]))
         assert.deepStrictEqual(yield* readCloses, ["50.0000", "50.0000"])
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
@@ -781,23 +786,23 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("of another source stay if the corrected bars of the day have none (D38, known values)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        yield* ingest(toMassiveFile([...everyDay, flat("BBB", "2026-06-02", 959, 5)]))
+        yield* ingest(toMassiveFile([...everyDay, makeFlatBar("BBB", "2026-06-02", 959, 5)]))
         const sql = yield* SqlClient.SqlClient
         yield* sql`update daily_prices set close = 6 where ticker = 'BBB'`
-        yield* ingest(toMassiveFile([...everyDay.slice(2, 4), flat("BBB", "2026-06-02", 569, 50)]))
+        yield* ingest(toMassiveFile([...everyDay.slice(2, 4), makeFlatBar("BBB", "2026-06-02", 569, 50)]))
         assert.include((yield* readTable("daily_prices")).map(({ close }) => close), "6.0000")
       }))
   })
 
   describe("volumes", () => {
-    const usualDays = dates("2026-05-04", 12)
+    const usualDays = listDates("2026-05-04", 12)
     const spikeDay = "2026-05-20"
-    const usual = usualDays.flatMap((date) => [flat("AAA", date, 570, 10), flat("AAA", date, 959, 10)])
+    const usual = usualDays.flatMap((date) => [makeFlatBar("AAA", date, 570, 10), makeFlatBar("AAA", date, 959, 10)])
 
     it.effect("are those of the day bar if the minute bars lack regular hours (§2.4, volume)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        yield* ingest(toMassiveFile([...usual, flat("AAA", spikeDay, 500, 12)]))
+        yield* ingest(toMassiveFile([...usual, makeFlatBar("AAA", spikeDay, 500, 12)]))
         yield* ingest(`ticker,date,open,high,low,close,volume\nAAA,${spikeDay},12,13,12,13,900000\n`)
         assert.deepStrictEqual((yield* readTable("intraday_runners")).map(({ volume }) => volume), ["900000"])
       }))
@@ -818,7 +823,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           form_type: "8-K",
           last_updated: "2020-01-02 10:00:00",
         })
-        yield* ingest(toMassiveFile([...usual, { ...flat("AAA", spikeDay, 959, 11), volume: 100_000n }]))
+        yield* ingest(toMassiveFile([...usual, { ...makeFlatBar("AAA", spikeDay, 959, 11), volume: 100_000n }]))
         assert.strictEqual((yield* readTable("intraday_runners")).length, 1)
       }))
   })
