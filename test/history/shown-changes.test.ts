@@ -13,6 +13,7 @@ import { fillTable } from "../support/GeneratedRows.ts"
 import { beginTransaction } from "../support/HeldTransactions.ts"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import { range } from "../support/RandomTransactions.ts"
+import { assertEqualRows } from "../support/RowAssertions.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
@@ -189,9 +190,10 @@ class Copy {
 /** Fields without a value in the database, which a list may leave out, such as a convertible's field in a warrant. */
 const isMissing = (row: Row, name: string) => !(name in row)
 
-/** Returns the rows as texts to compare. If a response leaves out fields, they are compared only if they have values. */
-const describeRows = (rows: ReadonlyArray<Row>, names: ReadonlyArray<string>) =>
-  rows.map((row) => toJson(names.map((name) => isMissing(row, name) ? null : row[name]))).toSorted()
+/** Returns these columns of the rows, in one order. A field that a response leaves out counts as null. */
+const selectColumns = (rows: ReadonlyArray<Row>, names: ReadonlyArray<string>) =>
+  rows.map((row) => Object.fromEntries(names.map((name) => [name, isMissing(row, name) ? null : row[name]])))
+    .toSorted((one, other) => toJson(one) < toJson(other) ? -1 : 1)
 
 /** Compares the copy of a dataset with the responses of its endpoints: the rows, their fields and their values. */
 const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedDataset, when: string) {
@@ -203,7 +205,7 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
   const rows = copy.rowsOf(dataset)
   if (dataset === "ticker_changes") {
     const names = ["old_ticker", "new_ticker", "effective_date"]
-    assert.deepStrictEqual(describeRows(rows, names), describeRows(expected, names), `${dataset} ${when}`)
+    assertEqualRows(dataset, selectColumns(rows, names), selectColumns(expected, names), when)
     const complete = new Set(rows.map((row) => toJson(row)))
     for (const event of expected.filter((event) => "cik" in event)) assert.include(complete, toJson(event), when)
     rows.forEach((row) => assert.sameMembers(Object.keys(row), [...names, "cik", "company_name"]))
@@ -212,14 +214,14 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
   if (dataset === "research_reports") {
     const summaries = yield* download("/v1/research-reports-tldr")
     const names = Object.keys(summaries[0] ?? {})
-    if (names.length > 0) assert.deepStrictEqual(describeRows(rows, names), describeRows(summaries, names), when)
+    if (names.length > 0) assertEqualRows(dataset, selectColumns(rows, names), selectColumns(summaries, names), when)
     const full = Object.keys(expected[0] ?? {})
-    assert.deepStrictEqual(describeRows(rows, full), describeRows(expected, full), when)
+    assertEqualRows(dataset, selectColumns(rows, full), selectColumns(expected, full), when)
     rows.forEach((row) => assert.sameMembers(Object.keys(row), Array.from(new Set([...full, ...names]))))
     return
   }
   const names = Array.from(new Set([...expected, ...rows].flatMap((row) => Object.keys(row))))
-  assert.deepStrictEqual(describeRows(rows, names), describeRows(expected, names), `${dataset} ${when}`)
+  assertEqualRows(dataset, selectColumns(rows, names), selectColumns(expected, names), when)
   const shown = new Set(expected.flatMap((row) => Object.keys(row)))
   // With few rows, no response may have the fields of a convertible.
   if (dataset !== "dilution_data" && expected.length > 0) assert.sameMembers(names, Array.from(shown), dataset)

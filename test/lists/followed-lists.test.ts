@@ -9,6 +9,7 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { documentedDatasetEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
+import { assertEqualRows, getDatasetOfPath } from "../support/RowAssertions.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
@@ -259,7 +260,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
           const { expected, omitted } = yield* expectRows(path, filters, requested)
           const target = `${path}?follow_lineage=true&ticker=${entries.join(",")}${filters}`
           const { headers, rows } = yield* readPages(target, Math.max(limit, Math.ceil(expected.length / 6)))
-          assert.deepStrictEqual(rows, expected, target)
+          assertEqualRows(getDatasetOfPath(path), rows, expected, target)
           const lineage = requested.map((company, number) =>
             formatCompany(company) + describeOutside(omitted[number] ?? 0)
           )
@@ -344,7 +345,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
           return seen.has(key) ? false : Boolean(seen.add(key))
         })
         const target = `${path}?follow_lineage=true&latest=true&ticker=${entries.join(",")}${filters}`
-        assert.deepStrictEqual((yield* readPages(target, limit)).rows, expected, target)
+        assertEqualRows(getDatasetOfPath(path), (yield* readPages(target, limit)).rows, expected, target)
       }
     }))
 })

@@ -36,6 +36,7 @@ import { Registration } from "../../src/v1/registrations/Api.ts"
 import { ResearchReport } from "../../src/v1/research-reports/Api.ts"
 import { ScreenerRow } from "../../src/v1/screener/Api.ts"
 import { SplitStatus } from "../../src/v1/split-status/Api.ts"
+import { assertEqualRows } from "../support/RowAssertions.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
@@ -187,7 +188,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       const { encodings, metadata, rows, types } = yield* read(
         writeFile(EveryType, records, 7, { name: "ü", none: "" }),
       )
-      assert.deepStrictEqual(rows, toJsonRows(EveryType, records))
+      assertEqualRows("the file", rows, toJsonRows(EveryType, records))
       assert.isTrue(rows.every(isEveryType))
       assert.deepStrictEqual(metadata, { name: "ü", none: "" })
       assert.deepStrictEqual(types, {
@@ -363,7 +364,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       const records = yield* selectRecords(`${kinds}, g, g * 2`, "from generate_series(1::bigint, 10) as g")
       const { rows, types } = yield* read(writeFile([Round, Square], records, 4))
       assert.deepStrictEqual(types, { kind: "string byte_array", radius: "int64?", side: "int64?" })
-      assert.deepStrictEqual(rows, toJsonRows([Round, Square], records))
+      assertEqualRows("the file", rows, toJsonRows([Round, Square], records))
       const triangle = yield* selectRecords("'triangle'::text, 1::bigint, 2::bigint")
       assert.throws(() => writeFile([Round, Square], triangle), /Round.kind/)
     }))

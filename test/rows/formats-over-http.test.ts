@@ -2,12 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
+import { isDeepStrictEqual } from "node:util"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as ListDownloads from "../support/ListDownloads.ts"
 import { parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
+import { assertEqualRows, getDatasetOfPath } from "../support/RowAssertions.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
@@ -108,6 +110,22 @@ const toCsvRows = (result: unknown) => {
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
 }
 
+const decimal = /^-?[\d.]+$/
+
+/** Asserts that the lines are equal byte by byte. A failure lists the cells that differ. */
+const assertEqualLines = (
+  path: string,
+  actual: ReadonlyArray<string>,
+  expected: ReadonlyArray<string>,
+  about: string,
+) => {
+  if (isDeepStrictEqual(actual, expected)) return
+  const parse = (lines: ReadonlyArray<string>) => lines.map((line) => ({ ...Object(parseWithDigits(line)) }))
+  assertEqualRows(getDatasetOfPath(path), parse(actual), parse(expected), `${about} of ${path}`)
+  const index = expected.findIndex((line, at) => line !== actual[at])
+  assert.strictEqual(actual[index], expected[index], `${about} of ${path}, line ${index + 1}: equal values`)
+}
+
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
   it.effect("has the parameter format, and documents the media type of each format (D8)", () =>
     Effect.sync(() => {
@@ -134,6 +152,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         const { ultimate } = yield* TestKeys
         const { port } = yield* Instance
         const path = pathOf(list)
+        const dataset = getDatasetOfPath(list.path)
         const pages: Array<string> = []
         const lines: Array<string> = []
         let [page, more] = [1, true]
@@ -144,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           const results = resultsIn(json.text)
           const ndjson = yield* ListDownloads.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
           if (!list.path.startsWith("/v1/usage")) {
-            assert.deepStrictEqual(ListDownloads.splitLines(ndjson.text), results)
+            assertEqualLines(list.path, ListDownloads.splitLines(ndjson.text), results, `NDJSON, page ${page}`)
             assert.strictEqual(ndjson.headers["link"]?.replace("&format=ndjson", ""), json.headers["link"])
           }
           assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
@@ -171,30 +190,30 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
 
         const ndjson = yield* ListDownloads.download(port, `${path}limit=all&format=ndjson`, ultimate)
         assert.strictEqual(ndjson.status, 200, ndjson.text.slice(0, 300))
-        assert.deepStrictEqual(ListDownloads.splitLines(ndjson.text), pages)
-        assert.deepStrictEqual(ListDownloads.splitLines(ndjson.text), lines)
+        assertEqualLines(list.path, ListDownloads.splitLines(ndjson.text), pages, "NDJSON export and JSON pages")
+        assertEqualLines(list.path, ListDownloads.splitLines(ndjson.text), lines, "NDJSON export and NDJSON pages")
         const csv = yield* ListDownloads.download(port, `${path}limit=all&format=csv`, ultimate)
         const { header, records } = yield* ListDownloads.parseCsv(csv.text)
         const values = pages.map((text): unknown => JSON.parse(text)).flatMap(toCsvRows)
-        assert.strictEqual(records.length, values.length)
-        records.forEach((record, index) => {
-          assert.strictEqual(record.length, header.length)
-          const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
+        const expectedCells = values.map((row) =>
+          Object.fromEntries(header.map((name) => [name, cellFor(Reflect.get(Object(row), name))]))
+        )
+        const cells = records.map((record, index) => {
+          assert.strictEqual(record.length, header.length, `${list.path}, CSV record ${index + 1}`)
           // Numbers are compared as floats, because JSON.parse of the expected values has lost any further digits.
-          const cells = record.map((text, at) =>
-            /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
-          )
-          assert.deepStrictEqual(cells, expected)
+          return Object.fromEntries(header.map((name, at) => {
+            const [text = "", expected = ""] = [record[at], expectedCells[index]?.[name]]
+            return [name, decimal.test(text) && decimal.test(expected) ? String(Number(text)) : text]
+          }))
         })
+        assertEqualRows(dataset, cells, expectedCells, `CSV of ${list.path}`)
         const parquet = yield* ListDownloads.download(port, `${path}limit=all&format=parquet`, ultimate)
         const file = yield* Effect.promise(() => readParquet(parquet.bytes))
         assert.deepStrictEqual(Object.keys(file.types), header)
-        assert.deepStrictEqual(
-          file.rows,
-          pages.map(parseWithDigits).flatMap(toCsvRows).map((row) =>
-            Object.fromEntries(header.map((name) => [name, Reflect.get(Object(row), name) ?? null]))
-          ),
+        const expectedValues = pages.map(parseWithDigits).flatMap(toCsvRows).map((row) =>
+          Object.fromEntries(header.map((name) => [name, Reflect.get(Object(row), name) ?? null]))
         )
+        assertEqualRows(dataset, file.rows, expectedValues, `Parquet of ${list.path}`)
         assert.strictEqual(file.metadata["tickerline.endpoint"], list.path)
         assert.strictEqual(file.metadata["tickerline.query"], `${path}limit=all&format=parquet`.split("?")[1])
         assert.strictEqual(file.metadata["tickerline.row_count"], String(records.length))

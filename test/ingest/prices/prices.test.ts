@@ -11,6 +11,7 @@ import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
 import { beginTransaction } from "../../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
+import { assertEqualRows } from "../../support/RowAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 import { computeTables, getUtcOffset, type OracleBar, type OracleRow, type OracleSplit } from "./PriceOracle.ts"
@@ -91,12 +92,6 @@ const countAll = Effect.forEach(
   ["price_periods", ...computedTables],
   (table) => Effect.map(readTable(table), (rows) => rows),
 )
-
-const sortKeys = (row: OracleRow) =>
-  Object.fromEntries(Object.entries(row).toSorted(([one], [other]) => one < other ? -1 : 1))
-
-const assertRows = (actual: ReadonlyArray<OracleRow>, expected: ReadonlyArray<OracleRow>, table: string) =>
-  assert.deepStrictEqual(actual.map(sortKeys), expected.map(sortKeys), table)
 
 // ----------------------------------------------------------------------------------------------------------------
 // Generated bars
@@ -226,7 +221,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
             )
               .map((daysOfFile) => toMassiveFile(shuffle(choose, bars.filter(({ date }) => daysOfFile.includes(date)))))
             for (const file of files) yield* ingest(file)
-            for (const table of computedTables) assertRows(yield* readTable(table), expected[table], `${table} ${seed}`)
+            for (const table of computedTables) {
+              assertEqualRows(table, yield* readTable(table), expected[table], `seed ${seed}`)
+            }
             gaps += expected.gap_stats.length
             runners += expected.intraday_runners.length
             yield* emptyTables
@@ -240,7 +237,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
                   ? { ...row, gap_fill_time: expected[table][index]?.["gap_fill_time"] ?? null }
                   : row
               )
-              assertRows(known, expected[table], `${table} ${seed}, shuffled`)
+              assertEqualRows(table, known, expected[table], `seed ${seed}, shuffled`)
             }
           }
           assert.isAbove(gaps, 20)
