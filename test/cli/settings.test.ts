@@ -162,26 +162,28 @@ describe("The settings check", () => {
       assert.match(port, /^METRICS_PORT is 8080, which is also the PORT of the API\./)
     }))
 
-  it("recognizes misspelled settings, and ignores variables of other programs (operations/settings)", () => {
-    const findSimilar = (name: string, value = "x") =>
-      findMisspelledSettings({ [name]: value }).map(({ similar }) => Option.getOrNull(similar))
-    for (
-      const [name, setting] of [
-        ["DATABSE_URL", "DATABASE_URL"],
-        ["DATABASE_READ_URL", "DATABASE_READ_URLS"],
-        ["CORS_ORIGIN", "CORS_ORIGINS"],
-        ["RATE_LIMT_BASIC", "RATE_LIMIT_BASIC"],
-        ["SMPT_URL", "SMTP_URL"],
-        ["database_url", "DATABASE_URL"],
-        ["TICKERLINE_HOM", "TICKERLINE_HOME"],
-        ["TICKERLINE_HOST", "TICKERLINE_HOME"],
-        ["TICKERLINE_DATABASE", null],
-        ["PORTT", "PORT"],
-        ["PROT", "PORT"],
-        ["HSOT", "HOST"],
-        ["port", "PORT"],
-      ] as const
-    ) assert.deepStrictEqual(findSimilar(name), [setting], name)
+  const findSimilar = (name: string, value = "x") =>
+    findMisspelledSettings({ [name]: value }).map(({ similar }) => Option.getOrNull(similar))
+
+  it.each([
+    { name: "DATABSE_URL", setting: "DATABASE_URL" },
+    { name: "DATABASE_READ_URL", setting: "DATABASE_READ_URLS" },
+    { name: "CORS_ORIGIN", setting: "CORS_ORIGINS" },
+    { name: "RATE_LIMT_BASIC", setting: "RATE_LIMIT_BASIC" },
+    { name: "SMPT_URL", setting: "SMTP_URL" },
+    { name: "database_url", setting: "DATABASE_URL" },
+    { name: "TICKERLINE_HOM", setting: "TICKERLINE_HOME" },
+    { name: "TICKERLINE_HOST", setting: "TICKERLINE_HOME" },
+    { name: "TICKERLINE_DATABASE", setting: null },
+    { name: "PORTT", setting: "PORT" },
+    { name: "PROT", setting: "PORT" },
+    { name: "HSOT", setting: "HOST" },
+    { name: "port", setting: "PORT" },
+  ])("recognizes $name as a misspelling of $setting (operations/settings)", ({ name, setting }) => {
+    assert.deepStrictEqual(findSimilar(name), [setting])
+  })
+
+  it("ignores variables of other programs and settings that are set (operations/settings)", () => {
     assert.deepStrictEqual(foreignVariables.filter((name) => findSimilar(name).length > 0), [])
     assert.deepStrictEqual(findSimilar("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
     for (const name of ["PATH", "POST", "PORTS", "PORT0", "SPORT", "HOSTS", "COST", "HOME", "GHOST"]) {

@@ -129,63 +129,75 @@ const undecodable = [
   ["UTF-8 cut short", "%E2%82"],
 ] as const
 
-layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
+/** Makes the keys that requests send. */
+const requestKeys = {
+  "no key": Effect.succeed(null),
+  "a basic key": Effect.map(TestKeys, ({ basic }) => basic),
+  "a key for /v1/news": Service.ensureAccountWithKey("edge narrow", "basic", { endpoints: ["/v1/news"] }),
+  "a key without balance": Effect.andThen(
+    Accounts.ensureAccount({ name: "edge prepaid", tier: "basic", email: null, prepaid: true }),
+    Service.ensureAccountWithKey("edge prepaid", "basic"),
+  ),
+}
+
+/** A request for each status, and the name of the key that it sends. */
+const responses = ([
+  [200, "GET", "/endpoints", "no key"],
+  [200, "GET", "/v1/docs", "no key"],
+  [200, "GET", "/v1/openapi.json", "no key"],
+  [200, "GET", "/health/live", "no key"],
+  [200, "GET", "/health/ready", "no key"],
+  [200, "GET", "/v1/intraday-runners", "a basic key"],
+  [200, "HEAD", "/v1/intraday-runners", "a basic key"],
+  [200, "HEAD", "/endpoints", "a basic key"],
+  [204, "OPTIONS", "/v1/intraday-runners", "no key"],
+  [204, "OPTIONS", "/", "no key"],
+  [301, "GET", "/enterprise/v1/news", "no key"],
+  [301, "HEAD", "/enterprise/v1/news", "no key"],
+  [400, "GET", "/v1/intraday-runners?ticker=%ZZ", "a basic key"],
+  [400, "HEAD", "/v1/intraday-runners?ticker=%ZZ", "a basic key"],
+  [400, "POST", "/%FF", "a basic key"],
+  [400, "OPTIONS", "/%FF", "a basic key"],
+  [401, "GET", "/v1/intraday-runners", "no key"],
+  [401, "HEAD", "/v1/historical-tickers", "no key"],
+  [200, "GET", "/v1/account", "a basic key"],
+  [200, "GET", "/estimate?endpoint=/v1/news", "a basic key"],
+  [402, "GET", "/v1/intraday-runners", "a key without balance"],
+  [402, "HEAD", "/v1/intraday-runners", "a key without balance"],
+  [403, "GET", "/v1/research-reports", "a basic key"],
+  [403, "GET", "/v1/intraday-runners", "a key for /v1/news"],
+  [403, "HEAD", "/v1/intraday-runners", "a key for /v1/news"],
+  [404, "GET", "/nowhere", "a basic key"],
+  [404, "HEAD", "/nowhere", "a basic key"],
+  [404, "DELETE", "/nowhere", "a basic key"],
+  [302, "GET", "/", "a basic key"],
+  [404, "GET", "/v1", "a basic key"],
+  [404, "GET", "/v1/", "a basic key"],
+  [404, "GET", "/v1/historical-tickers?ticker=NONE", "a basic key"],
+  [405, "POST", "/v1/intraday-runners", "a basic key"],
+  [405, "PUT", "/health/live", "a basic key"],
+  [409, "GET", "/v1/ticker-changes?ticker=EDGA", "a basic key"],
+  [422, "GET", "/v1/ticker-changes", "a basic key"],
+  [422, "GET", "/endpoints?x=1", "no key"],
+] as const).map(([status, method, path, key]) => ({ status, method, path, key }))
+
+const competingChanges = Layer.effectDiscard(insertRows("ticker_changes", ...competing))
+
+layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices: true })("The service", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Every response
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("sends X-API-Version, X-Request-Id and nosniff with every status (§9.1.2, D14)", () =>
-    Effect.gen(function* () {
-      yield* insertRows("ticker_changes", ...competing)
-      yield* Accounts.createAccount({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
-      const withoutBalance = { key: yield* Service.ensureAccountWithKey("edge prepaid", "basic") }
-      const narrow = { key: yield* Service.ensureAccountWithKey("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
-      const cases: ReadonlyArray<readonly [number, string, Options]> = [
-        [200, "/endpoints", { key: null }],
-        [200, "/v1/docs", { key: null }],
-        [200, "/v1/openapi.json", { key: null }],
-        [200, "/health/live", { key: null }],
-        [200, "/health/ready", { key: null }],
-        [200, "/v1/intraday-runners", {}],
-        [200, "/v1/intraday-runners", { method: "HEAD" }],
-        [200, "/endpoints", { method: "HEAD" }],
-        [204, "/v1/intraday-runners", { method: "OPTIONS", key: null }],
-        [204, "/", { method: "OPTIONS", key: null }],
-        [301, "/enterprise/v1/news", { key: null }],
-        [301, "/enterprise/v1/news", { key: null, method: "HEAD" }],
-        [400, "/v1/intraday-runners?ticker=%ZZ", {}],
-        [400, "/v1/intraday-runners?ticker=%ZZ", { method: "HEAD" }],
-        [400, "/%FF", { method: "POST" }],
-        [400, "/%FF", { method: "OPTIONS" }],
-        [401, "/v1/intraday-runners", { key: null }],
-        [401, "/v1/historical-tickers", { key: null, method: "HEAD" }],
-        [200, "/v1/account", {}],
-        [200, "/estimate?endpoint=/v1/news", {}],
-        [402, "/v1/intraday-runners", withoutBalance],
-        [402, "/v1/intraday-runners", { ...withoutBalance, method: "HEAD" }],
-        [403, "/v1/research-reports", {}],
-        [403, "/v1/intraday-runners", narrow],
-        [403, "/v1/intraday-runners", { ...narrow, method: "HEAD" }],
-        [404, "/nowhere", {}],
-        [404, "/nowhere", { method: "HEAD" }],
-        [404, "/nowhere", { method: "DELETE" }],
-        [302, "/", {}],
-        [404, "/v1", {}],
-        [404, "/v1/", {}],
-        [404, "/v1/historical-tickers?ticker=NONE", {}],
-        [405, "/v1/intraday-runners", { method: "POST" }],
-        [405, "/health/live", { method: "PUT" }],
-        [409, "/v1/ticker-changes?ticker=EDGA", {}],
-        [422, "/v1/ticker-changes", {}],
-        [422, "/endpoints?x=1", { key: null }],
-      ]
-      for (const [status, path, options] of cases) {
-        const answer = yield* send(path, options)
-        assert.strictEqual(answer.status, status, `${options.method ?? "GET"} ${path}`)
+  it.effect.each(responses)(
+    "sends X-API-Version, X-Request-Id and nosniff: $status for $method $path with $key (§9.1.2, D14)",
+    ({ key, method, path, status }) =>
+      Effect.gen(function* () {
+        const answer = yield* send(path, { method, key: yield* requestKeys[key] })
+        assert.strictEqual(answer.status, status)
         assertCommonHeaders(answer)
         assert.match(String(answer.headers["x-request-id"]), uuid)
-      }
-    }))
+      }),
+  )
 
   it.effect("creates a new request id for each request (D12)", () =>
     Effect.gen(function* () {
@@ -395,34 +407,31 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
       }),
   )
 
-  it.effect("suggests the most similar endpoint for an unknown path, for GET and POST (D10)", () =>
+  it.effect.each(
+    ([
+      ["/v1/nwes", "/v1/news"],
+      ["/v1/News", "/v1/news"],
+      ["/v2/news", "/v1/news"],
+      ["/news", "/v1/news"],
+      ["/api/v1/news", "/v1/news"],
+      ["/v1/news/AAPL", "/v1/news"],
+      ["/v1/intraday_runners", "/v1/intraday-runners"],
+      ["/v1/intraday-runners.json", "/v1/intraday-runners"],
+      ["/v1/float", "/v1/float-outstanding"],
+      ["/v1/endpoints", "/endpoints"],
+      ["/v1/account/api_keys", "/v1/account/api-keys"],
+      ["/openapi.json", "/v1/openapi.json"],
+      ["/helth/live", "/health/live"],
+    ] as const).flatMap(([path, endpoint]) => ["GET", "POST"].map((method) => ({ method, path, endpoint }))),
+  )("suggests $endpoint for $method $path (D10)", ({ endpoint, method, path }) =>
     Effect.gen(function* () {
-      const meant = [
-        ["/v1/nwes", "/v1/news"],
-        ["/v1/News", "/v1/news"],
-        ["/v2/news", "/v1/news"],
-        ["/news", "/v1/news"],
-        ["/api/v1/news", "/v1/news"],
-        ["/v1/news/AAPL", "/v1/news"],
-        ["/v1/intraday_runners", "/v1/intraday-runners"],
-        ["/v1/intraday-runners.json", "/v1/intraday-runners"],
-        ["/v1/float", "/v1/float-outstanding"],
-        ["/v1/endpoints", "/endpoints"],
-        ["/v1/account/api_keys", "/v1/account/api-keys"],
-        ["/openapi.json", "/v1/openapi.json"],
-        ["/helth/live", "/health/live"],
-      ] as const
-      for (const [path, endpoint] of meant) {
-        for (const method of ["GET", "POST"]) {
-          const answer = yield* send(path, { method, key: null })
-          assertError(answer, 404, "not_found")
-          const message = valueAt(answer.body, "error", "message")
-          assert.strictEqual(
-            message,
-            `There is no endpoint at ${path}. Did you mean ${endpoint}? GET /endpoints lists them all.`,
-          )
-        }
-      }
+      const answer = yield* send(path, { method, key: null })
+      assertError(answer, 404, "not_found")
+      const message = valueAt(answer.body, "error", "message")
+      assert.strictEqual(
+        message,
+        `There is no endpoint at ${path}. Did you mean ${endpoint}? GET /endpoints lists them all.`,
+      )
     }))
 
   it.effect("suggests nothing for a path that is not similar to any endpoint (D10)", () =>
@@ -646,38 +655,43 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
       assert.isBelow(long.text.length, 1000)
     }))
 
-  it.effect("responds normally to requests with unusual headers (D14)", () =>
-    Effect.gen(function* () {
-      const unusualHeaders: ReadonlyArray<Record<string, string>> = [
-        { "Accept-Encoding": "br, gzip;q=0, *;q=0" },
-        { "Accept-Encoding": "identity;q=0" },
-        { Accept: "text/html" },
-        { Accept: "nonsense" },
-        { "Content-Type": "application/json", "Content-Length": "0" },
-        { Range: "bytes=0-1" },
-        { "If-Modified-Since": "nonsense" },
-        { Cookie: "a=b; =; ;;" },
-        { traceparent: "nonsense" },
-        { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "a=b" },
-        { "X-Forwarded-For": "'; drop table" },
-        { "X-HTTP-Method-Override": "DELETE" },
-        { "X-Original-URL": "/nowhere" },
-        { __proto__x: "1", constructor: "2" },
-        { Origin: "null" },
-        { Host: "evil.example" },
-        { "X-Long": "y".repeat(8000) },
-        { Expect: "100-continue" },
-      ]
-      for (const headers of unusualHeaders) {
+  const unusualHeaders: ReadonlyArray<{ readonly name: string; readonly headers: Record<string, string> }> = [
+    { name: "no acceptable encoding except br", headers: { "Accept-Encoding": "br, gzip;q=0, *;q=0" } },
+    { name: "no acceptable encoding", headers: { "Accept-Encoding": "identity;q=0" } },
+    { name: "Accept of a browser", headers: { Accept: "text/html" } },
+    { name: "an invalid Accept", headers: { Accept: "nonsense" } },
+    { name: "an empty JSON body", headers: { "Content-Type": "application/json", "Content-Length": "0" } },
+    { name: "a range", headers: { Range: "bytes=0-1" } },
+    { name: "an invalid date", headers: { "If-Modified-Since": "nonsense" } },
+    { name: "an odd cookie", headers: { Cookie: "a=b; =; ;;" } },
+    { name: "an invalid traceparent", headers: { traceparent: "nonsense" } },
+    {
+      name: "a valid traceparent",
+      headers: { traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate: "a=b" },
+    },
+    { name: "SQL in X-Forwarded-For", headers: { "X-Forwarded-For": "'; drop table" } },
+    { name: "a method override", headers: { "X-HTTP-Method-Override": "DELETE" } },
+    { name: "a URL override", headers: { "X-Original-URL": "/nowhere" } },
+    { name: "names of properties of every object", headers: { __proto__x: "1", constructor: "2" } },
+    { name: "the origin null", headers: { Origin: "null" } },
+    { name: "another host", headers: { Host: "evil.example" } },
+    { name: "a header of 8,000 characters", headers: { "X-Long": "y".repeat(8000) } },
+    { name: "Expect: 100-continue", headers: { Expect: "100-continue" } },
+  ]
+
+  it.effect.each(unusualHeaders)(
+    "responds normally to a request with unusual headers: $name (D14)",
+    ({ headers }) =>
+      Effect.gen(function* () {
         for (const path of ["/endpoints", "/v1/intraday-runners?ticker=EDGE"]) {
           const answer = yield* send(path, { headers })
-          assert.strictEqual(answer.status, 200, JSON.stringify(headers).slice(0, 100))
+          assert.strictEqual(answer.status, 200, path)
           assertCommonHeaders(answer)
           assert.match(String(answer.headers["content-type"]), /^application\/json/)
           assert.strictEqual(valueAt(answer.body, "error"), undefined)
         }
-      }
-    }))
+      }),
+  )
 
   const preferences: ReadonlyArray<readonly [accepted: string, large: string | undefined, small?: string]> = [
     ["gzip, br, zstd", "zstd"],

@@ -285,33 +285,42 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual(valueAt((yield* send(callLineage)).json, "result", "isError"), false)
     }).pipe(Effect.scoped))
 
-  it.effect("answers malformed messages as JSON-RPC specifies (guides/mcp)", () =>
+  const versioned = { headers: { "MCP-Protocol-Version": "2025-11-25" } }
+
+  it.effect.each([
+    { name: "cut JSON", body: `{"jsonrpc":`, code: -32700 },
+    { name: "an empty body", body: "", code: -32700 },
+    { name: "a message without a version", body: `{"id":1}`, code: -32600 },
+    { name: "another version of JSON-RPC", body: `{"jsonrpc":"1.0","id":1,"method":"ping"}`, code: -32600 },
+    { name: "an id that is an object", body: `{"jsonrpc":"2.0","id":{},"method":"ping"}`, code: -32600 },
+    { name: "a method that is a number", body: `{"jsonrpc":"2.0","id":1,"method":7}`, code: -32600 },
+    { name: "a text", body: `"text"`, code: -32600 },
+    { name: "an unknown method", body: `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, code: -32601 },
+    { name: "a call without a tool", body: `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, code: -32602 },
+    {
+      name: "a call of an unknown tool",
+      body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}`,
+      code: -32602,
+    },
+    {
+      name: "an unknown resource",
+      body: `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"tickerline://guides/nope"}}`,
+      code: -32002,
+    },
+  ])("answers $name with the JSON-RPC error $code (guides/mcp)", ({ body, code }) =>
     Effect.gen(function* () {
       const { send } = yield* start()
-      const versioned = { headers: { "MCP-Protocol-Version": "2025-11-25" } }
-      const malformed: ReadonlyArray<readonly [body: string, code: number]> = [
-        [`{"jsonrpc":`, -32700],
-        ["", -32700],
-        [`{"id":1}`, -32600],
-        [`{"jsonrpc":"1.0","id":1,"method":"ping"}`, -32600],
-        [`{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600],
-        [`{"jsonrpc":"2.0","id":1,"method":7}`, -32600],
-        [`"text"`, -32600],
-        [`{"jsonrpc":"2.0","id":1,"method":"no/such"}`, -32601],
-        [`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, -32602],
-        [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}`, -32602],
-        [`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"tickerline://guides/nope"}}`, -32002],
-      ]
-      const statuses: Readonly<Record<number, number>> = { [-32700]: 400, [-32600]: 400 }
-      for (const [body, code] of malformed) {
-        for (const headers of [versioned.headers, headersWithoutSession, {}]) {
-          const { json, status } = yield* send(body, { headers })
-          const isInvalid = code in statuses
-          if (!isInvalid && headers !== versioned.headers) continue
-          assert.strictEqual(valueAt(json, "error", "code"), code, body)
-          assert.strictEqual(status, statuses[code] ?? 200, body)
-        }
+      const isInvalid = code === -32700 || code === -32600
+      for (const headers of isInvalid ? [versioned.headers, headersWithoutSession, {}] : [versioned.headers]) {
+        const { json, status } = yield* send(body, { headers })
+        assert.strictEqual(valueAt(json, "error", "code"), code)
+        assert.strictEqual(status, isInvalid ? 400 : 200)
       }
+    }).pipe(Effect.scoped))
+
+  it.effect("refuses batches and responses, and repeats the id of an invalid message (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* start()
       for (const batch of [`[${JSON.stringify(callLineage)}]`, "[]"]) {
         const { json, status } = yield* send(batch, versioned)
         assert.deepStrictEqual([status, valueAt(json, "error", "code")], [400, -32600])

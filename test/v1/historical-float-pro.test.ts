@@ -158,34 +158,33 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* caps(), [30, null, 30, 20, null])
     }))
 
-  it.effect("market_cap is rounded to exactly two decimals, even for the largest factors (§2.6.1, D16)", () =>
-    Effect.gen(function* () {
-      const cases = [
-        ["0.07", "100", "7"],
-        ["1.1", "3", "3.3"],
-        ["0.0050", "1", "0.01"],
-        ["0.0049", "1", "0"],
-        ["1.0050", "1", "1.01"],
-        ["1.0350", "1", "1.04"],
-        ["2.6750", "1", "2.68"],
-        ["0.1", "3", "0.3"],
-        ["19.99", "1234567", "24678994.33"],
-        ["99999999999999.9999", "9007199254740991", "900719925474099099099280074525.9"],
-        ["99999999999999.9999", "1", "100000000000000"],
-        ["0.0001", "9007199254740991", "900719925474.1"],
-        ["123456.7891", "9007199254740991", "1111999898774235701012"],
-      ] as const
-      for (const [number, [close, shares, expected]] of cases.entries()) {
-        const ticker = `HEXA${number}`
+  it.effect.each(([
+    ["0.07", "100", "7"],
+    ["1.1", "3", "3.3"],
+    ["0.0050", "1", "0.01"],
+    ["0.0049", "1", "0"],
+    ["1.0050", "1", "1.01"],
+    ["1.0350", "1", "1.04"],
+    ["2.6750", "1", "2.68"],
+    ["0.1", "3", "0.3"],
+    ["19.99", "1234567", "24678994.33"],
+    ["99999999999999.9999", "9007199254740991", "900719925474099099099280074525.9"],
+    ["99999999999999.9999", "1", "100000000000000"],
+    ["0.0001", "9007199254740991", "900719925474.1"],
+    ["123456.7891", "9007199254740991", "1111999898774235701012"],
+  ] as const).map(([close, shares, cap], index) => ({ close, shares, cap, ticker: `HEXA${index}` })))(
+    "market_cap is rounded to exactly two decimals: $close for $shares shares is $cap (§2.6.1, D16)",
+    ({ cap, close, shares, ticker }) =>
+      Effect.gen(function* () {
         yield* insertRows("daily_prices", price(ticker, "2025-06-30", close))
         yield* insertRows(
           "historical_float_pro",
           filing(ticker, { reported_date: "2025-06-30", outstanding_shares: shares }),
         )
         const text = yield* requestText(`ticker=${ticker}`)
-        assert.strictEqual(/"market_cap":([^,]*),/.exec(text)?.[1], expected, `${close} * ${shares}`)
-      }
-    }))
+        assert.strictEqual(/"market_cap":([^,]*),/.exec(text)?.[1], cap)
+      }),
+  )
 
   it.effect("market_cap is never stored, so a corrected price changes it immediately (§2.6.3)", () =>
     Effect.gen(function* () {

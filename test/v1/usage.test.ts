@@ -1,7 +1,7 @@
 /** GET /v1/usage and /v1/usage/daily over HTTP: D27 (prices), D29 (usage). Each test creates its own accounts. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -112,45 +112,60 @@ const report = (number: number) => ({
   last_updated: "2025-07-01T12:00:00Z",
 })
 
-layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
+const recordedRequests = [
+  ["a lineage", "/v1/ticker-changes?ticker=META", 200, 1, prices.general],
+  ["a list", "/v1/research-reports?ticker=USGE", 200, 2, prices.reports],
+  ["a page of a list", "/v1/research-reports?ticker=USGE&limit=1", 200, 1, prices.reports],
+  ["a list of the same table with another price", "/v1/research-reports-tldr?ticker=USGE", 200, 2, prices.general],
+  ["a list without results", "/v1/research-reports-tldr?ticker=NONE", 200, 0, prices.general],
+  ["a list with a price of its own", "/v1/news", 200, 0, prices.news],
+  ["a list with a price of 0", "/v1/screener", 200, 0, prices.screener],
+  ["an account", "/v1/account", 200, 1, 0],
+  ["a list of API keys", "/v1/account/api-keys", 200, 1, 0],
+  ["an overview", "/v1/overview", 200, 1, 0],
+  ["a list of daily usage", "/v1/usage/daily?endpoint=/none", 200, 0, 0],
+  ["an estimate", "/estimate?endpoint=/v1/research-reports&ticker=USGE", 200, 1, 0],
+  ["404 for an unknown former ticker", "/v1/historical-tickers?ticker=NONE", 404, 0, 0],
+  ["409 for an ambiguous lineage", "/v1/ticker-changes?ticker=USGA", 409, 0, 0],
+  ["422 for an invalid ticker", "/v1/ticker-changes?ticker=Ünï", 422, 0, 0],
+  ["422 for an invalid limit", "/v1/news?limit=0", 422, 0, 0],
+  ["422 for an unknown parameter", "/v1/usage?nonsense=1", 422, 0, 0],
+  ["422 for an estimate of an unknown endpoint", "/estimate?endpoint=/nowhere", 422, 0, 0],
+].map(([name, path, status, records_returned, price]) => ({
+  name: String(name),
+  path: String(path),
+  status,
+  records_returned,
+  price: Number(price),
+}))
+
+const rows = Layer.effectDiscard(Effect.gen(function* () {
+  yield* insertRows("ticker_changes", ...competing)
+  yield* insertRows("research_reports", report(1), report(2))
+}))
+
+layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1/usage", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Requests over HTTP
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("every response is recorded in one row: id, status, bytes, cost and results, newest first (D29, D12)", () =>
-    Effect.gen(function* () {
-      yield* insertRows("ticker_changes", ...competing)
-      yield* insertRows("research_reports", report(1), report(2))
-      const { account_id, key } = yield* createCustomer("all statuses", { tier: "ultimate" })
-      const cases = [
-        ["/v1/ticker-changes?ticker=META", 200, 1, prices.general],
-        ["/v1/research-reports?ticker=USGE", 200, 2, prices.reports],
-        ["/v1/research-reports?ticker=USGE&limit=1", 200, 1, prices.reports],
-        ["/v1/research-reports-tldr?ticker=USGE", 200, 2, prices.general],
-        ["/v1/research-reports-tldr?ticker=NONE", 200, 0, prices.general],
-        ["/v1/news", 200, 0, prices.news],
-        ["/v1/screener", 200, 0, prices.screener],
-        ["/v1/account", 200, 1, 0],
-        ["/v1/account/api-keys", 200, 1, 0],
-        ["/v1/overview", 200, 1, 0],
-        ["/v1/usage/daily?endpoint=/none", 200, 0, 0],
-        ["/estimate?endpoint=/v1/research-reports&ticker=USGE", 200, 1, 0],
-        ["/v1/historical-tickers?ticker=NONE", 404, 0, 0],
-        ["/v1/ticker-changes?ticker=USGA", 409, 0, 0],
-        ["/v1/ticker-changes?ticker=Ünï", 422, 0, 0],
-        ["/v1/news?limit=0", 422, 0, 0],
-        ["/v1/usage?nonsense=1", 422, 0, 0],
-        ["/estimate?endpoint=/nowhere", 422, 0, 0],
-      ] as const
-      const began = Date.now()
-      const expected: Array<unknown> = []
-      for (const [path, status, records_returned, price] of cases) {
+  it.effect.each(recordedRequests)(
+    "$name is recorded in one row: its id, status, bytes, cost and number of results (D29, D12)",
+    ({ path, price, records_returned, status }) =>
+      Effect.gen(function* () {
+        const { account_id, key } = yield* createCustomer(`recorded ${path}`, { tier: "ultimate" })
+        const sent = yield* Clock.currentTimeMillis
         const answer = yield* requestJson(path, { key })
-        assert.strictEqual(answer.status, status, `${path}: ${answer.text}`)
-        const row = makeExpectedUsage(answer)
-        assert.strictEqual(row.cost_microdollars, computeCost(row.bytes, price), path)
-        expected.unshift({
-          ...row,
+        const received = yield* Clock.currentTimeMillis
+        assert.strictEqual(answer.status, status, answer.text)
+        const expected = makeExpectedUsage(answer)
+        assert.strictEqual(expected.cost_microdollars, computeCost(expected.bytes, price))
+        yield* waitForRecordedRequests(account_id, 1)
+        const [row, ...others] = yield* readRows("/v1/usage", key)
+        assert.deepStrictEqual(others, [])
+        const { duration_ms, requested_at, ...rest } = Object(row)
+        assert.deepStrictEqual(rest, {
+          ...expected,
           endpoint: path.split("?")[0],
           records_returned,
           cached: false,
@@ -159,24 +174,31 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           request_count: 1,
           via: null,
         })
-      }
-      const ended = Date.now()
-      yield* waitForRecordedRequests(account_id, cases.length)
-      const rows = yield* readRows("/v1/usage?limit=100", key)
-      const found = rows.map((row) => {
-        const { duration_ms, requested_at, ...rest } = Object(row)
-        assert.isTrue(Number.isInteger(duration_ms) && duration_ms >= 0 && duration_ms <= ended - began)
+        assert.isTrue(Number.isInteger(duration_ms) && duration_ms >= 0 && duration_ms <= received - sent)
         assert.match(requested_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?-05:00$/)
-        assert.isTrue(Date.parse(requested_at) >= began && Date.parse(requested_at) <= ended)
-        return rest
-      })
-      assert.deepStrictEqual(found, expected)
+        assert.isTrue(Date.parse(requested_at) >= sent && Date.parse(requested_at) <= received)
+      }),
+  )
+
+  it.effect("counts the bytes of a response, not its characters (D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* createCustomer("bytes", { tier: "ultimate" })
+      const { text } = yield* requestJson("/v1/research-reports?ticker=USGE", { key })
+      assert.isAbove(Buffer.byteLength(text), text.length)
+      yield* waitForRecordedRequests(account_id, 1)
+      assert.deepStrictEqual(getColumn(yield* readRows("/v1/usage", key), "bytes"), [Buffer.byteLength(text)])
+    }))
+
+  it.effect("lists requests newest first, each with its own id (D29, D12)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* createCustomer("newest first", { tier: "ultimate" })
+      const answers: Array<Answer> = []
+      for (const { path } of recordedRequests.slice(0, 5)) answers.unshift(yield* requestJson(path, { key }))
+      yield* waitForRecordedRequests(account_id, answers.length)
+      const rows = yield* readRows("/v1/usage", key)
+      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(makeExpectedUsage))
       const times = rows.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
       assert.deepStrictEqual(times, times.toSorted((a, b) => b - a))
-      // One response has text with more bytes than characters, so counting characters would be noticed.
-      assert.isTrue(
-        rows.some((row) => valueAt(row, "endpoint") === "/v1/research-reports" && Number(valueAt(row, "bytes")) > 500),
-      )
     }))
 
   it.effect("a row has every field, in order (resources: usage)", () =>

@@ -88,35 +88,42 @@ const connect = (DATABASE_URL: string, environment: Environment = {}) =>
   )
 
 layer(TlsServer.layer, { excludeTestServices: true, timeout: "120 seconds" })("TLS to PostgreSQL", (it) => {
-  it.effect("follows sslmode and sslrootcert as libpq documents them (operations/deployment)", () =>
-    Effect.gen(function* () {
-      const { folder, urlAt } = yield* TlsServer
-      const [ca, other] = [`&sslrootcert=${folder}/ca.pem`, `&sslrootcert=${folder}/other.pem`]
-      const untrusted = /self-signed certificate|unable to (get|verify)/
-      const expected: ReadonlyArray<readonly [string, string, string | RegExp]> = [
-        ["localhost", "", "plain"],
-        ["localhost", "?sslmode=disable", "plain"],
-        ["localhost", `?sslmode=disable${ca}`, "plain"],
-        ["localhost", "?sslmode=allow", "encrypted"],
-        ["localhost", "?sslmode=prefer", "encrypted"],
-        ["127.0.0.1", `?sslmode=prefer${other}`, "encrypted"],
-        ["localhost", "?sslmode=require", "encrypted"],
-        ["127.0.0.1", `?sslmode=require${ca}`, "encrypted"],
-        ["localhost", `?sslmode=require${other}`, untrusted],
-        ["127.0.0.1", `?sslmode=verify-ca${ca}`, "encrypted"],
-        ["localhost", `?sslmode=verify-ca${other}`, untrusted],
-        ["localhost", `?sslmode=verify-full${ca}`, "encrypted"],
-        ["127.0.0.1", `?sslmode=verify-full${ca}`, /does not match certificate's altnames.*127\.0\.0\.1/],
-        ["localhost", `?sslmode=verify-full${other}`, untrusted],
-        ["localhost", "?sslmode=verify-full", untrusted],
-        ["localhost", "?sslrootcert=system", untrusted],
-      ]
-      for (const [host, parameters, result] of expected) {
-        const found = yield* connect(urlAt(host, parameters))
-        if (typeof result === "string") assert.strictEqual(found, result, parameters)
-        else assert.match(found, result, parameters)
-      }
-    }))
+  const untrusted = /self-signed certificate|unable to (get|verify)/
+  const connections: ReadonlyArray<
+    readonly [host: string, parameters: string, authority: "none" | "ca" | "other", result: string | RegExp]
+  > = [
+    ["localhost", "", "none", "plain"],
+    ["localhost", "sslmode=disable", "none", "plain"],
+    ["localhost", "sslmode=disable", "ca", "plain"],
+    ["localhost", "sslmode=allow", "none", "encrypted"],
+    ["localhost", "sslmode=prefer", "none", "encrypted"],
+    ["127.0.0.1", "sslmode=prefer", "other", "encrypted"],
+    ["localhost", "sslmode=require", "none", "encrypted"],
+    ["127.0.0.1", "sslmode=require", "ca", "encrypted"],
+    ["localhost", "sslmode=require", "other", untrusted],
+    ["127.0.0.1", "sslmode=verify-ca", "ca", "encrypted"],
+    ["localhost", "sslmode=verify-ca", "other", untrusted],
+    ["localhost", "sslmode=verify-full", "ca", "encrypted"],
+    ["127.0.0.1", "sslmode=verify-full", "ca", /does not match certificate's altnames.*127\.0\.0\.1/],
+    ["localhost", "sslmode=verify-full", "other", untrusted],
+    ["localhost", "sslmode=verify-full", "none", untrusted],
+    ["localhost", "sslrootcert=system", "none", untrusted],
+  ]
+
+  it.effect.each(connections.map(([host, parameters, authority, result]) => ({ host, parameters, authority, result })))(
+    'follows libpq\'s documentation for $host with "$parameters" and the root certificate $authority: $result (operations/deployment)',
+    ({ authority, host, parameters, result }) =>
+      Effect.gen(function* () {
+        const { folder, urlAt } = yield* TlsServer
+        const all = [
+          ...(parameters === "" ? [] : [parameters]),
+          ...(authority === "none" ? [] : [`sslrootcert=${folder}/${authority}.pem`]),
+        ]
+        const found = yield* connect(urlAt(host, all.length === 0 ? "" : `?${all.join("&")}`))
+        if (typeof result === "string") assert.strictEqual(found, result)
+        else assert.match(found, result)
+      }),
+  )
 
   it.effect("takes what the URL omits from PGSSLMODE and PGSSLROOTCERT, except for the embedded server (operations/settings)", () =>
     Effect.gen(function* () {
