@@ -1,22 +1,14 @@
 /** Tests the check that runs before anything is imported: missing dependencies, an old Node, Windows. */
 import { assert, describe, it } from "@effect/vitest"
-import { execFileSync, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { findStartupProblem } from "../../src/cli/preflight.js"
-import { getCandidateProgramPaths, projectRoot } from "../support/Processes.ts"
+import { isOlderNodeMissing, olderNodeTestSuffix, requireOlderNode } from "../support/OlderNode.ts"
+import { projectRoot } from "../support/Processes.ts"
 
 // @module-tag slow
-
-/** Path of a Node that cannot run TypeScript, if the PATH has one. */
-const oldNode = getCandidateProgramPaths("node").find((node) => {
-  try {
-    return execFileSync(node, ["-p", "Boolean(process.features.typescript)"], { encoding: "utf8" }).trim() === "false"
-  } catch {
-    return false
-  }
-})
 
 const sentence = /^tickerline: [^\n]+\n$/
 
@@ -33,7 +25,7 @@ const withFreshCheckout = (use: (folder: string) => void) => {
   }
 }
 
-const runFresh = (command: string, args: ReadonlyArray<string>, cwd: string, node = dirname(process.execPath)) =>
+const runFresh = (command: string, args: ReadonlyArray<string>, cwd: string, node: string) =>
   spawnSync(command, args, {
     cwd,
     encoding: "utf8",
@@ -41,24 +33,32 @@ const runFresh = (command: string, args: ReadonlyArray<string>, cwd: string, nod
   })
 
 describe("preflight", () => {
-  it("tells the user to run npm ci and exits with 1, no matter how the command is started (README)", () =>
+  const starts = [
+    { name: "npm start", command: "npm", args: ["start", "--silent"] },
+    { name: "npm run dev", command: "npm", args: ["run", "--silent", "dev"] },
+    { name: "npm run tickerline", command: "npm", args: ["run", "--silent", "tickerline", "--", "doctor"] },
+    { name: "a link to the command", command: "./linked", args: ["doctor"] },
+  ]
+
+  const assertRefused = (command: string, args: ReadonlyArray<string>, node: string) =>
     withFreshCheckout((folder) => {
       symlinkSync(join(folder, "src/cli/tickerline"), join(folder, "linked"))
-      const nodes = [dirname(process.execPath), ...(oldNode === undefined ? [] : [dirname(oldNode)])]
-      const starts = nodes.flatMap((node) => [
-        ["npm", ["start", "--silent"], node] as const,
-        ["npm", ["run", "--silent", "dev"], node] as const,
-        ["npm", ["run", "--silent", "tickerline", "--", "doctor"], node] as const,
-        [join(folder, "linked"), ["doctor"], node] as const,
-      ])
-      for (const [command, args, node] of starts) {
-        const { status, stderr, stdout } = runFresh(command, args, folder, node)
-        const message = stderr.split("\n").filter((line) => !line.startsWith("npm warn")).join("\n")
-        assert.deepStrictEqual([status, stdout], [1, ""], `${command} ${args.join(" ")}\n${stderr}`)
-        assert.match(message, sentence)
-        assert.include(message, `Run \`npm ci\` in ${folder}`)
-      }
-    }))
+      const { status, stderr, stdout } = runFresh(command, args, folder, dirname(node))
+      const message = stderr.split("\n").filter((line) => !line.startsWith("npm warn")).join("\n")
+      assert.deepStrictEqual([status, stdout], [1, ""], stderr)
+      assert.match(message, sentence)
+      assert.include(message, `Run \`npm ci\` in ${folder}`)
+    })
+
+  it.each(starts)(
+    "tells the user of $name to run npm ci, and exits with 1 (README)",
+    ({ args, command }) => assertRefused(command, args, process.execPath),
+  )
+
+  it.skipIf(isOlderNodeMissing).each(starts)(
+    `tells the user of $name on a Node without TypeScript to run npm ci, and exits with 1${olderNodeTestSuffix} (README)`,
+    ({ args, command }) => assertRefused(command, args, requireOlderNode()),
+  )
 
   it("keeps compiled code in node_modules, for later starts (operations/deployment)", () => {
     const script = "console.log(process.getBuiltinModule('module').getCompileCacheDir())"

@@ -1,7 +1,6 @@
 /** Builds, packs and installs the published package in a project outside of this repository, and tests it there. */
 import { assert, expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate, Schema } from "effect"
-import { execFileSync } from "node:child_process"
 import {
   cpSync,
   existsSync,
@@ -26,7 +25,8 @@ import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import { documentsWithExamples, findTypeErrors, runProgram } from "../support/DocumentExamples.ts"
 import { readCodeBlocks } from "../support/CodeBlocks.ts"
-import { getCandidateProgramPaths, projectRoot } from "../support/Processes.ts"
+import { isOlderNodeMissing, olderNodeTestSuffix, requireOlderNode } from "../support/OlderNode.ts"
+import { projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -45,16 +45,6 @@ const runOrFail = Effect.fnUntraced(function* (
 
 /** Path of a program that an npm package of this project provides. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
-
-/** Path of a Node from version 20 to 23, if the PATH has one. */
-const olderNode = getCandidateProgramPaths("node").find((node) => {
-  try {
-    const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
-    return Number(major) >= 20 && Number(major) < 24
-  } catch {
-    return false
-  }
-})
 
 const Packed = Schema.Array(
   Schema.Struct({
@@ -420,22 +410,18 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
   it.effect("runs on Deno with type checks (client guide)", () =>
     runConsumer(toolPath("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "consumer.ts"]))
 
-  const missing = olderNode === undefined && (process.env["REQUIRE_OLDER_NODE"] ?? "") === ""
-  const name = "runs as JavaScript on a Node from version 20 to 23 (client guide)"
-  it.effect.skipIf(missing)(
-    missing ? `${name} (skipped: not on the PATH)` : name,
+  it.effect.skipIf(isOlderNodeMissing)(
+    `runs as JavaScript on a Node without TypeScript${olderNodeTestSuffix} (client guide)`,
     () =>
       Effect.gen(function* () {
-        if (olderNode === undefined) {
-          return assert.fail("REQUIRE_OLDER_NODE is set, but neither Node 20 nor 22 is on the PATH")
-        }
+        const node = requireOlderNode()
         const { folder, plain } = yield* Project
         for (const [place, program] of [[folder, "consumer"], [plain, "plain"]] as const) {
           const source = readFileSync(join(place, `${program}.ts`), "utf8")
           writeFileSync(join(place, `${program}.js`), stripTypeScriptTypes(source))
         }
-        yield* runConsumer(olderNode, ["consumer.js"])
-        yield* runPlainProgram(olderNode, ["plain.js"])
+        yield* runConsumer(node, ["consumer.js"])
+        yield* runPlainProgram(node, ["plain.js"])
       }),
   )
 
