@@ -92,7 +92,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) 
       assert.strictEqual(code, 0)
       yield* Effect.retry(
         Effect.suspend(() => isRunning(pid) ? new StillRunning({ pid }) : Effect.void),
-        { schedule: Schedule.spaced("20 millis"), times: 500 },
+        { schedule: Schedule.spaced("20 millis"), times: 2_000 },
       )
     }))
 })

@@ -120,8 +120,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${ultimate}\r\n\r\n`)
       for (let at = 0; at < 100; at++) socket.write("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
       yield* Fiber.join(begun)
-      const ended = yield* Effect.timeoutOption(Scope.close(scope, Exit.void), "15 seconds")
-      assert.strictEqual(ended._tag, "Some", "it waits")
+      yield* Scope.close(scope, Exit.void)
     }).pipe(Effect.scoped))
 })
 

@@ -1,6 +1,6 @@
 /** Tests `follow` of both clients against scripted servers: resumption, errors, waits and backpressure. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Arbitrary, Effect, Fiber, Layer, Redacted, Result, Schema, Stream } from "effect"
+import { Arbitrary, Effect, Fiber, Layer, Redacted, Result, Schedule, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { type ClientOptions, type FollowOptions, makeClient } from "../../src/client/Client.ts"
@@ -193,15 +193,18 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         ending: "open",
       }))
       const { changes } = yield* makeFetchClient(url)
-      const isStuck = Effect.gen(function* () {
-        const before = blocks
-        yield* Effect.sleep("300 millis")
-        return blocks === before
+      let before = -1
+      const isStuck = Effect.sync(() => {
+        const isUnchanged = blocks === before
+        before = blocks
+        return isUnchanged
       })
       let found = 0
       const busy = Effect.suspend(() => {
         found += 1
-        return found > 1 ? Effect.void : Effect.repeat(isStuck, { until: (stuck) => stuck })
+        return found > 1
+          ? Effect.void
+          : Effect.repeat(isStuck, { until: (stuck) => stuck, schedule: Schedule.spaced("300 millis") })
       })
       yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(5_000), Stream.runDrain)
       assert.strictEqual(found, 5_000)

@@ -4,6 +4,7 @@ import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
 import { type CommitCounter, counterTicker } from "./CommitCounter.ts"
 import { getHeaderValue, requestWithTimeout, type TimedResponse } from "./RequestWithTimeout.ts"
+import { paceWorkload } from "../support/Pauses.ts"
 
 /** A request and its outcome. */
 export interface ObservedRequest {
@@ -143,7 +144,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   })
   const client = Effect.whileLoop({
     while: () => !stopping,
-    body: () => Effect.andThen(sendRequest, Effect.sleep(pause)),
+    body: () => Effect.andThen(sendRequest, paceWorkload(pause)),
     step: () => {},
   })
   const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))

@@ -2,6 +2,7 @@
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ObservedRequest } from "./Clients.ts"
+import { holdFault } from "../support/Pauses.ts"
 
 /** A killed process. The usage of its last second may be missing. */
 export interface KilledProcess {
@@ -62,7 +63,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   const rows = yield* Effect.repeat(read, {
     until: isAll,
     schedule: Schedule.max([Schedule.spaced("250 millis"), Schedule.during("20 seconds")]),
-  }).pipe(Effect.andThen(Effect.delay(read, "500 millis")))
+  }).pipe(Effect.andThen(Effect.andThen(holdFault("500 millis"), read)))
   const found = new Map(rows.map((row) => [row.request_id, row]))
   const byId = new Map(observed.map((one) => [one.id, one]))
 

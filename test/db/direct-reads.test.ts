@@ -7,6 +7,7 @@ import { Reader } from "../../src/db/Reader.ts"
 import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
+import { paceWorkload } from "../support/Pauses.ts"
 
 const poolSize = 3
 
@@ -182,7 +183,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
         const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
         for (const step of steps) {
           if (step === "short" || step === "long") fibers.push(yield* startSleep(mark, step === "short" ? 0.005 : 60))
-          if (step === "pause") yield* Effect.sleep("10 millis")
+          if (step === "pause") yield* paceWorkload("10 millis")
           if (step === "kill") {
             yield* other.query(`select pg_terminate_backend(pid) ${sessions} and query like '%${mark}%' limit 1`)
           }

@@ -27,7 +27,7 @@ const insertTicker = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.retry(
     sql`insert into historical_tickers (ticker, former_ticker) values (${ticker}, 'FORMER') on conflict do nothing`,
-    { schedule: Schedule.spaced("50 millis"), times: 200 },
+    { schedule: Schedule.spaced("50 millis"), times: 1_000 },
   )
 })
 
@@ -97,10 +97,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       )
       yield* insertTicker("TERM")
       yield* waitForCondition("changes", () => streams.every(({ changes }) => changes.length === 1))
-      const startedAt = performance.now()
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
-      assert.isBelow(performance.now() - startedAt, Duration.toMillis(defaultConnectionTimeouts.shutdown) / 2)
       yield* insertTicker("AFTER")
       const other = yield* startServiceInstance()
       for (const stream of streams) {

@@ -8,6 +8,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 import { mayMount, mountSmallDisk, smallDiskSize, unmountSmallDisk } from "../support/SmallDisks.ts"
+import { holdFault } from "../support/Pauses.ts"
 
 // @module-tag slow
 
@@ -57,7 +58,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
           },
         )
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
-        yield* Effect.sleep("1 second")
+        yield* holdFault("1 second")
         assert.isBelow(
           yield* CustomerUsage.countRecordedRequests(account_id),
           requestCount + 1,

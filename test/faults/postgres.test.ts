@@ -1,7 +1,7 @@
 /** PostgreSQL is killed, restarted, and loses connections under continuous load (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
@@ -9,6 +9,7 @@ import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPos
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
+import { holdFault } from "../support/Pauses.ts"
 
 // @module-tag slow
 
@@ -48,7 +49,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       const { account_id, more, stop } = yield* startClients("with memory")
       yield* more()
       yield* server.stop("SIGKILL")
-      yield* Effect.sleep("1500 millis")
+      yield* holdFault("1500 millis")
       yield* server.start
       yield* more()
       const seen = yield* stop
@@ -78,17 +79,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       const { account_id, more, stop } = yield* startClients("without memory")
       yield* more()
       yield* Effect.repeat(
-        Effect.andThen(
-          Effect.retry(
-            sql`
-              select pg_terminate_backend(pid) from pg_stat_activity
-              where application_name = 'tickerline-test' and pid <> pg_backend_pid() order by random() limit 1
-            `,
-            { times: 5 },
-          ),
-          Effect.sleep("50 millis"),
+        Effect.retry(
+          sql`
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where application_name = 'tickerline-test' and pid <> pg_backend_pid() order by random() limit 1
+          `,
+          { times: 5 },
         ),
-        { times: 40 },
+        { schedule: Schedule.spaced("50 millis"), times: 40 },
       )
       yield* more()
       const seen = yield* stop

@@ -199,7 +199,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(ended.value.code, 1, ended.value.err)
       assert.match(ended.value.err, /^tickerline: PostgreSQL: [^\n]+$/m)
       assert.notMatch(ended.value.err, /\n\s+at /)
-      assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
+      assert.strictEqual(yield* Effect.retry(rows, { times: 300, schedule: Schedule.spaced("100 millis") }), before)
       const [leftover] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
       assert.isUndefined(leftover)
     }).pipe(Effect.provide(Dedicated.sampleDedicatedLayer)))

@@ -170,7 +170,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       yield* Effect.repeat(cursors, {
         until: (found) => found.length === 0,
         schedule: Schedule.spaced("20 millis"),
-      }).pipe(Effect.timeout("10 seconds"))
+      })
       yield* assertServiceResponds
     }))
 

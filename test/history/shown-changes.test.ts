@@ -1,6 +1,6 @@
 /** A client that applies `/v1/changes` holds what the endpoints return, and learns nothing else (D36). */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Fiber, Layer, Schema, Struct } from "effect"
+import { Effect, Fiber, Layer, Schedule, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { startFeedDay } from "../../src/history/DayStart.ts"
@@ -604,6 +604,6 @@ layer(service(resetDays), { excludeTestServices: true, timeout: "60 seconds" })(
       const isBegun = sql`
         select from history.days where day = (now() at time zone 'America/Chicago')::date and recorded_at > '-infinity'
       `
-      yield* Effect.repeat(Effect.tap(isBegun, Effect.sleep("20 millis")), { until: (rows) => rows.length > 0 })
+      yield* Effect.repeat(isBegun, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
     }))
 })

@@ -6,6 +6,7 @@ import { computeEtag } from "../../src/rows/Etag.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
+import { waitUntilOldDataExpires } from "../support/Pauses.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
@@ -88,7 +89,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
       const tag = Effect.andThen(
-        Effect.sleep("1 second"),
+        waitUntilOldDataExpires,
         Effect.map(requestOverWire(port, path, basic), ({ headers }) => headers["etag"]),
       )
       const first = yield* tag

@@ -7,13 +7,14 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
+import { paceWorkload, waitUntilOldDataExpires } from "../support/Pauses.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
 /** Waits for a second, within which earlier writes must be noticed. Then returns the version of the tables. */
 const readVersion = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables } = yield* DatasetVersions
-  yield* Effect.sleep("1 second")
+  yield* waitUntilOldDataExpires
   // On a busy machine, the last poll may be too old. Then no version is known until the next poll.
   const isKnown = Effect.sync(() => watchTables(["daily_prices"])() !== undefined)
   yield* Effect.repeat(isKnown, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
@@ -109,7 +110,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
         const held = (first: string, second: string) =>
           sql.withTransaction(Effect.gen(function* () {
             yield* writer(first)
-            yield* Effect.sleep("100 millis")
+            yield* paceWorkload("100 millis")
             yield* writer(second)
           }))
         // The writers update the tables in opposite orders, which would cause a deadlock if they blocked each other.
@@ -182,7 +183,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           values (${ticker}, 0, false, 0, 0, false, now())
         `
         }
-        yield* Effect.sleep("1 second")
+        yield* waitUntilOldDataExpires
         let [kept, requested, written] = [0, 0, 0]
         const write = Effect.gen(function* () {
           const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
@@ -190,7 +191,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           yield* sql`update screener set price = ${String(price)}::text::numeric where ticker = ${ticker}`
           commits.get(ticker)?.push({ price, at: performance.now() })
           written += 1
-          yield* Effect.sleep(`${yield* Random.nextIntBetween(0, 700)} millis`)
+          yield* paceWorkload(yield* Random.nextIntBetween(0, 700))
         })
         const tags = new Map<string, string>()
         const read = Effect.gen(function* () {

@@ -102,12 +102,10 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
           Effect.andThen(sql`drop view news`, sql`alter table those rename to news`),
         )
       )
-      const began = performance.now()
       const { status, text } = yield* requestOverWire(port, path, key)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
       assert.include(text, "Reduce it with tickers")
-      assert.isBelow(performance.now() - began, 30_000)
       yield* until(countExportSessions, (count) => count === 0)
     }).pipe(Effect.scoped))
 

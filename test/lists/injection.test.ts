@@ -33,8 +33,8 @@ const hostileInputs = [
   `${marker}'; drop table screener; --`,
   `${marker}'; update accounts set tier = 'ultimate'; --`,
   `${marker}' or '1'='1`,
-  `${marker}' and 1 = (select count(*) from pg_sleep(10)) --`,
-  `${marker}'; select pg_sleep(10); --`,
+  `${marker}' and 1 = (select count(*) from pg_sleep(60)) --`,
+  `${marker}'; select pg_sleep(60); --`,
   `${marker}' union select key_hash::text from api_keys --`,
   `E'\\''${marker} or true --`,
   `$1${marker}`,
@@ -65,10 +65,10 @@ const validPrefixes: Readonly<Record<ParameterKind, string>> = {
 const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
   [
     `' or '${marker}'='${marker}`,
-    `::text, pg_sleep(10) /*${marker}*/`,
-    ` desc; select pg_sleep(10) --${marker}`,
+    `::text, pg_sleep(60) /*${marker}*/`,
+    ` desc; select pg_sleep(60) --${marker}`,
     `);${marker}`,
-    `,(select pg_sleep(10)/*${marker}*/)`,
+    `,(select pg_sleep(60)/*${marker}*/)`,
     `"${marker}`,
   ].map((rest) => `${validPrefixes[kind]}${word}${rest}`)
 
@@ -148,10 +148,10 @@ const service = Layer.effect(Before, readDigests).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** Sends a request. The timeout is shorter than the ten seconds that injected SQL would sleep. */
+/** Sends a request. Injected SQL would sleep until the statement timeout, and the response would have status 503. */
 const send = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...options }), "9 seconds")
+  return yield* Service.requestJson(target, { key: ultimate, ...options })
 })
 
 /** Returns the documented statuses of the endpoint below 500. */

@@ -90,11 +90,12 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       const { scrape } = yield* startMeasuredInstance
       const changes = Effect.map(scrape, (found) => found.get(`tickerline_dataset_changes_total{dataset="screener"}`))
       const before = (yield* changes) ?? 0
+      const begin = Math.floor(Date.now() / 1000)
       yield* sql`delete from screener`
       yield* Effect.repeat(changes, { until: (now) => now === before + 1, schedule: Schedule.spaced("50 millis") })
-        .pipe(Effect.timeout("5 seconds"))
       const at = (yield* scrape).get(`tickerline_dataset_changed_timestamp_seconds{dataset="screener"}`) ?? 0
-      assert.approximately(at, Date.now() / 1000, 60)
+      assert.isAtLeast(at, begin)
+      assert.isAtMost(at, Date.now() / 1000)
     }))
 
   it.effect("shows the size and use of the connection pool, and counts reads that timed out waiting for a connection (operations/monitoring)", () =>
@@ -115,10 +116,13 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
         }).pipe(Effect.timeout("20 seconds")),
       )
       assert.deepStrictEqual(statuses, [503, 503])
-      const { text } = yield* requestOverWire(metrics, "/metrics", "")
+      // A poll of the versions may use the connection at the moment of a request.
+      const { text } = yield* Effect.repeat(requestOverWire(metrics, "/metrics", ""), {
+        until: ({ text }) => /^tickerline_database_pool_connections_used 0$/m.test(text),
+        schedule: Schedule.spaced("50 millis"),
+      })
       assert.match(text, /^tickerline_database_pool_connections 1$/m)
       assert.match(text, /^tickerline_database_pool_timeouts_total [1-9]/m)
-      assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
     }))
 
   it.effect("shows for how long no usage has been written, even of a single request (operations/monitoring)", () =>

@@ -1,7 +1,7 @@
 /** Long faults, and loads of large files, while clients send requests (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { Duration, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
@@ -13,6 +13,7 @@ import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
+import { holdFault } from "../support/Pauses.ts"
 
 const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(sampleDedicatedLayer),
@@ -42,7 +43,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* startClients
       for (let round = 0; round < 10; round++) {
-        yield* Effect.sleep("5 seconds")
+        yield* holdFault("5 seconds")
         yield* server.stop("SIGINT")
         yield* server.start
       }
@@ -56,13 +57,13 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       const { more, stop } = yield* startClients
       yield* more(100)
       yield* server.stop("SIGINT")
-      yield* Effect.sleep("30 seconds")
+      yield* holdFault("30 seconds")
       yield* server.start
       yield* more(100)
       yield* recordFaultSummary("PostgreSQL down for 30 s", yield* stop)
     }))
 
-  it.effect("every request takes less than 12 seconds while the network stalls for a minute (RELIABILITY.md, §8)", () =>
+  it.effect("every request ends within a quarter of the minute for which the network stalls (RELIABILITY.md, §8)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { key } = yield* CustomerUsage.createCustomer("stalled", { tier: "ultimate" })
@@ -76,11 +77,11 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key })
       yield* more(100)
       yield* proxy.stall
-      yield* Effect.sleep("60 seconds")
+      const [stall] = yield* Effect.timed(holdFault("60 seconds"))
       yield* proxy.resume
       yield* more(100)
       const seen = yield* stop
-      assert.isBelow(seen.slowest, 12_000)
+      assert.isBelow(seen.slowest, Duration.toMillis(stall) / 4)
       yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
@@ -144,7 +145,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
         const loading = yield* startCommandProcess(["load", "ticker_changes", file, "--yes"], {
           DATABASE_URL: server.url,
         })
-        yield* Effect.sleep(500 + Math.random() * 2_500)
+        yield* holdFault(500 + Math.random() * 2_500)
         const { code } = yield* endProcess(loading, "SIGKILL")
         if (code === 0) before = yield* state
         yield* Effect.repeat(state, {

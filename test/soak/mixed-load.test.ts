@@ -11,6 +11,7 @@ import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPos
 import { startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
+import { holdFault } from "../support/Pauses.ts"
 
 const minutes = Number(process.env["SOAK_MINUTES"] ?? "30")
 const connections = 32
@@ -156,7 +157,7 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
       )
       const seen: Array<Minute> = []
       for (let minute = 0; minute < minutes; minute++) {
-        yield* Effect.sleep("1 minute")
+        yield* holdFault("1 minute")
         const { text } = yield* requestOverWire(metrics, "/metrics", "")
         const memory = measure(text, "process_resident_memory_bytes") / (1 << 20)
         seen.push({ ...client.takeStatistics(), memory, waiting: measure(text, "tickerline_usage_rows_waiting") })

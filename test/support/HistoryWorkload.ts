@@ -33,6 +33,7 @@ import { requestOverWire, startServiceProcess, type WireResponse } from "./Servi
 import { queryServer } from "./TwoStandbys.ts"
 import { makeStandbyOf } from "./SynchronousStandby.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
+import { paceWorkload } from "./Pauses.ts"
 
 const { chooseInteger, chooseNumber, happensWithProbability } = HistoryTables
 
@@ -169,7 +170,7 @@ const runTransaction = Effect.fnUntraced(function* (
         yield* query("rollback to before")
         leaves = before
       }
-      if (happensWithProbability(choose, 0.04)) yield* Effect.sleep(chooseInteger(choose, 2_000))
+      if (happensWithProbability(choose, 0.04)) yield* paceWorkload(chooseInteger(choose, 2_000))
     }
     yield* write(HistoryTables.makeMarkerStatement(writer, makeToken()))
   })
@@ -209,11 +210,11 @@ const runWriter = (
     let isUsable = true
     while (isUsable && !isStopping()) {
       isUsable = yield* runTransaction(connection, record, choose, writer)
-      yield* Effect.sleep(chooseNumber(choose) * pause)
+      yield* paceWorkload(chooseNumber(choose) * pause)
     }
   }))
   return Effect.exit(session).pipe(
-    Effect.andThen(Effect.suspend(() => isStopping() ? Effect.void : Effect.sleep("100 millis"))),
+    Effect.andThen(Effect.suspend(() => isStopping() ? Effect.void : paceWorkload("100 millis"))),
     Effect.repeat({ while: () => !isStopping() }),
   )
 }
@@ -239,7 +240,7 @@ const runLoader = Effect.fnUntraced(function* (
     const loading = yield* startCommandProcess(["load", dataset, file, ...append], { DATABASE_URL: url })
     if (!hasKilled || happensWithProbability(choose, 0.3)) {
       const millis = hasKilled ? 300 + chooseInteger(choose, 1_200) : 200 + chooseInteger(choose, 200)
-      yield* Effect.timeoutOption(Effect.promise(() => loading.ended), millis)
+      yield* Effect.raceFirst(Effect.promise(() => loading.ended), paceWorkload(millis))
       if (loading.child.exitCode === null) {
         record.addFault("load killed")
         hasKilled = true
@@ -251,7 +252,7 @@ const runLoader = Effect.fnUntraced(function* (
     const outcome = code === 0 ? "committed" : "unknown"
     const latest = formatMoment(Date.now() + 1)
     record.addTransaction({ id, outcome, tokens, earliest, latest }, { load: dataset, append, code, err })
-    yield* Effect.sleep(chooseNumber(choose) * loadPause)
+    yield* paceWorkload(chooseNumber(choose) * loadPause)
   }
 }, Effect.scoped)
 
@@ -343,7 +344,7 @@ const runReader = Effect.fnUntraced(function* (
     ])
     const answer = yield* requestPast(client, record, choose, target, moment)
     if (answer !== undefined) record.addAnswer(answer)
-    yield* Effect.sleep(answer === undefined ? 200 : chooseNumber(choose) * pause)
+    yield* paceWorkload(answer === undefined ? 200 : chooseNumber(choose) * pause)
   }
 })
 
@@ -454,7 +455,7 @@ const runConsumer = Effect.fnUntraced(function* (
     if (response?.status !== 200) {
       if (response !== undefined) record.addUnexpected(`0115: ${target}: ${response.status} ${response.text}`)
       restart()
-      yield* Effect.sleep("200 millis")
+      yield* paceWorkload("200 millis")
       continue
     }
     const { cursor, has_more, results } = decodePage(response.text)
@@ -465,7 +466,7 @@ const runConsumer = Effect.fnUntraced(function* (
     if (isLast && !has_more && changes.length === 0) return consumer
     if (happensWithProbability(choose, 0.6)) store()
     if (!isLast && happensWithProbability(choose, 0.02)) restart()
-    if (!has_more) yield* Effect.sleep(isLast ? 10 : 100 + chooseInteger(choose, 500))
+    if (!has_more) yield* paceWorkload(isLast ? 10 : 100 + chooseInteger(choose, 500))
   }
 })
 
@@ -505,11 +506,11 @@ const runFollower = Effect.fnUntraced(function* (
       if (stream.lastId !== "" && stream.lastId !== getPlace().cursor) receive([], stream.lastId)
       if (happensWithProbability(choose, 0.6)) store()
       if (isClosed || (getExpectedCount() === undefined && happensWithProbability(choose, 0.01))) return
-      yield* Effect.sleep("50 millis")
+      yield* paceWorkload("50 millis")
     }
   }))
   yield* Effect.exit(follow).pipe(
-    Effect.andThen(Effect.suspend(() => isComplete() ? Effect.void : Effect.sleep("200 millis"))),
+    Effect.andThen(Effect.suspend(() => isComplete() ? Effect.void : paceWorkload("200 millis"))),
     Effect.tap(() => Effect.sync(() => isComplete() || restart())),
     Effect.repeat({ until: isComplete }),
   )
@@ -554,7 +555,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
 
   const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: RandomChooser) {
     yield* primary.stop(signal)
-    yield* Effect.sleep(chooseInteger(choose, 1_500))
+    yield* paceWorkload(chooseInteger(choose, 1_500))
     yield* primary.start
     yield* waitForStandby
   })
@@ -562,11 +563,11 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     const [failed, next] = [primary, standby]
     if (next === undefined) return
     yield* failed.stop("SIGKILL")
-    yield* Effect.sleep(chooseInteger(choose, 1_000))
+    yield* paceWorkload(chooseInteger(choose, 1_000))
     // A load balancer may switch to the standby before its promotion, or afterwards.
     const isEarly = happensWithProbability(choose, 0.5)
     if (isEarly) yield* proxy.lead(next.port)
-    yield* Effect.sleep(chooseInteger(choose, 500))
+    yield* paceWorkload(chooseInteger(choose, 500))
     yield* next.promote
     yield* proxy.lead(next.port)
     primary = next
@@ -686,7 +687,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   const runRound = Effect.fnUntraced(function* (round: ReadonlyArray<Fault>) {
     for (const fault of round) {
       yield* progress
-      yield* Effect.sleep(chooseInteger(choose, 500))
+      yield* paceWorkload(chooseInteger(choose, 500))
       record.addFault(fault)
       yield* faults[fault]
     }

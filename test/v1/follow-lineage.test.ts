@@ -7,6 +7,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { waitUntilOldDataExpires } from "../support/Pauses.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
@@ -324,7 +325,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const ask = (headers: Readonly<Record<string, string>> = {}) =>
           ServiceInstances.requestOverWire(port, target, basic, { headers })
         yield* store(["KPA", "2020-01-09"], ["KPA", "2020-01-10"])
-        yield* Effect.sleep("1 second")
+        yield* waitUntilOldDataExpires
         const first = yield* ask()
         for (let count = 0; count < 4; count += 1) {
           const again = yield* ask()
@@ -338,7 +339,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           assert.strictEqual(headers["x-lineage"], "KPA")
         }
         yield* change("KPA", "KPB", "2020-01-10")
-        yield* Effect.sleep("1 second")
+        yield* waitUntilOldDataExpires
         const { headers, status, text } = yield* ask(condition)
         assert.strictEqual(status, 200)
         assert.strictEqual(headers["x-lineage"], "KPA..2020-01-10, KPB;outside=1")

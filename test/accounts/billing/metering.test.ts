@@ -374,7 +374,7 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
         const { base, child } = yield* serve
         const answered: Array<{ readonly id: string; readonly at: number }> = []
         const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(
-          Effect.timeout("10 seconds"),
+          Effect.timeout("30 seconds"),
           Effect.flatMap(({ headers }) =>
             Effect.map(Clock.currentTimeMillis, (at) => {
               answered.push({ id: headers["x-request-id"] ?? "", at })

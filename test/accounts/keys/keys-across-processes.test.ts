@@ -9,6 +9,7 @@ import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
+import { holdFault, waitUntilOldDataExpires } from "../../support/Pauses.ts"
 
 // @module-tag waiting
 
@@ -111,10 +112,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
         )
         yield* Effect.all(requestLoops)
-        yield* retryUntil(
-          Effect.sync(() => performance.now() - revoked),
-          (passed) => passed > 2_500,
-        )
+        yield* holdFault("2500 millis")
         // Requests sent before the revocation may get their responses only now, so only later requests are checked.
         yield* network.resume
         const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
@@ -139,7 +137,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const within = (status: number) =>
           Effect.gen(function* () {
             // Requests sent a second after the change must see it, however long their responses take.
-            yield* Effect.sleep("1 second")
+            yield* waitUntilOldDataExpires
             assert.deepStrictEqual(yield* statuses, [status, status])
           })
         yield* Accounts.setAccountTier("rises and falls", "ultimate")
@@ -178,7 +176,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const left = yield* retryUntil(balance, (now) => now <= 0)
         const usedUp = performance.now()
         assert.isAtMost(left, 0)
-        yield* retryUntil(Effect.sync(() => performance.now() - usedUp), (passed) => passed > 2_000)
+        yield* holdFault("2 seconds")
         assert.deepStrictEqual(sold.filter(({ began }) => began > usedUp + 1_000), [])
         const sum = sold.reduce((all, { cost }) => all + cost, 0)
         assert.strictEqual(yield* retryUntil(balance, (now) => now === 1 - sum), 1 - sum)

@@ -5,6 +5,7 @@ import { Cluster, retryWithin } from "../Cluster.ts"
 import { counterTicker, forbiddenCounterValue } from "../CommitCounter.ts"
 import { type DatabaseHost, databaseHosts } from "../Patroni.ts"
 import { FailedExpectation, failUnless, type Scenario, type ScenarioControls } from "../Scenario.ts"
+import { holdFault } from "../../support/Pauses.ts"
 
 /** Maximum outage, seconds: Patroni's ttl plus election, promotion and health checks. */
 const maxFailoverSeconds = 35
@@ -92,7 +93,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
   yield* numbers.mayLose
   yield* Effect.forEach(standbys, world.cut)
   // No standby receives the commits of the next 1.5 seconds.
-  yield* Effect.sleep("1500 millis")
+  yield* holdFault("1500 millis")
   const last = numbers.last()
   yield* world.cut(old)
   yield* world.kill(old)

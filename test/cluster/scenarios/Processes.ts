@@ -1,5 +1,5 @@
 /** Scenarios in which processes of the service start and stop. */
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { Cluster } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
 import { failUnless, type Scenario } from "../Scenario.ts"
@@ -25,7 +25,7 @@ const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, 
     ),
     (text) => void lags.push(...text.split("\n").filter((line) => line !== "").map(Number)),
   )
-  yield* Effect.raceFirst(load, Effect.forever(Effect.delay(measure, "50 millis")))
+  yield* Effect.raceFirst(load, Effect.repeat(measure, Schedule.spaced("50 millis")))
   return lags
 })
 

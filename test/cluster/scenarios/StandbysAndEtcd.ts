@@ -5,6 +5,7 @@ import { databaseHosts } from "../Patroni.ts"
 import { FailedExpectation, failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../RequestWithTimeout.ts"
+import { holdFault } from "../../support/Pauses.ts"
 
 const findStandbys = Effect.gen(function* () {
   const { postgres } = yield* Cluster
@@ -78,7 +79,7 @@ export const etcdLost: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const restart = yield* killEtcdMajority
-    yield* Effect.sleep("25 seconds").pipe(Effect.andThen(clients.more(200)), Effect.ensuring(restart))
+    yield* holdFault("25 seconds").pipe(Effect.andThen(clients.more(200)), Effect.ensuring(restart))
     return {}
   }),
 }
@@ -104,7 +105,7 @@ export const etcdLostWithoutFailsafe: Scenario = {
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     yield* postgres.configure({ failsafe_mode: false })
-    yield* Effect.sleep("4 seconds")
+    yield* holdFault("4 seconds")
     const failsafe = Effect.ignore(postgres.configure({ failsafe_mode: true }))
     const [taken] = yield* waitUntilPrimaryStepsDown.pipe(
       Effect.andThen(Effect.timed(Effect.andThen(numbers.next, clients.more(50)))),
@@ -154,7 +155,7 @@ export const standbyConflicts: Scenario = {
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service, world } = yield* Cluster
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "0" } } })
-    yield* Effect.sleep("4 seconds")
+    yield* holdFault("4 seconds")
     const before = yield* conflictsOf
     let lists = 0
     const readers = Effect.forEach(

@@ -100,7 +100,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* Effect.repeat(balance, {
         until: (left) => left === 1_000_000 - cost,
         schedule: Schedule.spaced("50 millis"),
-        times: 200,
+        times: 1_000,
       })
       assert.strictEqual(yield* balance, 1_000_000 - cost)
       const [key] = yield* sql<{ readonly used: boolean }>`

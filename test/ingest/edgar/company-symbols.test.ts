@@ -710,7 +710,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
               const { primary, tickers } = yield* Effect.repeat(request(`/v1/${name}?ticker=${alias}`), {
                 until: (answer) => answer.primary !== undefined,
                 schedule: Schedule.spaced("100 millis"),
-                times: 100,
+                times: 600,
               })
               assert.deepStrictEqual([tickers, primary], [["GOOGL"], `${alias}=GOOGL`], `${name} of ${alias}`)
             }

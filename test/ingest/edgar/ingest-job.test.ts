@@ -1,7 +1,7 @@
 /** The scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, ConfigProvider, Cron, Deferred, Effect, Fiber, Layer, Logger, Metric, Option } from "effect"
+import { Clock, ConfigProvider, Cron, Deferred, Effect, Fiber, Layer, Logger, Metric, Option, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { execFileSync } from "node:child_process"
 import process from "node:process"
@@ -133,7 +133,10 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         stub.behaviour.intercept = ({ path }) =>
           path.startsWith("/submissions/") ? Stub.makeAccessRefusal(403) : undefined
         const pause = sql`update edgar_access set paused_until = 'epoch' where paused_until > now()`
-        const failed = yield* Effect.raceFirst(run, Effect.forever(Effect.delay(pause, "20 millis")))
+        const failed = yield* Effect.raceFirst(
+          run,
+          Effect.andThen(Effect.repeat(pause, Schedule.spaced("20 millis")), Effect.never),
+        )
         assert.strictEqual(failed.exit._tag, "Failure")
         assert.strictEqual(failed.requests, 3)
         yield* pause
