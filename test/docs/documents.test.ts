@@ -9,7 +9,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { projectRoot } from "../support/Processes.ts"
 
-const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: projectRoot })
+const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md", "test/README.md"], { cwd: projectRoot })
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
   .map((file) => ({ file, text: readFileSync(join(projectRoot, file), "utf8") }))
 
