@@ -58,7 +58,7 @@ export const describeContractProblems = ({ breaking, undocumented }: ContractRev
     ]),
     ...(undocumented.length === 0 ? [] : [
       `These changes are missing from the changelog (§9.6):\n${toList(undocumented)}\n` +
-      `Add them to the first release in src/changelog/entries.json, with:\n${
+      `Add them to the release after the one in package.json, in src/changelog/entries.json, with:\n${
         Array.from(new Set(undocumented.map(toEntryFields)), (line) => `  ${line}`).join("\n")
       }`,
     ]),

@@ -3,7 +3,7 @@ import { Console, Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
-import { grantServiceRolePermissions } from "../db/migrations/ServiceRole.ts"
+import { grantServiceRolePrivileges } from "../db/migrations/ServiceRole.ts"
 import { makeArgument, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -26,7 +26,7 @@ export const grantPrivilegesCommand = Command.make(
   "grant",
   { role: makeArgument("role", Schema.String, "An existing PostgreSQL role") },
   Effect.fnUntraced(function* ({ role }) {
-    yield* grantServiceRolePermissions(role)
+    yield* grantServiceRolePrivileges(role)
     yield* Console.log(`Granted ${role} the privileges to serve, and no others. Later migrations extend them.`)
   }),
 ).pipe(

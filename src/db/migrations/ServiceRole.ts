@@ -59,7 +59,7 @@ const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
  * Returns the statements that revoke default privileges to create tables. A temporary table would hide a table with
  * the same name. Before PostgreSQL 15, every role could also create tables in the schema `public`.
  */
-const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
+const findDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeRevokes(sql`
     select format('revoke temporary on database %I from public', current_database()) as revoke
@@ -72,10 +72,10 @@ const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Revokes default privileges to create tables, and logs the statements that only the database owner can run. */
-const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
+const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* Effect.forEach(yield* findDefaultPermissions(role), (revoke) => sql.unsafe(revoke), { discard: true })
-  const remaining = yield* findDefaultPermissions(role)
+  yield* Effect.forEach(yield* findDefaultPrivileges(role), (revoke) => sql.unsafe(revoke), { discard: true })
+  const remaining = yield* findDefaultPrivileges(role)
   if (remaining.length === 0) return
   yield* Effect.logWarning(`${role} may still create tables. The database owner should run: ${remaining.join("; ")}`)
 })
@@ -108,7 +108,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Grants a role the privileges that the service needs, and revokes its default privileges to create tables. */
-export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: string) {
+export const grantServiceRolePrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
@@ -134,7 +134,7 @@ export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: st
     const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role]))
     const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-    yield* revokeDefaultPermissions(role)
+    yield* revokeDefaultPrivileges(role)
     yield* setRoleTimeLimits(role)
   }))
 })
@@ -143,11 +143,11 @@ export const grantServiceRolePermissions = Effect.fnUntraced(function* (role: st
  * Grants the privileges on new tables to the existing service roles: those with a privilege on
  * `create_usage_partition`.
  */
-export const renewServiceRolePermissions = Effect.gen(function* () {
+export const renewServiceRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`
     select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
     where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
   `)
-  yield* Effect.forEach(roles, ({ role }) => grantServiceRolePermissions(role), { discard: true })
+  yield* Effect.forEach(roles, ({ role }) => grantServiceRolePrivileges(role), { discard: true })
 })

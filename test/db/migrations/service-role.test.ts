@@ -50,7 +50,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* createServiceRole(database)
-      yield* ServiceRole.grantServiceRolePermissions(name)
+      yield* ServiceRole.grantServiceRolePrivileges(name)
       return Layer.effect(
         ServingConnections,
         Layer.build(makePoolableClientLayer({ url, applicationName: "serving" })),
@@ -346,11 +346,11 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* createServiceRole(url)
-          yield* ServiceRole.grantServiceRolePermissions(role.name)
+          yield* ServiceRole.grantServiceRolePrivileges(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* ServiceRole.renewServiceRolePermissions
+          yield* ServiceRole.renewServiceRolePrivileges
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
@@ -386,13 +386,13 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           }
           for (const name of ["public", "history"]) yield* sql.unsafe(`alter schema ${name} owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(ServiceRole.grantServiceRolePermissions(role.name), granter)
+          yield* Effect.provide(ServiceRole.grantServiceRolePrivileges(role.name), granter)
           assert.match(
             String(messages),
             /may still create tables.*: revoke temporary on database test_\w+ from public$/,
           )
           assert.lengthOf(messages, 1)
-          yield* ServiceRole.grantServiceRolePermissions(role.name)
+          yield* ServiceRole.grantServiceRolePrivileges(role.name)
           assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
@@ -403,7 +403,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRolePermissions(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRolePrivileges(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })
