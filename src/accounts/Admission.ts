@@ -5,8 +5,17 @@
 import { Effect, Exit } from "effect"
 import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { type EndpointAccess, isTierSufficient } from "../rules/EndpointAnnotations.ts"
-import type { DatabasePoolTimeout } from "../rules/Errors.ts"
-import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, type RateLimitExceeded } from "./AccountErrors.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import {
+  type ApiKeyDisabled,
+  EndpointNotAllowed,
+  InsufficientCredits,
+  InsufficientTier,
+  type InvalidApiKey,
+  type MissingApiKey,
+  type RateLimitExceeded,
+  type Refusal,
+} from "./AccountErrors.ts"
 import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
 import { canKeyAccessPath, type CurrentAccount } from "./keys/Authentication.ts"
@@ -43,11 +52,16 @@ export const makeNoCreditError = (balance_microdollars: number, isReserved: bool
   })
 
 type AdmissionError =
-  | Effect.Error<ReturnType<Authenticator["Service"]["authenticate"]>>
+  | ApiKeyDisabled
   | DatabasePoolTimeout
+  | DataRefreshing
+  | EndpointNotAllowed
   | InsufficientCredits
-  | NonNullable<ReturnType<typeof findAccessError>>
+  | InsufficientTier
+  | InvalidApiKey
+  | MissingApiKey
   | RateLimitExceeded
+  | Refusal
 
 /** Requirements of an endpoint on the account that requests it. */
 export interface AdmissionRules {

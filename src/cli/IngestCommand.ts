@@ -27,7 +27,7 @@ import {
 } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
-import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
+import { confirmMixingWithSamples, mixingFlag } from "./SampleMarket.ts"
 import { makeFolderError } from "../load/FileErrors.ts"
 import { pricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
@@ -217,7 +217,7 @@ const edgarCommand = Command.make(
         withProgressDisplay,
         Effect.timed,
       )
-      const confirmation = confirmRealRows(yes || options.target !== "load")
+      const confirmation = confirmMixingWithSamples(yes || options.target !== "load")
       const [duration, incompleteness] = yield* Effect.andThen(confirmation, run).pipe(
         Effect.onInterrupt(() => Console.error(formatInterruption(report, options))),
         Effect.provide(Layer.provideMerge(

@@ -8,7 +8,7 @@ import type { ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { CommandFailed, makeBooleanFlag, makeDatasetListParser, makeFlag, withExamples } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
-import { confirmRealRows, mixingFlag } from "./SampleMarket.ts"
+import { confirmMixingWithSamples, mixingFlag } from "./SampleMarket.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 import { formatElapsedTime } from "./terminal/TerminalText.ts"
@@ -89,17 +89,18 @@ export const pricesCommand = Command.make(
     const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
     const done: Array<string> = []
     const run = Effect.timed(ingestFiles(sorted, { allowEmpty, check, datasets }, done))
-    const [duration, { bars, refused, totals }] = yield* Effect.andThen(confirmRealRows(yes || check), run).pipe(
-      Effect.onInterrupt(() =>
-        Console.error(
-          check
-            ? "Interrupted. Nothing was changed."
-            : `Interrupted. Ingested: ${done.length} of ${formatCountWithNoun(files.length, "file")}` +
-              `${done.length === 0 ? "" : ` (${done.join(", ")})`}. To continue, repeat the command.`,
-        )
-      ),
-      Effect.provide(migratedDatabaseClientLayer),
-    )
+    const [duration, { bars, refused, totals }] = yield* Effect.andThen(confirmMixingWithSamples(yes || check), run)
+      .pipe(
+        Effect.onInterrupt(() =>
+          Console.error(
+            check
+              ? "Interrupted. Nothing was changed."
+              : `Interrupted. Ingested: ${done.length} of ${formatCountWithNoun(files.length, "file")}` +
+                `${done.length === 0 ? "" : ` (${done.join(", ")})`}. To continue, repeat the command.`,
+          )
+        ),
+        Effect.provide(migratedDatabaseClientLayer),
+      )
     const time = formatElapsedTime(Duration.toSeconds(duration))
     yield* Console.log(
       [

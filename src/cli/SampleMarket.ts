@@ -22,7 +22,7 @@ const advice = "Remove it with: npm run tickerline -- samples remove"
 export const mixingFlag = makeBooleanFlag("yes", "Load into a database with the fictional sample market without asking")
 
 /** Fails if the database contains the sample market, unless the mixture is accepted by a flag or on a terminal. */
-export const confirmRealRows = Effect.fnUntraced(function* (isAccepted: boolean) {
+export const confirmMixingWithSamples = Effect.fnUntraced(function* (isAccepted: boolean) {
   if (isAccepted || !(yield* hasSampleMarket)) return
   if (yield* askOnTerminal(`${description} Continue?`)) return
   return yield* new CommandFailed({ message: `${description} ${advice}. To mix them, add --yes.` })

@@ -76,7 +76,7 @@ export interface RowChangeSummary {
   readonly correction: RowCorrection | undefined
 }
 
-export const allChanges: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
+export const allChangesFilter: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
 /** The changes of a page, before their rows are read. */
 type FoundChanges = ReadonlyArray<
@@ -254,9 +254,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /**
-   * Returns the condition that a change has a kind of the filter, or that it is corrected and may appear as added or
-   * removed, because endpoints do not show all rows of its dataset. `isOf` makes the condition that it has one of
-   * some kinds.
+   * Returns the condition that a change has a kind of the filter. A corrected row of a dataset that is only partly
+   * shown may appear as added or removed, so it meets the condition, too. `isOf` makes the condition for some kinds.
    */
   const hasWantedKind = (
     { datasets, kinds = changeKinds }: ChangeFeedFilter,

@@ -37,7 +37,7 @@ import { formatServerSentEvent, formatSseHeartbeat, sseReconnectDelayField } fro
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { type ChangeFeedStart, formatChangeFeedCursor, parseChangeFeedStart } from "../v1/changes/Api.ts"
 import {
-  allChanges,
+  allChangesFilter,
   type ChangeFeedFilter,
   type ChangeFeedPage,
   type ChangeFeedPosition,
@@ -393,7 +393,7 @@ const makeChangeStream = Effect.gen(function* () {
     const followed = recent
     if (followed === undefined) return
     const place = parseChangeFeedStart(followed.getCursor())
-    const page = yield* withPermit("reader")(readPage(place, allChanges, livePageChanges))
+    const page = yield* withPermit("reader")(readPage(place, allChangesFilter, livePageChanges))
     // During the read, all live streams may have ended, and new ones may have joined at a different position.
     if (followed !== recent) return
     followed.append(page)

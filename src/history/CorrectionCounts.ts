@@ -15,7 +15,7 @@ import {
   correctionDelayClasses,
   CorrectionsResponse,
 } from "../v1/corrections/Api.ts"
-import { allChanges, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
+import { allChangesFilter, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -58,13 +58,14 @@ export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatc
   const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
   if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
   const { cursor } = place
-  const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChanges, limit).pipe(
-    Effect.catchTag("CursorExpired", ({ error }) =>
-      Effect.andThen(
-        Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
-        summarizePage(undefined, allChanges, limit),
-      )),
-  )
+  const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChangesFilter, limit)
+    .pipe(
+      Effect.catchTag("CursorExpired", ({ error }) =>
+        Effect.andThen(
+          Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
+          summarizePage(undefined, allChangesFilter, limit),
+        )),
+    )
   if (page.cursor === cursor) return false
   const [result] = yield* decodeCounted(sql`
     with place as (

@@ -658,11 +658,11 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
     return runConsumer(services.client, record, nextChooser(), name, filter, () => !flags.consuming, onChange)
   })
 
-  let allChanges: ReadonlyArray<ObservedChange> | undefined
+  let allChangesFilter: ReadonlyArray<ObservedChange> | undefined
   const following = yield* many(followerFilters.length, (index) => {
     const filter = followerFilters[index] ?? {}
     const name = `follower ${index + 1} ${JSON.stringify(filter)}`
-    const getExpectedCount = () => allChanges?.filter((change) => matchesConsumerFilter(filter, change)).length
+    const getExpectedCount = () => allChangesFilter?.filter((change) => matchesConsumerFilter(filter, change)).length
     return runFollower(services.client, record, nextChooser(), name, filter, getExpectedCount)
   })
 
@@ -713,7 +713,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   yield* Effect.forEach(reading, (fiber) => Fiber.join(fiber))
   flags.consuming = false
   const consumers = yield* Effect.forEach(consuming, (fiber) => Fiber.join(fiber))
-  allChanges = yield* readFeed(services.client, choose)
+  allChangesFilter = yield* readFeed(services.client, choose)
   const followers = yield* Effect.timeoutOrElse(Effect.forEach(following, (fiber) => Fiber.join(fiber)), {
     duration: "1 minute",
     orElse: () =>

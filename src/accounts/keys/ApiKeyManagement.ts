@@ -48,7 +48,7 @@ export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, e
   return Redacted.value(key)
 })
 
-/** Fails with the reason why a key cannot be changed: it is unknown, or what the message says about it. */
+/** Fails because a key cannot be changed: with the message, unless there is no such key. */
 const failUnchangeable = Effect.fnUntraced(function* (id: number, message: string) {
   const sql = yield* SqlClient.SqlClient
   const existing = yield* sql`select from api_keys where key_id = ${id}`
@@ -122,7 +122,7 @@ export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
 const setKeyDisabled = Effect.fnUntraced(function* (id: number, isDisabled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`
-    update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) end
+    update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) else null end
     where key_id = ${id} and revoked_at is null returning key_id
   `
   if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)

@@ -255,5 +255,5 @@ export const makeBulkhead = Effect.fnUntraced(function* <Permit extends object, 
   return bulkhead
 })
 
-/** Makes permits that stand for nothing but themselves. */
+/** Makes permits without content, for work that needs no connection. */
 export const makePermits = (count: number) => Array.from({ length: count }, () => ({}))

@@ -27,7 +27,7 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   readonly instance?: {
     /** The classes with their symbols and counts. Empty if the instance has one count of all shares. */
     readonly classes: string
-    /** Links to the elements of the instance. */
+    /** Links to the elements of the XBRL instance. */
     readonly source: ReadonlyArray<string>
   }
 }

@@ -8,7 +8,7 @@ import { decodeRows } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { readCiks } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
-import { areEnoughCopies, groupTickersByIssuer, isDerivedSymbol, type ListedTicker } from "./TickerList.ts"
+import { areEnoughCopyDays, groupTickersByIssuer, isDerivedSymbol, type ListedTicker } from "./TickerList.ts"
 
 const SymbolPeriods = Schema.Array(Schema.Struct({
   ticker: Schema.String,
@@ -41,7 +41,7 @@ const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((tic
 
 /** Whether the copies of the list since `lastDay` are enough to conclude that the list has dropped an entry. */
 const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
-  areEnoughCopies(copyDays.filter((day) => day > lastDay))
+  areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
 
 /** Days for which a notice of a delisting explains why the list has dropped a company. */
 const maxNoticeAge = 30

@@ -95,7 +95,7 @@ const isRename = (oldTicker: string, newTicker: string) =>
 const [minDays, minCopies] = [7, 3]
 
 /** Whether the days of successive copies are enough for a conclusion. `days` is sorted. */
-export const areEnoughCopies = (days: ReadonlyArray<string>) => {
+export const areEnoughCopyDays = (days: ReadonlyArray<string>) => {
   const [first, last] = [days[0], days.at(-1)]
   return first !== undefined && last !== undefined && days.length >= minCopies && countDays(first, last) >= minDays
 }
@@ -112,7 +112,7 @@ const findLastingRun = (history: TickerHistory, ticker: string) => {
   for (const { day, tickers } of history) {
     days = tickers.has(ticker) ? [...days, day] : []
     const [first] = days
-    if (first !== undefined && areEnoughCopies(days)) {
+    if (first !== undefined && areEnoughCopyDays(days)) {
       return { first, last: day, count: days.length }
     }
   }
