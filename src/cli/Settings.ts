@@ -174,10 +174,14 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     expected: "a whole number of requests from 1 to 10000000",
     example: "100000",
   },
-  USAGE_RETENTION: { read: UsageRetentionConfig, expected: "a duration of at least 31 days", example: "400 days" },
+  USAGE_RETENTION: {
+    read: UsageRetentionConfig,
+    expected: "a duration between 31 days and 100 years",
+    example: "400 days",
+  },
   HISTORY_RETENTION: {
     read: HistoryRetentionConfig,
-    expected: "a duration of at least 31 days",
+    expected: "a duration between 31 days and 100 years",
     example: "800 days",
     unset: "to keep the history forever",
   },

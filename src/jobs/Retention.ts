@@ -3,10 +3,12 @@ import { Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 
+const retentionLimits = { minimum: Duration.days(31), maximum: Duration.days(36_525) }
+
 /** How long the rows of a table are kept. The last 31 days are never dropped. */
 export const Retention = Schema.DurationFromString.check(
-  Schema.makeFilter((retention: Duration.Duration) => Duration.isGreaterThanOrEqualTo(retention, Duration.days(31)), {
-    message: "must be at least 31 days",
+  Schema.makeFilter((retention: Duration.Duration) => Duration.between(retention, retentionLimits), {
+    message: "must be between 31 days and 100 years",
   }),
 )
 

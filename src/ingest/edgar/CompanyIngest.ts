@@ -100,7 +100,7 @@ export class CompanyVisit {
   /** The XBRL instances of filings. */
   readonly instances: Array<FilingInstance> = []
   readonly fees: Array<RegistrationFees> = []
-  /** Number of documents that were downloaded or, in a dry run, would be downloaded. */
+  /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside are counted apart. */
   documents = 0
 }
 
