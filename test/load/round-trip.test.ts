@@ -11,6 +11,8 @@ import { ownershipHolderSqlCondition } from "../../src/v1/ownership/Api.ts"
 import * as Service from "../support/Service.ts"
 import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
+// @module-tag slow
+
 const tables = loadableDatasets.map(({ table }) => ({ table }))
 
 const loadFile = (dataset: string, file: string, options: Partial<LoadTask> = {}) =>

@@ -11,7 +11,7 @@ import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 import { readRecording } from "./Recordings.ts"
 
-// @module-tag waiting
+// @module-tag slow
 
 const { insertRows, requestJson, valueAt } = Service
 

@@ -14,7 +14,7 @@ import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 
-// @module-tag waiting
+// @module-tag slow
 
 const { stubCompanies } = Stub
 

@@ -18,7 +18,7 @@ import * as Service from "../../support/Service.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 import { makeInstance } from "./Instances.ts"
 
-// @module-tag waiting
+// @module-tag slow
 
 const { stubCompanies } = Stub
 const { imunon, snowflake, zivo } = stubCompanies

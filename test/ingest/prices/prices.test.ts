@@ -16,6 +16,8 @@ import * as Service from "../../support/Service.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 import { computeTables, getUtcOffset, type OracleBar, type OracleRow, type OracleSplit } from "./PriceOracle.ts"
 
+// @module-tag slow
+
 // ----------------------------------------------------------------------------------------------------------------
 // Files and tables
 // ----------------------------------------------------------------------------------------------------------------
