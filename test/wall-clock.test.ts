@@ -10,7 +10,7 @@ const exceptions: Readonly<Record<string, ReadonlyArray<string>>> = {
   "test/support/Service.ts": ["waitForResponseStatus"],
 }
 
-/** Timeouts of at least so many seconds only end waits that would otherwise last for ever. */
+/** From this number of seconds on, a timeout only ends a wait that would otherwise last for ever. */
 const minTimeoutSeconds = 20
 
 interface Finding {

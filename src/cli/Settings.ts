@@ -176,12 +176,12 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   },
   USAGE_RETENTION: {
     read: UsageRetentionConfig,
-    expected: "a duration between 31 days and 100 years",
+    expected: "a duration between 31 days and 1,000 years",
     example: "400 days",
   },
   HISTORY_RETENTION: {
     read: HistoryRetentionConfig,
-    expected: "a duration between 31 days and 100 years",
+    expected: "a duration between 31 days and 1,000 years",
     example: "800 days",
     unset: "to keep the history forever",
   },

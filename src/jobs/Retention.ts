@@ -3,12 +3,12 @@ import { Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 
-const retentionLimits = { minimum: Duration.days(31), maximum: Duration.days(36_525) }
+const retentionLimits = { minimum: Duration.days(31), maximum: Duration.days(365_250) }
 
 /** How long the rows of a table are kept. The last 31 days are never dropped. */
 export const Retention = Schema.DurationFromString.check(
   Schema.makeFilter((retention: Duration.Duration) => Duration.between(retention, retentionLimits), {
-    message: "must be between 31 days and 100 years",
+    message: "must be between 31 days and 1,000 years",
   }),
 )
 

@@ -67,7 +67,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
     Layer.effect(
       SessionlessMcpServer,
       Effect.gen(function* () {
-        /** By connection: receives the response to its request. */
+        /** The functions that receive the responses, by connection. */
         const connections = new Map<number, (response: unknown) => void>()
         const disconnects = yield* Queue.make<number>()
         const ready = yield* Deferred.make<WriteMessage>()

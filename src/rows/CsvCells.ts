@@ -132,7 +132,7 @@ export const replaceJsonWithCsvCell = (start: number, end: number): number => {
 export const removeFormulaApostrophe = (cell: string) =>
   cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell
 
-/** Encloses the text of a cell in quotes if it needs them, or if it may be a list or an object, which have quotes. */
+/** Quotes the text of a cell if CSV requires it, or if it begins like a list or an object, which are always quoted. */
 export const quoteCsvCell = (text: string) => /^[[{]|[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
 /** Encodes a JSON value as a CSV cell. */

@@ -488,7 +488,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
       const port = yield* ServiceInstances.startServiceInstance({
         METRICS_PORT: String(metrics),
         PRICE_PER_GB_MICRODOLLARS: String(price),
-        USAGE_RETENTION: "36500 days",
+        USAGE_RETENTION: "100000 days",
       }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
 
       const expectedUsage = new Map<string, object>()

@@ -75,7 +75,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       yield* fillUsage(ultimate)
-      const settings = { CACHE_MEGABYTES: "0", USAGE_RETENTION: "36500 days" }
+      const settings = { CACHE_MEGABYTES: "0", USAGE_RETENTION: "100000 days" }
       const [port, otherPort] = [
         yield* ServiceInstances.startServiceInstance(settings),
         yield* ServiceInstances.startServiceInstance(settings),

@@ -45,7 +45,7 @@ const fillUsage = Effect.fnUntraced(function* (account: number, keyId: number) {
   `
 })
 
-const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "36500 days", RATE_LIMIT_PRO: "10000" }).pipe(
+const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 

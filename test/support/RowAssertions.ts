@@ -6,7 +6,7 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A failure lists at most so many differences. */
+/** Maximum number of differences that a failure lists. */
 const maxListed = 20
 
 /** Returns the columns that identify a row of the dataset. Empty for an unknown dataset. */

@@ -222,7 +222,8 @@ const maxKeyDelayMillis = 1_000
 
 /**
  * Repeats a request until it gets the status. Asserts that this takes less than the documented second (D2, D18) after
- * `validMillis`, for which the earlier status is right. What counts is when the last request with another status was sent, because its response may be slow on a busy machine.
+ * `validMillis`, for which the earlier status is right. A response may be slow on a busy machine, so the time at which
+ * the last request with another status was sent is what counts.
  */
 export const waitForResponseStatus = Effect.fnUntraced(
   function* (path: string, key: string, status: number, validMillis = 0) {

@@ -22,7 +22,7 @@ const settings = {
   ENDPOINT_PRICES: `/v1/news=${prices.news},/v1/screener=${prices.screener},/v1/research-reports=${prices.reports}`,
   RATE_LIMIT_PRO: "3",
   // Keeps the partitions that the tests create, whatever the current date.
-  USAGE_RETENTION: "36500 days",
+  USAGE_RETENTION: "100000 days",
 }
 
 /** A connection outside the service's pool, as another program would have. */

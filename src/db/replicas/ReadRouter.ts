@@ -111,8 +111,8 @@ const makeReadRouter = Effect.gen(function* () {
   if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
 
   /**
-   * Starts a poll of every replica; `primary` is the primary's state, polled just before. Polls run in the background,
-   * so that the primary's poll never waits for them; at most one per replica.
+   * Polls every replica in the background, one poll at a time per replica, so that the primary's poll never waits for
+   * them. `primary` is the state that the primary's poll has just read.
    */
   const pollReplicas = (primary: ServerState) => {
     if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })

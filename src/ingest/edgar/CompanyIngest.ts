@@ -86,9 +86,8 @@ export interface CompanyVisitOptions {
   readonly instances: "request" | "list" | "waiting"
 }
 
-/** The rows of one company, its new progress and the changes of the queue. */
-export class CompanyVisit {
-  readonly rows = new Map<string, ReadonlyArray<RowCells>>()
+/** The new progress of companies, and the changes of the queue. */
+export class VisitResults {
   readonly progress: Array<IngestDatasetProgress> = []
   readonly setAside: Array<SetAside> = []
   /** Entries of the queue that are done, unless they are also set aside. */
@@ -102,6 +101,12 @@ export class CompanyVisit {
   readonly fees: Array<RegistrationFees> = []
   /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside are counted apart. */
   documents = 0
+}
+
+/** The results of one company. */
+export class CompanyVisit extends VisitResults {
+  /** By dataset. */
+  readonly rows = new Map<string, ReadonlyArray<RowCells>>()
 }
 
 const isList = (url: string) => url.includes("/submissions/")

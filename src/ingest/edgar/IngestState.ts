@@ -107,7 +107,14 @@ export const recordIngestRunEnd = Effect.fnUntraced(
 )
 
 export const addIngestRunCounts = Effect.fnUntraced(
-  function* (runId: number, documents: number, rows: number, rejections: number) {
+  function* (
+    runId: number,
+    { documents, rejections, rows }: {
+      readonly documents: number
+      readonly rows: number
+      readonly rejections: number
+    },
+  ) {
     const sql = yield* SqlClient.SqlClient
     yield* sql`
       update edgar_runs set documents = documents + ${documents}::float8, rows = rows + ${rows}::float8,

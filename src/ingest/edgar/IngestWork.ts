@@ -177,7 +177,7 @@ export const readDueWorkWithoutCompany = Effect.gen(function* () {
   return rows.map(({ url }) => url)
 })
 
-/** Makes the entries due that an SQL condition selects. */
+/** Makes all entries due that meet an SQL condition. */
 const requeueWork = Effect.fnUntraced(
   function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
     const sql = yield* SqlClient.SqlClient

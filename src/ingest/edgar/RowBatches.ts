@@ -5,7 +5,7 @@ import { loadableDatasets } from "../../load/Datasets.ts"
 import { loadDatasetFile } from "../../load/Load.ts"
 import type { InvalidRows } from "../../load/RowValidation.ts"
 import { OperationProgress, ProgressState } from "../../observability/Progress.ts"
-import { CompanyVisit } from "./CompanyIngest.ts"
+import { type CompanyVisit, VisitResults } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
 import type { IngestOptions } from "./IngestOptions.ts"
 import { addMerged, addRows, addSetAside, type IngestReport } from "./IngestReport.ts"
@@ -25,8 +25,8 @@ const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 /** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of the company visits since the last load. Its `rows` stay empty, because they are in files. */
-class Batch extends CompanyVisit {
+/** The results of the company visits since the last load, without the rows, which are in files. */
+class Batch extends VisitResults {
   readonly companies: Array<Issuer> = []
   /** Companies whose rows are in the batch; a company may have deferred forms in later batches. */
   readonly issuers = new Map<string, Issuer>()
@@ -53,7 +53,11 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     yield* addWaitingForms(batch.waitingForms)
     yield* deleteWaitingForms(batch.doneForms)
     yield* saveInstances(batch.instances)
-    yield* State.addIngestRunCounts(runId, batch.documents, countRows(files), batch.setAside.length)
+    yield* State.addIngestRunCounts(runId, {
+      documents: batch.documents,
+      rows: countRows(files),
+      rejections: batch.setAside.length,
+    })
     return results
   })))
 })
