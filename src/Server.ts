@@ -10,6 +10,7 @@ import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { Api } from "./Api.ts"
+import { auditRetentionJob } from "./audit/AuditLog.ts"
 import { PastReader } from "./history/PastReader.ts"
 import { AnsweringSymbols } from "./lineage/AnsweringSymbols.ts"
 import { LineageIndex } from "./lineage/LineageIndex.ts"
@@ -125,6 +126,7 @@ const allJobs = [
   emailSenderJob,
   UsagePartitions.usagePartitionsJob,
   historyPartitionsJob,
+  auditRetentionJob,
   correctionCountsJob,
   dayStartJob,
   ingestJob,

@@ -8,7 +8,9 @@ import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { auditCommand } from "./AuditCommand.ts"
 import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
+import { ProcessActor } from "../db/SessionActor.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
@@ -28,6 +30,7 @@ import { mcpCommand } from "./McpCommand.ts"
 import { changesCommand } from "./query/ChangesCommand.ts"
 import { queryCommand } from "./query/QueryCommand.ts"
 import { samplesCommand } from "./SamplesCommand.ts"
+import { makeCommandActor } from "./CommandActor.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspelledSettings } from "./Settings.ts"
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
@@ -90,6 +93,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       samplesCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       keysCommand.pipe(withWarnings),
+      auditCommand.pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       doctorCommand,
       queryCommand.pipe(withWarnings),
@@ -110,10 +114,12 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
   )
 
 /** Runs the command given by the arguments in `Stdio`. Runs `onServe` before `serve` starts. */
-export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) =>
-  makeTickerlineCommand(onServe).pipe(
-    Command.run({ version: packageJson.version }),
+export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) => {
+  const command = makeTickerlineCommand(onServe)
+  return Command.run(command, { version: packageJson.version }).pipe(
+    Effect.provideServiceEffect(ProcessActor, makeCommandActor(command)),
     Effect.provide(Layer.mergeAll(NodeCrypto.layer, stderrLoggingLayer, helpPresenterLayer, shellCompletionsLayer)),
     Effect.catchTag("ConfigError", reportAllInvalidSettings),
     Effect.tapCause(reportCommandFailure),
   )
+}

@@ -1,5 +1,5 @@
 /** The commands `load` and `datasets`: load files into datasets, and describe the columns of a dataset. */
-import { Console, Duration, Effect, Option, Ref, Stdio } from "effect"
+import { Console, Duration, Effect, Option, Path, Ref, Stdio } from "effect"
 import { Argument, CliError, Command, Flag, Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { describeDatasetFormat } from "../load/DatasetDescription.ts"
@@ -105,6 +105,7 @@ const withInterruptionReport = <A, E, R>(
   run: (tasks: ReadonlyArray<LoadTask>) => Effect.Effect<A, E, R>,
 ) =>
   Effect.gen(function* () {
+    const path = yield* Path.Path
     const committed = new Set<LoadTask>()
     const terminal = yield* Effect.context<Prompt.Environment | Stdio.Stdio>()
     const confirmRemoval = (removal: Removal) => Effect.provideContext(askToRemove(removal), terminal)
@@ -112,6 +113,7 @@ const withInterruptionReport = <A, E, R>(
       const task: LoadTask = {
         ...file,
         ...flags,
+        auditedFile: path.basename(file.file),
         ...(!isRemovalConfirmed && { confirmRemoval }),
         onCommit: Effect.sync(() => committed.add(task)),
       }

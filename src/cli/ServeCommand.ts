@@ -1,9 +1,12 @@
 /** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Console, Context, Effect, Layer, Option, Path } from "effect"
+import { Config, Console, Context, Effect, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
 import process from "node:process"
+import { RateLimitsByTierConfig } from "../accounts/limits/AccountRateLimiter.ts"
+import { recordSettings } from "../audit/AuditLog.ts"
+import { DefaultPricePerGbConfig, EndpointPricesConfig } from "../catalogue/PriceList.ts"
 import { ChangeStream } from "../history/ChangeStream.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
@@ -64,10 +67,18 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
       : ["Create a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
   ].join("\n")
 
+/** The settings that decide what customers pay and how often they may call. */
+const customerSettings = Config.all({
+  rate_limits: RateLimitsByTierConfig,
+  price_per_gb_microdollars: DefaultPricePerGbConfig,
+  endpoint_prices: Config.map(EndpointPricesConfig, (prices) => Object.fromEntries(prices)),
+})
+
 /** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */
 const prepareDatabase = Effect.gen(function* () {
   yield* requireRightClock
   yield* withDirectConnection(Migrations.runMigrations)
+  yield* recordSettings(yield* customerSettings)
   const { folder } = yield* EmbeddedHomeDirectory
   return Option.isSome(folder) ? yield* FirstStart.prepareFirstStart(folder.value) : Option.none<string>()
 })

@@ -4,6 +4,7 @@
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { UsageBufferSizeConfig } from "../accounts/billing/UsageMetering.ts"
+import { AuditRetentionConfig } from "../audit/AuditLog.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
 import { MaxStreamsPerAccountConfig } from "../history/ChangeStream.ts"
 import { HistoryRetentionConfig } from "../history/HistoryRetention.ts"
@@ -184,6 +185,12 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     expected: "a duration between 31 days and 1,000 years",
     example: "800 days",
     unset: "to keep the history forever",
+  },
+  AUDIT_RETENTION: {
+    read: AuditRetentionConfig,
+    expected: "a duration between 31 days and 1,000 years",
+    example: "3650 days",
+    unset: "to keep the audit log forever",
   },
   TICKERLINE_HOME: {
     read: TickerlineHomeConfig,

@@ -92,11 +92,16 @@ export const reviewTickerChange = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const { cik, effective_date, new_ticker, old_ticker } = change
     const decided = yield* sql`
-    update ticker_changes set status = ${status}, recorded_at = now()
-    where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
-      and cik is not distinct from ${cik}::text and status = 'estimated'
-    returning 1
-  `
+      with decided as (
+        update ticker_changes set status = ${status}, recorded_at = now()
+        where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
+          and cik is not distinct from ${cik}::text and status = 'estimated'
+        returning status
+      )
+      select record_audit('ticker_change', ${formatTickerChange(change)}, 'changed', '{"status": "estimated"}',
+        jsonb_build_object('status', status))
+      from decided
+    `
     if (decided.length > 0) return
     return yield* new TickerChangeNotReviewable({
       message:

@@ -5,6 +5,7 @@
 import { Array, Context, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { formatCountWithNoun } from "../rules/CountText.ts"
+import { describeDatasetChange } from "../audit/AuditLog.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
@@ -40,6 +41,8 @@ export interface LoadTask {
   readonly confirmRemoval?: (removal: Removal) => Effect.Effect<boolean>
   /** Runs as soon as the rows are committed, even if the load is interrupted at that moment. */
   readonly onCommit?: Effect.Effect<void>
+  /** The name of the file in the audit log. */
+  readonly auditedFile?: string
 }
 
 /** Rows of a table that a replacement would remove. */
@@ -335,6 +338,7 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
     const counts = yield* loadRows(dataset, task, insertedRows)
     const result: LoadResult = { table, ...counts }
     if (task.check === true) return yield* new CheckPassed({ result })
+    if (task.auditedFile !== undefined) yield* describeDatasetChange({ file: task.auditedFile })
     yield* yield* BeforeLoadCommit
     return result
   }).pipe(

@@ -184,10 +184,18 @@ export const requeueableEmailStatuses = ["failed", "unknown"] as const
 export const requeueUndeliveredEmails = Effect.fnUntraced(
   function* (status: typeof requeueableEmailStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient
-    const rows = yield* sql`
-      update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
-      where status = ${status} and entry_id = coalesce(${Option.getOrNull(entryId)}::text, entry_id) returning mail_id
-    `
-    return rows.length
+    const rows = yield* decodeRows(Schema.Struct({ emails: Schema.Int }))(sql`
+      with queued as (
+        update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
+        where status = ${status} and entry_id = coalesce(${Option.getOrNull(entryId)}::text, entry_id)
+        returning entry_id
+      ), counted as (
+        select entry_id, count(*)::int as emails from queued group by entry_id
+      )
+      select emails, record_audit('announcement', entry_id, 'changed', jsonb_build_object(${status}::text, emails),
+        jsonb_build_object('queued', emails))
+      from counted
+    `)
+    return rows.reduce((total, { emails }) => total + emails, 0)
   },
 )

@@ -52,6 +52,7 @@ const invalidValues: Environment = {
   USAGE_BUFFER: "none",
   USAGE_RETENTION: "3days",
   HISTORY_RETENTION: "3days",
+  AUDIT_RETENTION: "1 day",
   INGEST_EDGAR: "hourly",
   EDGAR_USER_AGENT: "Acme Inc",
   EDGAR_TICKERS: "@@",

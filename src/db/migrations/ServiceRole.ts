@@ -18,14 +18,14 @@ export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly me
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
 /**
- * Query for the statements that grant read access to all tables except payments. Partitions need no grant, because they
+ * Query for the statements that grant read access to all tables except payments and the audit log, which lists them. Partitions need no grant, because they
  * are read through their parent.
  */
 const readGrantsQuery = `
   select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
   from pg_class join pg_namespace on pg_namespace.oid = relnamespace
   where nspname in ('public', 'history') and relkind in ('r', 'p') and not relispartition
-    and (nspname, relname) <> ('public', 'credits')`
+    and (nspname, relname) not in (('public', 'credits'), ('public', 'audit'))`
 
 const makeGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
@@ -46,6 +46,7 @@ const makeGrants = (role: string) => [
   `grant insert, update on history.change_counts, history.corrected_fields to ${role}`,
   `grant update (cursor, counted_until) on history.counting_place to ${role}`,
   `grant execute on function public.edgar_place_due_companies to ${role}`,
+  `grant execute on function public.record_audit, public.record_settings, public.drop_audit_before to ${role}`,
   `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
 ]
 

@@ -4,6 +4,7 @@ import type { SocketRegistry } from "../health/SocketRegistry.ts"
 import type { PoolConnectionConfig } from "./ConnectionPool.ts"
 import { areTlsParametersValid, makeTlsSockets, tlsParametersRule } from "./DatabaseTls.ts"
 import { registerRecordType } from "./RecordType.ts"
+import { makeActorParameters, ProcessActor } from "../SessionActor.ts"
 
 /** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
@@ -70,7 +71,9 @@ export const makeConnectionConfig = Effect.fnUntraced(function* ({ applicationNa
     url,
     ssl,
     applicationName,
-    startupParameters: pooled ? sessionTimeZone : { ...sessionTimeouts, ...sessionTimeZone },
+    startupParameters: pooled
+      ? sessionTimeZone
+      : { ...sessionTimeouts, ...sessionTimeZone, ...makeActorParameters(yield* ProcessActor) },
     prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
     stream: sockets.open,
   }

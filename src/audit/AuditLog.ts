@@ -1,0 +1,109 @@
+/** The audit log: who changed what, when and from where (docs/operations/audit.md). PostgreSQL's triggers write it. */
+import { Array, Config, Duration, Effect, Option, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
+import type { Job } from "../jobs/Job.ts"
+import { Retention } from "../jobs/Retention.ts"
+
+/** How long changes are kept. `None`: forever. */
+export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
+
+/** A change in the audit log. */
+export const AuditRow = Schema.Struct({
+  audit_id: Schema.BigInt,
+  /** UTC, such as `2026-03-02T14:30:00.123456Z`. */
+  recorded_at: Schema.String,
+  /** A user of the operating system, an admin, or a role of PostgreSQL. */
+  actor: Schema.String,
+  /** `command`, `admin` or `sql`. */
+  via: Schema.String,
+  /** The host of a command, or the address of a client. */
+  origin: Schema.NullOr(Schema.String),
+  operation: Schema.NullOr(Schema.String),
+  database_role: Schema.String,
+  subject_type: Schema.String,
+  subject: Schema.String,
+  account: Schema.NullOr(Schema.String),
+  change: Schema.Literals(["created", "changed", "removed"]),
+  before: Schema.NullOr(Schema.Json),
+  after: Schema.NullOr(Schema.Json),
+})
+export type AuditRow = typeof AuditRow.Type
+
+export interface AuditFilter {
+  /** The first recorded time, as text that PostgreSQL accepts for a `timestamptz`. */
+  readonly since?: string | undefined
+  /** The time before which changes were recorded. */
+  readonly until?: string | undefined
+  readonly actor?: string | undefined
+  readonly account?: string | undefined
+  readonly subject_type?: string | undefined
+  readonly subject?: string | undefined
+}
+
+const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
+  const sql = yield* SqlClient.SqlClient
+  const { account, since, until, ...columns } = filter
+  return [
+    ...(since === undefined ? [] : [sql`recorded_at >= ${since}::text::timestamptz`]),
+    ...(until === undefined ? [] : [sql`recorded_at < ${until}::text::timestamptz`]),
+    ...(account === undefined
+      ? []
+      : [sql`audit.account_id = (select account_id from accounts where name = ${account})`]),
+    ...Object.entries(columns).flatMap(([name, value]) => value === undefined ? [] : [sql`${sql(name)} = ${value}`]),
+  ]
+})
+
+const readRows = Effect.fnUntraced(
+  function* (filter: AuditFilter, order: { readonly after: bigint | "newest"; readonly limit: number }) {
+    const sql = yield* SqlClient.SqlClient
+    const isNewest = order.after === "newest"
+    const conditions = yield* makeConditions(filter)
+    return yield* decodeRows(AuditRow)(sql`
+      select audit_id, to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at, actor,
+        via, origin, operation, database_role, subject_type, subject, accounts.name as account, change, before, after
+      from audit left join accounts using (account_id)
+      where ${sql.and([...conditions, isNewest ? sql`true` : sql`audit_id > ${String(order.after)}::text::bigint`])}
+      order by audit_id ${sql.literal(isNewest ? "desc" : "asc")} limit ${order.limit}
+    `)
+  },
+)
+
+/** Returns the newest changes that match, oldest first. */
+export const readNewestChanges = (filter: AuditFilter, limit: number) =>
+  Effect.map(readRows(filter, { after: "newest", limit }), Array.reverse)
+
+const pageSize = 1_000
+
+/** Streams all changes that match, oldest first. */
+export const streamChanges = (filter: AuditFilter) =>
+  Stream.paginate(0n, (after) =>
+    Effect.map(readRows(filter, { after, limit: pageSize }), (rows) =>
+      [
+        rows,
+        rows.length < pageSize ? Option.none<bigint>() : Option.map(Array.last(rows), ({ audit_id }) => audit_id),
+      ] as const))
+
+/** Adds facts, such as the name of a file, to what the current transaction records about its changes of datasets. */
+export const describeDatasetChange = Effect.fnUntraced(function* (facts: Readonly<Record<string, string>>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select set_config('tickerline.audit_details', ${JSON.stringify(facts)}, true)`
+})
+
+/** Records the settings that decide about customers, such as prices, if they differ from those recorded last. */
+export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select record_settings(${JSON.stringify(settings)}::text::jsonb)`
+})
+
+const removeOldChanges = Effect.fnUntraced(function* (retention: Duration.Duration) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select drop_audit_before(now() - make_interval(secs => ${Duration.toSeconds(retention)}::float8))`
+})
+
+/** Removes changes after their retention. Without `AUDIT_RETENTION`, there is no such job. */
+export const auditRetentionJob = {
+  name: "audit",
+  every: Duration.hours(1),
+  prepare: () => Effect.map(AuditRetentionConfig, Option.map(removeOldChanges)),
+} satisfies Job<Config.ConfigError, SqlClient.SqlClient>

@@ -1,0 +1,80 @@
+/** The `audit` command: prints who changed what, as a table or as one JSON object per line. */
+import { Console, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { type AuditRow, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
+import { normalizeTimestamp } from "../rules/AsOfParameter.ts"
+import { makeBooleanFlag, makeFlag, TrimmedName, withSilentExamples } from "./CommandParts.ts"
+import { printTextTable } from "./terminal/TextTable.ts"
+
+/** A date, which means its beginning in UTC, or a timestamp with an offset. */
+const Time = Schema.String.check(
+  Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
+    message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
+  }),
+).pipe(Schema.decodeTo(Schema.String, {
+  decode: SchemaGetter.transform((text) => parseTime(text) ?? text),
+  encode: SchemaGetter.passthrough(),
+}))
+const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00Z`)
+
+const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
+
+const printTable = (rows: ReadonlyArray<AuditRow>) =>
+  printTextTable({
+    columns: ["time (UTC)", "who", "from", "operation", "subject", "change", "before", "after"].map((name) => ({
+      name,
+    })),
+    rows: rows.map((row) => [
+      row.recorded_at.slice(0, 19).replace("T", " "),
+      row.actor,
+      row.origin ?? "-",
+      row.operation ?? "-",
+      `${row.subject_type} ${row.subject}${
+        row.account === null || row.account === row.subject ? "" : ` of ${row.account}`
+      }`,
+      row.change,
+      formatValues(row.before),
+      formatValues(row.after),
+    ]),
+  })
+
+/** Prints the id as a JSON number, which is exact below 2^53. */
+const formatLine = ({ audit_id, ...row }: AuditRow) => JSON.stringify({ audit_id: Number(audit_id), ...row })
+
+const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, TrimmedName, description))
+
+export const auditCommand = Command.make(
+  "audit",
+  {
+    since: Flag.optional(makeFlag("since", Time, "Only changes from this date (UTC) or time on")),
+    until: Flag.optional(makeFlag("until", Time, "Only changes before this date (UTC) or time")),
+    actor: filterFlag("actor", "Only changes by this user, admin or role"),
+    account: filterFlag("account", "Only changes of this account and its keys"),
+    subject_type: filterFlag("type", "Only this type of subject: account, key, credit, dataset, settings and others"),
+    subject: filterFlag("subject", "Only this subject: the name of an account, the ID of a key"),
+    limit: Flag.Int("limit").pipe(
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))),
+      Flag.withDescription("Without --since, how many of the newest changes are printed (default: 100)"),
+      Flag.withDefault(100),
+    ),
+    json: makeBooleanFlag("json", "Print one JSON object per line"),
+  },
+  Effect.fnUntraced(function* ({ json, limit, ...flags }) {
+    const filter = Object.fromEntries(
+      Object.entries(flags).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : []),
+    )
+    const newest = Option.isNone(flags.since) ? yield* readNewestChanges(filter, limit) : undefined
+    const rows = newest === undefined ? streamChanges(filter) : Stream.fromIterable(newest)
+    if (json) return yield* Stream.runForEach(rows, (row) => Console.log(formatLine(row)))
+    yield* printTable(yield* Stream.runCollect(rows))
+  }),
+).pipe(
+  Command.withDescription("Show who changed accounts, keys, credits, data and settings; oldest change first"),
+  withSilentExamples({
+    "audit": "Show the newest 100 changes in a table",
+    "audit --since 2026-11-01 --json > audit.ndjson": "Export all changes of a time",
+    "audit --account acme --type key": "Show what happened to the keys of an account",
+  }),
+  Command.provide(migratedDatabaseClientLayer),
+)

@@ -1,0 +1,134 @@
+-- The audit log: a row per change that operators make (docs/operations/audit.md). Triggers write it, so that no command
+-- and no session of psql can leave a change out. Service roles can only add rows, through the functions.
+create table audit (
+  audit_id      bigint generated always as identity primary key,
+  recorded_at   timestamptz not null default clock_timestamp(),
+  -- Who made the change: a user of the operating system, an admin, or a role of PostgreSQL.
+  actor         text not null,
+  -- How: `command`, `admin` or `sql`.
+  via           text not null,
+  -- The host of a command, or the address of a client.
+  origin        text,
+  -- The command, such as `keys rotate`, the request of the admin API, or the name of an SQL client.
+  operation     text,
+  database_role text not null,
+  subject_type  text not null,
+  subject       text not null,
+  account_id    bigint,
+  change        text not null check (change in ('created', 'changed', 'removed')),
+  -- The values of a removed row, or those that the change replaced.
+  before        jsonb,
+  -- The values of a new row, or those that replaced others.
+  after         jsonb,
+  -- The transaction of the history that changed datasets.
+  transaction   bigint unique
+);
+
+create index on audit (recorded_at);
+create index on audit (account_id, audit_id) where account_id is not null;
+create index on audit (subject_type, subject, audit_id);
+
+-- Records a change. Connections tell who makes it in the setting `tickerline.actor`; without it, it is the role.
+create function record_audit(
+  subject_type text, subject text, change text, before jsonb, after jsonb,
+  account bigint default null, history_transaction bigint default null
+) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into public.audit as recorded (
+    actor, via, origin, operation, database_role, subject_type, subject, account_id, change, before, after, transaction
+  )
+  select coalesce(given ->> 'actor', session_user), coalesce(given ->> 'via', 'sql'),
+    case when given is null then host(inet_client_addr()) else given ->> 'origin' end,
+    case when given is null then nullif(current_setting('application_name'), '') else given ->> 'operation' end,
+    session_user, subject_type, subject, account, change, before, after, history_transaction
+  from (values (nullif(current_setting('tickerline.actor', true), '')::jsonb)) as actors (given)
+  on conflict (transaction) do update set subject = excluded.subject, after = excluded.after
+$$;
+
+revoke execute on function record_audit from public;
+
+-- Records a change of a row. Arguments of the trigger: the subject type, the column with the subject, and the columns
+-- that are left out, because they are secret or change with requests.
+create function audit_row() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  previous jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) - tg_argv[2:] end;
+  present  jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) - tg_argv[2:] end;
+  row      jsonb := coalesce(present, previous);
+begin
+  if tg_op = 'UPDATE' then
+    select jsonb_object_agg(key, previous -> key), jsonb_object_agg(key, value) into previous, present
+    from jsonb_each(present) where value is distinct from previous -> key;
+    if present is null then return null; end if;
+  end if;
+  perform public.record_audit(
+    tg_argv[0], row ->> tg_argv[1],
+    case tg_op when 'INSERT' then 'created' when 'DELETE' then 'removed' else 'changed' end,
+    previous, present, (row ->> 'account_id')::bigint
+  );
+  return null;
+end $$;
+
+revoke execute on function audit_row from public;
+
+-- Usage updates the balance and `last_charged_at`, so only a change of the kind of account counts there.
+create trigger audit after insert or delete or update of name, contact_email, tier, news on accounts
+  for each row execute function audit_row('account', 'name', 'last_charged_at');
+create trigger audit_prepaid after update of balance_microdollars on accounts
+  for each row when ((old.balance_microdollars is null) <> (new.balance_microdollars is null))
+  execute function audit_row('account', 'name', 'last_charged_at');
+
+create trigger audit after insert or delete
+  or update of account_id, key_hint, expires_at, revoked_at, disabled_at, name, endpoints on api_keys
+  for each row execute function audit_row('key', 'key_id', 'key_hash', 'last_used_at');
+
+create trigger audit after insert or delete or update on credits
+  for each row execute function audit_row('credit', 'credit_id');
+
+create trigger audit after insert or delete or update on announcements
+  for each row execute function audit_row('announcement', 'entry_id', 'text', 'html');
+
+-- Records a transaction that changed datasets, with its counts and what a load says of itself, such as its file.
+create function audit_datasets() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform public.record_audit(
+    'dataset', (select string_agg(key, ', ' order by key) from jsonb_each(new.changes)), 'changed', null,
+    new.changes || coalesce(nullif(current_setting('tickerline.audit_details', true), '')::jsonb, '{}'),
+    history_transaction => new.id
+  );
+  return null;
+end $$;
+
+revoke execute on function audit_datasets from public;
+
+create trigger audit after update of changes on history.transactions
+  for each row when (new.recorded_at is not null and new.changes <> '{}') execute function audit_datasets();
+
+-- Records what customers pay and how often they may call, if that differs from what was recorded last.
+create function record_settings(present jsonb) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select public.record_audit('settings', 'prices and limits', case when last is null then 'created' else 'changed' end,
+    last, present)
+  from (
+    select (select after from public.audit where subject_type = 'settings' order by audit_id desc limit 1) as last
+  ) as recorded
+  where present is distinct from last
+$$;
+
+revoke execute on function record_settings from public;
+
+-- Removes the rows of before a time, but never those of the last 31 days. Returns their number.
+create function drop_audit_before(moment timestamptz) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  removed bigint;
+begin
+  delete from public.audit where recorded_at < least(moment, now() - interval '31 days');
+  get diagnostics removed = row_count;
+  if removed > 0 then
+    perform public.record_audit('audit', 'retention', 'removed', jsonb_build_object('rows', removed), null);
+  end if;
+  return removed;
+end $$;
+
+revoke execute on function drop_audit_before from public;

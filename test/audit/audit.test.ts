@@ -1,0 +1,204 @@
+/** The audit log records every change that operators make (docs/operations/audit.md). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { hostname, userInfo } from "node:os"
+import { recordSettings } from "../../src/audit/AuditLog.ts"
+import { decodeRows } from "../../src/db/DecodeRows.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
+import { copyMigratedDatabase } from "../support/Service.ts"
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, Redacted.Redacted>()("test/audit/DatabaseUrl") {
+  static readonly layer = Layer.effect(DatabaseUrl, copyMigratedDatabase)
+}
+
+const TestLayer = Layer.unwrap(
+  Effect.map(DatabaseUrl, (url) => databaseClientLayer({ url, applicationName: "psql" })),
+).pipe(Layer.provideMerge(Layer.merge(DatabaseUrl.layer, NodeServices.layer)))
+
+const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+  const url = yield* DatabaseUrl
+  const { code, err, out } = yield* runCommandInProcess(args, { DATABASE_URL: Redacted.value(url) })
+  assert.strictEqual(code, 0, err)
+  return out
+})
+
+const Line = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json))
+
+/** Runs a command, and returns what `audit --json` then prints in addition. */
+const auditOf = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+  const read = Effect.map(
+    run("audit", "--since", "2020-01-01", "--json"),
+    (out) => out.split("\n").filter((line) => line !== "").map((line) => Schema.decodeSync(Line)(line)),
+  )
+  const known = (yield* read).length
+  const out = yield* run(...args)
+  return { out, rows: (yield* read).slice(known) }
+})
+
+const Recorded = Schema.Struct({ change: Schema.String, before: Schema.Json, after: Schema.Json })
+
+layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit", (it) => {
+  it.effect("records each command that changes an account with user, host, old and new values (operations/audit)", () =>
+    Effect.gen(function* () {
+      const who = { actor: userInfo().username, via: "command", origin: hostname(), account: "acme" }
+      const account = { ...who, subject_type: "account", subject: "acme" }
+      const cases = [
+        [["accounts", "create", "acme", "--tier", "pro"], [
+          { ...account, operation: "accounts create", change: "created", before: null },
+        ]],
+        [["accounts", "set-tier", "acme", "ultimate"], [
+          { ...account, operation: "accounts set-tier", before: { tier: "pro" }, after: { tier: "ultimate" } },
+        ]],
+        [["accounts", "set-tier", "acme", "ultimate"], []],
+        [["accounts", "set-email", "acme", "ops@acme.example"], [
+          { ...account, before: { contact_email: null }, after: { contact_email: "ops@acme.example" } },
+        ]],
+        [["accounts", "news", "acme", "off"], [{ ...account, before: { news: true }, after: { news: false } }]],
+        [["accounts", "credit", "acme", "--usd", "25", "--prepaid", "--reference", "i-1"], [
+          { ...who, subject_type: "credit", change: "created" },
+          { ...account, before: { balance_microdollars: null }, after: { balance_microdollars: 25_000_000 } },
+        ]],
+        [["accounts", "credit", "acme", "--usd", "5"], [
+          { ...who, operation: "accounts credit", subject_type: "credit", change: "created" },
+        ]],
+      ] as const
+      for (const [args, expected] of cases) {
+        const { rows } = yield* auditOf(...args)
+        assert.strictEqual(rows.length, expected.length, args.join(" "))
+        const bySubject = rows.toSorted((one, other) =>
+          String(other["subject_type"]).localeCompare(String(one["subject_type"]))
+        )
+        const ordered = expected.toSorted((one, other) => other.subject_type.localeCompare(one.subject_type))
+        ordered.forEach((row, index) => assert.deepInclude(bySubject[index], row, args.join(" ")))
+      }
+    }))
+
+  it.effect("records keys without the key or its digest (operations/audit, §8)", () =>
+    Effect.gen(function* () {
+      const { out, rows: [created] } = yield* auditOf("keys", "create", "--account", "keys", "--tier", "pro")
+      const key = out.trim()
+      assert.deepInclude(created, { subject_type: "account", change: "created" })
+      const id = "1"
+      const { out: rotated, rows } = yield* auditOf("keys", "rotate", id, "--grace", "1h")
+      assert.deepStrictEqual(rows.map(({ change, subject_type }) => [subject_type, change]).toSorted(), [
+        ["key", "changed"],
+        ["key", "created"],
+      ])
+      yield* run("keys", "disable", id)
+      const disabled = yield* auditOf("keys", "enable", id)
+      assert.deepInclude(disabled.rows[0], {
+        operation: "keys enable",
+        subject: id,
+        account: "keys",
+        change: "changed",
+      })
+      assert.deepInclude(disabled.rows[0]?.["after"], { disabled_at: null })
+      yield* run("keys", "revoke", id)
+      const log = yield* run("audit", "--account", "keys", "--json")
+      for (const secret of [key, rotated.trim()]) assert.notInclude(log, secret)
+      assert.notMatch(log, /key_hash|last_used/)
+      assert.match(log, /"key_hint":"tl_live_/)
+    }))
+
+  it.effect("records loads with file and counts, and nothing if no row changed (operations/audit)", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const file = `${folder}/changes.csv`
+      yield* fs.writeFileString(
+        file,
+        "old_ticker,new_ticker,effective_date,status,cik\nFB,META,2022-06-09,estimated,0001326801\n",
+      )
+      const { rows } = yield* auditOf("load", "ticker-changes", file)
+      assert.strictEqual(rows.length, 1)
+      assert.deepInclude(rows[0], {
+        operation: "load",
+        subject_type: "dataset",
+        subject: "ticker_changes",
+        after: { ticker_changes: { added: 1 }, file: "changes.csv" },
+      })
+      assert.deepStrictEqual((yield* auditOf("load", "ticker-changes", file)).rows, [])
+      const review = yield* auditOf("lineage", "confirm", "FB", "META", "2022-06-09")
+      const byType = new Map(review.rows.map((row) => [row["subject_type"], row]))
+      assert.strictEqual(byType.size, 2)
+      assert.deepInclude(byType.get("ticker_change"), {
+        operation: "lineage confirm",
+        subject: "FB to META on 2022-06-09",
+        before: { status: "estimated" },
+        after: { status: "confirmed" },
+      })
+    }).pipe(Effect.scoped))
+
+  it.effect("records a change in psql with the role, and no usage (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* run("accounts", "create", "direct", "--tier", "basic", "--prepaid")
+      yield* sql`update accounts set tier = 'pro', balance_microdollars = 5 where name = 'direct'`
+      yield* sql`update accounts set balance_microdollars = 4, last_charged_at = now() where name = 'direct'`
+      yield* sql`delete from accounts where name = 'direct'`
+      const rows = yield* decodeRows(Schema.Struct({ ...Recorded.fields, operation: Schema.String }))(sql`
+        select change, before, after, operation from audit
+        where subject = 'direct' and via = 'sql' and actor = current_user order by audit_id
+      `)
+      assert.strictEqual(rows.length, 2)
+      assert.deepStrictEqual(rows[0], {
+        change: "changed",
+        before: { tier: "basic", balance_microdollars: 0 },
+        after: { tier: "pro", balance_microdollars: 5 },
+        operation: "psql",
+      })
+      assert.deepInclude(rows[1]?.before, { name: "direct", tier: "pro" })
+    }))
+
+  it.effect("records prices and limits when they change (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [first, second] = [{ price: 1, limits: { basic: 200 } }, { price: 2, limits: { basic: 200 } }]
+      yield* Effect.forEach([first, first, second], recordSettings, { discard: true })
+      const rows = yield* decodeRows(Recorded)(sql`
+        select change, before, after from audit where subject_type = 'settings' order by audit_id
+      `)
+      assert.deepStrictEqual(rows, [
+        { change: "created", before: null, after: first },
+        { change: "changed", before: first, after: second },
+      ])
+    }))
+
+  it.effect("removes changes after their retention, but none of the last 31 days (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate audit`
+      yield* sql`select record_audit('test', age::text, 'created', null, null) from generate_series(1, 3) as age`
+      yield* sql`update audit set recorded_at = now() - make_interval(days => 20 * subject::int)`
+      yield* sql`select drop_audit_before(now() - interval '50 days')`
+      yield* sql`select drop_audit_before(now())`
+      const rows = yield* decodeRows(Schema.Struct({ subject: Schema.String, before: Schema.Json }))(sql`
+        select subject, before from audit order by audit_id
+      `)
+      assert.deepStrictEqual(rows, [
+        { subject: "1", before: null },
+        { subject: "retention", before: { rows: 1 } },
+        { subject: "retention", before: { rows: 1 } },
+      ])
+    }))
+
+  it.effect("records every column of an audited table that operators can change (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      // These change with requests, never change, or are secret.
+      const unrecorded = ["accounts.account_id", "accounts.created_at", "accounts.last_charged_at"]
+        .concat(["api_keys.created_at", "api_keys.key_id", "api_keys.key_hash", "api_keys.last_used_at"])
+      const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
+        select attrelid::regclass || '.' || attname as name from pg_attribute
+        where attrelid in (select tgrelid from pg_trigger where tgfoid = 'audit_row'::regproc)
+          and attnum > 0 and not attisdropped and not exists (
+            select from pg_trigger where tgrelid = attrelid and tgfoid = 'audit_row'::regproc
+              and tgtype & 16 > 0 and (cardinality(tgattr::int2[]) = 0 or attnum = any (tgattr::int2[]))
+          )
+      `)
+      assert.deepStrictEqual(missing.map(({ name }) => name).toSorted(), unrecorded.toSorted())
+    }))
+})
