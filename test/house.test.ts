@@ -74,6 +74,7 @@ const levels: ReadonlyArray<ReadonlyArray<string>> = [
   ["changelog"],
   ["mail", "site"],
   ["mcp", "ingest"],
+  ["admin"],
   ["Server.ts"],
   ["cli"],
   ["main.ts"],

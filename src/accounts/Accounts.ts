@@ -1,7 +1,8 @@
-/** Creates, changes, credits and lists accounts, for the command line. */
+/** Creates, changes, credits and lists accounts, for the command line and the admin API. */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
+import { makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 
 class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
@@ -87,21 +88,22 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-const updateAccount = Effect.fnUntraced(function* (name: string, values: Readonly<Record<string, unknown>>) {
+export interface AccountChange {
+  /** The tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
+  readonly tier?: Tier
+  /** If it is null, the account receives no emails. */
+  readonly contact_email?: string | null
+  /** Whether the account gets emails about new features. Those about changes that affect clients are always sent. */
+  readonly news?: boolean
+}
+
+export const updateAccount = Effect.fnUntraced(function* (name: string, change: AccountChange) {
   const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`update accounts set ${sql.update(values)} where name = ${name} returning account_id`
+  const changed = yield* sql`
+    update accounts set ${sql.update({ ...change })} where name = ${name} returning account_id
+  `
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
-
-/** Changes the tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
-export const setAccountTier = (name: string, tier: Tier) => updateAccount(name, { tier })
-
-/** Sets the email address of an account. If it is null, the account receives no emails. */
-export const setAccountContactEmail = (name: string, email: string | null) =>
-  updateAccount(name, { contact_email: email })
-
-/** Turns emails about new features on or off. Emails about changes that affect existing clients are always sent. */
-export const setNewsEmailPreference = (name: string, news: boolean) => updateAccount(name, { news })
 
 interface AccountCredit {
   readonly name: string
@@ -143,23 +145,68 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
   return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} already. Nothing was changed.` })
 })
 
-const AccountRow = Schema.Struct({
-  account_id: Schema.BigInt,
+export const Account = Schema.Struct({
+  account_id: Schema.Int,
   name: Schema.String,
-  tier: Schema.String,
-  balance_microdollars: Schema.NullOr(Schema.BigInt),
-  last_charged: Schema.NullOr(Schema.String),
-  keys: Schema.BigInt,
+  tier: Tier,
   contact_email: Schema.NullOr(Schema.String),
+  news: Schema.Boolean.annotate({ description: "Whether the account gets emails about new features." }),
+  balance_microdollars: Schema.NullOr(Schema.Int).annotate({ description: "Null: the account is postpaid." }),
+  last_charged_at: Schema.NullOr(Schema.String),
+  created_at: Schema.String,
+  keys: Schema.Int.annotate({ description: "Number of keys, also of those that do not work any more." }),
+}).annotate({ identifier: "Account" })
+export type Account = typeof Account.Type
+
+const accountColumnsSql = `
+  account_id::float8, name, tier, contact_email, news, balance_microdollars::float8, ${
+  makeUtcTimeSql("last_charged_at")
+},
+  ${makeUtcTimeSql("created_at")},
+  (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`
+
+/** Returns an account. With `isLocked`, nobody else changes it until the transaction ends. */
+export const findAccount = Effect.fnUntraced(function* (name: string, isLocked = false) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(Account)(sql`
+    select ${sql.literal(accountColumnsSql)} from accounts where name = ${name}
+    ${sql.literal(isLocked ? "for no key update" : "")}
+  `)
+  return found ?? (yield* noSuchAccount(name))
 })
 
-/** Returns all accounts, oldest first. */
-export const listAccounts = Effect.gen(function* () {
+interface AccountSelection {
+  /** Only accounts whose name or email address contains this text, in any case. */
+  readonly search?: string | undefined
+  /** Only accounts with a higher id. */
+  readonly after?: number
+  readonly limit?: number
+}
+
+/** Returns accounts, oldest first; all of them by default. */
+export const listAccounts = Effect.fnUntraced(function* ({ after = 0, limit, search = "" }: AccountSelection = {}) {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeRows(AccountRow)(sql`
-    select account_id, name, tier, balance_microdollars, contact_email,
-      to_char(last_charged_at, 'YYYY-MM-DD HH24:MI:SS') as last_charged,
-      (select count(*) from api_keys where api_keys.account_id = accounts.account_id) as keys
-    from accounts order by account_id
+  return yield* decodeRows(Account)(sql`
+    select ${sql.literal(accountColumnsSql)} from accounts
+    where account_id > ${after}::float8
+      and (${search} = '' or position(lower(${search}) in lower(concat_ws(' ', name, contact_email))) > 0)
+    order by account_id limit ${limit ?? null}::float8::bigint
+  `)
+})
+
+export const Credit = Schema.Struct({
+  credit_id: Schema.Int,
+  amount_microdollars: Schema.Int,
+  reference: Schema.NullOr(Schema.String),
+  created_at: Schema.String,
+}).annotate({ identifier: "Credit" })
+
+/** Returns the credits of an account, newest first. */
+export const listCredits = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { account_id } = yield* findAccount(name)
+  return yield* decodeRows(Credit)(sql`
+    select credit_id::float8, amount_microdollars::float8, reference, ${sql.literal(makeUtcTimeSql("created_at"))}
+    from credits where account_id = ${account_id}::float8 order by credit_id desc
   `)
 })

@@ -1,16 +1,17 @@
 /** The audit log: who changed what, when and from where (docs/operations/audit.md). PostgreSQL's triggers write it. */
-import { Array, Config, Duration, Effect, Option, Schema, Stream } from "effect"
+import { Array, Config, Duration, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Retention } from "../jobs/Retention.ts"
+import { normalizeTimestamp } from "../rules/AsOfParameter.ts"
 
 /** How long changes are kept. `None`: forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
 
 /** A change in the audit log. */
 export const AuditRow = Schema.Struct({
-  audit_id: Schema.BigInt,
+  audit_id: Schema.Int,
   /** UTC, such as `2026-03-02T14:30:00.123456Z`. */
   recorded_at: Schema.String,
   /** A user of the operating system, an admin, or a role of PostgreSQL. */
@@ -29,6 +30,17 @@ export const AuditRow = Schema.Struct({
   after: Schema.NullOr(Schema.Json),
 })
 export type AuditRow = typeof AuditRow.Type
+
+/** A date, which means its beginning in UTC, or a timestamp with an offset. */
+export const AuditTime = Schema.String.check(
+  Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
+    message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
+  }),
+).pipe(Schema.decodeTo(Schema.String, {
+  decode: SchemaGetter.transform((text) => parseTime(text) ?? text),
+  encode: SchemaGetter.passthrough(),
+}))
+const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00Z`)
 
 export interface AuditFilter {
   /** The first recorded time, as text that PostgreSQL accepts for a `timestamptz`. */
@@ -55,15 +67,16 @@ const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
 })
 
 const readRows = Effect.fnUntraced(
-  function* (filter: AuditFilter, order: { readonly after: bigint | "newest"; readonly limit: number }) {
+  function* (filter: AuditFilter, order: { readonly after: number | "newest"; readonly limit: number }) {
     const sql = yield* SqlClient.SqlClient
     const isNewest = order.after === "newest"
     const conditions = yield* makeConditions(filter)
     return yield* decodeRows(AuditRow)(sql`
-      select audit_id, to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at, actor,
-        via, origin, operation, database_role, subject_type, subject, accounts.name as account, change, before, after
+      select audit_id::float8, to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at,
+        actor, via, origin, operation, database_role, subject_type, subject, accounts.name as account, change, before,
+        after
       from audit left join accounts using (account_id)
-      where ${sql.and([...conditions, isNewest ? sql`true` : sql`audit_id > ${String(order.after)}::text::bigint`])}
+      where ${sql.and([...conditions, isNewest ? sql`true` : sql`audit_id > ${order.after}::float8`])}
       order by audit_id ${sql.literal(isNewest ? "desc" : "asc")} limit ${order.limit}
     `)
   },
@@ -73,15 +86,19 @@ const readRows = Effect.fnUntraced(
 export const readNewestChanges = (filter: AuditFilter, limit: number) =>
   Effect.map(readRows(filter, { after: "newest", limit }), Array.reverse)
 
+/** Returns changes that match and have a higher id, oldest first. */
+export const readChangesAfter = (filter: AuditFilter, after: number, limit: number) =>
+  readRows(filter, { after, limit })
+
 const pageSize = 1_000
 
 /** Streams all changes that match, oldest first. */
 export const streamChanges = (filter: AuditFilter) =>
-  Stream.paginate(0n, (after) =>
-    Effect.map(readRows(filter, { after, limit: pageSize }), (rows) =>
+  Stream.paginate(0, (after) =>
+    Effect.map(readChangesAfter(filter, after, pageSize), (rows) =>
       [
         rows,
-        rows.length < pageSize ? Option.none<bigint>() : Option.map(Array.last(rows), ({ audit_id }) => audit_id),
+        rows.length < pageSize ? Option.none<number>() : Option.map(Array.last(rows), ({ audit_id }) => audit_id),
       ] as const))
 
 /** Adds facts, such as the name of a file, to what the current transaction records about its changes of datasets. */

@@ -1,6 +1,8 @@
 /** Prices from the settings: D27 (prices). `ENDPOINT_PRICES` overrides the default price of individual endpoints. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
+import { RateLimitsByTierConfig } from "../accounts/limits/AccountRateLimiter.ts"
+import { Tier } from "../rules/EndpointAnnotations.ts"
 import { pricedEndpointPaths } from "./Endpoints.ts"
 
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000_000 }))
@@ -40,6 +42,21 @@ export const EndpointPricesConfig = Config.schema(PriceList, "ENDPOINT_PRICES").
   Config.map(parsePrices),
   Config.withDefault([]),
 )
+
+/** The settings that decide what customers pay and how often they may call. */
+export const customerSettings = Config.all({
+  rate_limits: RateLimitsByTierConfig,
+  price_per_gb_microdollars: DefaultPricePerGbConfig,
+  endpoint_prices: Config.map(EndpointPricesConfig, (prices) => Object.fromEntries(prices)),
+})
+
+const requestsPerMinute = Schema.Int.annotate({ description: "Requests per minute." })
+
+export const CustomerSettings = Schema.Struct({
+  rate_limits: Schema.Record(Tier, requestsPerMinute),
+  price_per_gb_microdollars: Price,
+  endpoint_prices: Schema.Record(Schema.String, Price),
+}).annotate({ identifier: "CustomerSettings" })
 
 const priceSettings = Config.all({ defaultPrice: DefaultPricePerGbConfig, endpointPrices: EndpointPricesConfig })
 

@@ -1,19 +1,13 @@
 /** The `accounts` command: creates and credits accounts, and changes their tier, email address and news preference. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { TrimmedName } from "../accounts/TrimmedName.ts"
 import * as Accounts from "../accounts/Accounts.ts"
 import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import {
-  makeArgument,
-  makeBooleanFlag,
-  makeFlag,
-  TrimmedName,
-  withExamples,
-  withSilentExamples,
-} from "./CommandParts.ts"
+import { makeArgument, makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const name = makeArgument("name", TrimmedName, "Name of the account")
@@ -48,7 +42,7 @@ const listCommand = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const accounts = yield* Accounts.listAccounts
+    const accounts = yield* Accounts.listAccounts()
     yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },
@@ -63,8 +57,8 @@ const listCommand = Command.make(
         String(account.account_id),
         account.name,
         account.tier,
-        account.balance_microdollars === null ? "postpaid" : formatUsd(account.balance_microdollars),
-        account.last_charged ?? "-",
+        account.balance_microdollars === null ? "postpaid" : formatUsd(BigInt(account.balance_microdollars)),
+        account.last_charged_at?.slice(0, 19).replace("T", " ") ?? "-",
         String(account.keys),
         account.contact_email ?? "-",
       ]),
@@ -119,7 +113,7 @@ const setTierCommand = Command.make(
   "set-tier",
   { name, tier: Argument.Literals("tier", tiers).pipe(Argument.withDescription("New tier")) },
   Effect.fnUntraced(function* ({ name, tier }) {
-    yield* Accounts.setAccountTier(name, tier)
+    yield* Accounts.updateAccount(name, { tier })
     yield* Console.log(`The tier of ${name} is ${tier}.`)
   }),
 ).pipe(
@@ -134,7 +128,7 @@ const setEmailCommand = Command.make(
     email: Argument.optional(makeArgument("email", EmailAddress, "New contact address; omit it to remove the address")),
   },
   Effect.fnUntraced(function* ({ email, name }) {
-    yield* Accounts.setAccountContactEmail(name, Option.getOrNull(email))
+    yield* Accounts.updateAccount(name, { contact_email: Option.getOrNull(email) })
     yield* Console.log(
       Option.match(email, {
         onNone: () => `${name} no longer has a contact address and gets no emails.`,
@@ -156,7 +150,7 @@ const newsCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ name, preference }) {
-    yield* Accounts.setNewsEmailPreference(name, preference === "on")
+    yield* Accounts.updateAccount(name, { news: preference === "on" })
     yield* Console.log(
       preference === "on"
         ? `${name} gets emails about new features.`

@@ -1,22 +1,11 @@
 /** The `audit` command: prints who changed what, as a table or as one JSON object per line. */
-import { Console, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
+import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { type AuditRow, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
+import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { type AuditRow, AuditTime, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { normalizeTimestamp } from "../rules/AsOfParameter.ts"
-import { makeBooleanFlag, makeFlag, TrimmedName, withSilentExamples } from "./CommandParts.ts"
+import { makeBooleanFlag, makeFlag, withSilentExamples } from "./CommandParts.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
-
-/** A date, which means its beginning in UTC, or a timestamp with an offset. */
-const Time = Schema.String.check(
-  Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
-    message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
-  }),
-).pipe(Schema.decodeTo(Schema.String, {
-  decode: SchemaGetter.transform((text) => parseTime(text) ?? text),
-  encode: SchemaGetter.passthrough(),
-}))
-const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00Z`)
 
 const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
 
@@ -39,16 +28,13 @@ const printTable = (rows: ReadonlyArray<AuditRow>) =>
     ]),
   })
 
-/** Prints the id as a JSON number, which is exact below 2^53. */
-const formatLine = ({ audit_id, ...row }: AuditRow) => JSON.stringify({ audit_id: Number(audit_id), ...row })
-
 const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, TrimmedName, description))
 
 export const auditCommand = Command.make(
   "audit",
   {
-    since: Flag.optional(makeFlag("since", Time, "Only changes from this date (UTC) or time on")),
-    until: Flag.optional(makeFlag("until", Time, "Only changes before this date (UTC) or time")),
+    since: Flag.optional(makeFlag("since", AuditTime, "Only changes from this date (UTC) or time on")),
+    until: Flag.optional(makeFlag("until", AuditTime, "Only changes before this date (UTC) or time")),
     actor: filterFlag("actor", "Only changes by this user, admin or role"),
     account: filterFlag("account", "Only changes of this account and its keys"),
     subject_type: filterFlag("type", "Only this type of subject: account, key, credit, dataset, settings and others"),
@@ -66,7 +52,7 @@ export const auditCommand = Command.make(
     )
     const newest = Option.isNone(flags.since) ? yield* readNewestChanges(filter, limit) : undefined
     const rows = newest === undefined ? streamChanges(filter) : Stream.fromIterable(newest)
-    if (json) return yield* Stream.runForEach(rows, (row) => Console.log(formatLine(row)))
+    if (json) return yield* Stream.runForEach(rows, (row) => Console.log(JSON.stringify(row)))
     yield* printTable(yield* Stream.runCollect(rows))
   }),
 ).pipe(

@@ -8,6 +8,7 @@ import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
 import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { adminCommand } from "./AdminCommand.ts"
 import { auditCommand } from "./AuditCommand.ts"
 import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ProcessActor } from "../db/SessionActor.ts"
@@ -93,6 +94,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       samplesCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       keysCommand.pipe(withWarnings),
+      adminCommand.pipe(withWarnings),
       auditCommand.pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       doctorCommand,

@@ -7,13 +7,6 @@ import { formatNameSuggestion } from "../rules/Suggestions.ts"
 /** A command cannot do what it was asked to do. The message says why, and what to do. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}
 
-/** The name of an account or a key, or the reference of a payment. */
-export const TrimmedName = Schema.String.check(
-  Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
-    message: "must not be empty, start or end with white space, or contain control characters",
-  }),
-)
-
 /** Makes a required flag whose value the schema decodes. */
 export const makeFlag = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
   Flag.String(name).pipe(Flag.withSchema(schema), Flag.withDescription(description))

@@ -3,8 +3,8 @@ import { Console, Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
-import { grantServiceRolePrivileges } from "../db/migrations/ServiceRole.ts"
-import { makeArgument, withExamples } from "./CommandParts.ts"
+import { grantRolePrivileges } from "../db/migrations/ServiceRole.ts"
+import { makeArgument, makeBooleanFlag, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const migrateCommand = Command.make(
@@ -24,10 +24,14 @@ export const migrateCommand = Command.make(
 
 export const grantPrivilegesCommand = Command.make(
   "grant",
-  { role: makeArgument("role", Schema.String, "An existing PostgreSQL role") },
-  Effect.fnUntraced(function* ({ role }) {
-    yield* grantServiceRolePrivileges(role)
-    yield* Console.log(`Granted ${role} the privileges to serve, and no others. Later migrations extend them.`)
+  {
+    role: makeArgument("role", Schema.String, "An existing PostgreSQL role"),
+    isAdmin: makeBooleanFlag("admin", "The role is for the admin API (ADMIN_DATABASE_URL), not for the service"),
+  },
+  Effect.fnUntraced(function* ({ isAdmin, role }) {
+    yield* grantRolePrivileges(role, isAdmin ? "admin" : "service")
+    const purpose = isAdmin ? "of the admin API" : "to serve"
+    yield* Console.log(`Granted ${role} the privileges ${purpose}, and no others. Later migrations extend them.`)
   }),
 ).pipe(
   Command.withDescription("Grant a PostgreSQL role only the privileges to serve: read datasets and record usage"),

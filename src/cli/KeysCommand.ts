@@ -1,6 +1,7 @@
 /** The `keys` command: creates, lists, rotates, disables and revokes API keys. */
 import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
 import { Command, Flag } from "effect/cli"
+import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
@@ -8,7 +9,7 @@ import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeArgument, makeFlag, TrimmedName, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
@@ -30,7 +31,7 @@ const GracePeriod = Schema.String.check(
 ))
 
 /** The last day on which a key works: today in New York, or later. */
-const ExpiryDate = CalendarDate.pipe(Schema.decode({
+export const ExpiryDate = CalendarDate.pipe(Schema.decode({
   decode: SchemaGetter.checkEffect((date: string) =>
     Effect.map(
       todayInNewYork,

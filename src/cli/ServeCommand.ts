@@ -1,12 +1,12 @@
 /** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Config, Console, Context, Effect, Layer, Option, Path } from "effect"
+import { Console, Context, Effect, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
 import process from "node:process"
-import { RateLimitsByTierConfig } from "../accounts/limits/AccountRateLimiter.ts"
+import { adminServerLayer } from "../admin/AdminServer.ts"
 import { recordSettings } from "../audit/AuditLog.ts"
-import { DefaultPricePerGbConfig, EndpointPricesConfig } from "../catalogue/PriceList.ts"
+import { customerSettings } from "../catalogue/PriceList.ts"
 import { ChangeStream } from "../history/ChangeStream.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
@@ -40,6 +40,7 @@ export const startServer = Effect.fnUntraced(
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
     // Starts the jobs last, because a process that cannot listen must not run jobs.
     yield* Effect.provide(Layer.build(Layer.fresh(Server.backgroundJobsLayer)), services)
+    yield* Layer.build(Layer.fresh(adminServerLayer))
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )
@@ -66,13 +67,6 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
       ? []
       : ["Create a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
   ].join("\n")
-
-/** The settings that decide what customers pay and how often they may call. */
-const customerSettings = Config.all({
-  rate_limits: RateLimitsByTierConfig,
-  price_per_gb_microdollars: DefaultPricePerGbConfig,
-  endpoint_prices: Config.map(EndpointPricesConfig, (prices) => Object.fromEntries(prices)),
-})
 
 /** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */
 const prepareDatabase = Effect.gen(function* () {

@@ -4,6 +4,7 @@
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { UsageBufferSizeConfig } from "../accounts/billing/UsageMetering.ts"
+import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { AuditRetentionConfig } from "../audit/AuditLog.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
 import { MaxStreamsPerAccountConfig } from "../history/ChangeStream.ts"
@@ -269,6 +270,16 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "debug",
     unset: "to use the default: info",
   },
+  ADMIN_PORT: { read: AdminPortConfig, expected: port, example: "8081", unset: "to serve no admin API" },
+  ADMIN_HOST: { read: AdminHostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
+  ADMIN_DATABASE_URL: {
+    read: AdminDatabaseUrlConfig,
+    expected: "the URL of the PostgreSQL database, with a role that may change accounts",
+    example: "postgres://user:password@host:5432/database",
+    unset: "to use the role of the service",
+    isSecret: true,
+    hasRules: true,
+  },
   METRICS_PORT: { read: MetricsPortConfig, expected: port, example: "9464", unset: "to serve no metrics" },
   METRICS_HOST: { read: MetricsHostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
@@ -386,13 +397,23 @@ const findMissingUserAgent = Effect.map(
 )
 
 const findSharedPort = Effect.map(
-  Effect.all([PortConfig, MetricsPortConfig]),
-  ([apiPort, metricsPort]): ReadonlyArray<SettingProblem> =>
-    !Option.contains(metricsPort, apiPort) ? [] : [{
-      name: "METRICS_PORT",
-      problem: `METRICS_PORT is ${apiPort}, which is also the PORT of the API.`,
-      fix: "Set it to another port, for example METRICS_PORT=9464, or unset it to serve no metrics.",
-    }],
+  Effect.all({
+    PORT: Effect.map(PortConfig, Option.some),
+    METRICS_PORT: MetricsPortConfig,
+    ADMIN_PORT: AdminPortConfig,
+  }),
+  (ports): ReadonlyArray<SettingProblem> =>
+    Object.entries(ports).flatMap(([name, port], index, all) => {
+      const first = all.slice(0, index).find(([, other]) => Option.isSome(other) && Option.contains(port, other.value))
+      if (Option.isNone(port) || first === undefined) return []
+      return [{
+        name,
+        problem: `${name} is ${port.value}, which is also ${first[0] === "PORT" ? "the PORT of the API" : first[0]}.`,
+        fix:
+          `Set it to another port, for example ${formatAssignment(name, settingDefinitions[name]?.example ?? "")}, ` +
+          "or unset it.",
+      }]
+    }),
 )
 
 /** Finds every setting that prevents the service from starting. */

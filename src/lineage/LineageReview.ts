@@ -94,8 +94,9 @@ export const reviewTickerChange = Effect.fnUntraced(
     const decided = yield* sql`
       with decided as (
         update ticker_changes set status = ${status}, recorded_at = now()
-        where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
-          and cik is not distinct from ${cik}::text and status = 'estimated'
+        where old_ticker = ${old_ticker} and new_ticker = ${new_ticker}
+          and effective_date = ${effective_date}::text::date and cik is not distinct from ${cik}::text
+          and status = 'estimated'
         returning status
       )
       select record_audit('ticker_change', ${formatTickerChange(change)}, 'changed', '{"status": "estimated"}',

@@ -140,7 +140,7 @@ export const queueAnnouncements = Effect.fnUntraced(function* (options: Announce
     )))
 })
 
-const AnnouncementProgress = Schema.Struct({
+export const AnnouncementProgress = Schema.Struct({
   entry_id: Schema.String,
   queued: Schema.Int,
   sent: Schema.Int,
@@ -161,7 +161,7 @@ export const readAnnouncementProgress = Effect.gen(function* () {
   `)
 })
 
-const UndeliveredEmail = Schema.Struct({
+export const UndeliveredEmail = Schema.Struct({
   entry_id: Schema.String,
   recipient: Schema.String,
   status: Schema.String,

@@ -10,12 +10,17 @@ const request_id = Schema.String.annotate({
   description: "The same value as the header X-Request-Id; quote it to support.",
 }).pipe(Schema.withConstructorDefault(Effect.succeed("")))
 
-/** Matches the prefix of an API key, even if a URL percent-encodes some of its letters. */
-const keyPrefix = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
-const keyPattern = new RegExp(`${keyPrefix}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
+/** Matches a text, even if a URL percent-encodes some of its letters. */
+const makeEncodedPattern = (text: string) =>
+  Array.from(text, (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
 
-/** Masks API keys, which clients may send in a parameter by mistake. Used for responses, logs and traces. */
-export const redactApiKeys = (text: string) => text.replace(keyPattern, "tl_live_…")
+const secretPattern = new RegExp(
+  `(${makeEncodedPattern("tl_live_")}|${makeEncodedPattern("tl_admin_")})(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`,
+  "gi",
+)
+
+/** Masks API keys and admin tokens, which clients may send in a parameter by mistake. */
+export const redactApiKeys = (text: string) => text.replace(secretPattern, "$1…")
 
 const redactedText = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {

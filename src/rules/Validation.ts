@@ -40,7 +40,7 @@ const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: Inva
 /** Puts the parameter's name before the reason, unless the reason is a complete sentence with an initial capital. */
 const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
-const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
+export const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
   new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
 /** Refuses unknown parameters, and reports all invalid parameters at once (D4, D11). */

@@ -69,7 +69,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           sql.unsafe(`create role ${role} login password '${secret}'`),
           () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
         )
-        yield* Effect.provide(ServiceRole.grantServiceRolePrivileges(role), owner)
+        yield* Effect.provide(ServiceRole.grantRolePrivileges(role), owner)
         const url = new URL(Redacted.value(database))
         url.username = role
         url.password = secret

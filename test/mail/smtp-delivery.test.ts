@@ -26,7 +26,7 @@ const createCustomers = Effect.fnUntraced(function* (...emails: ReadonlyArray<st
   yield* sql`update accounts set contact_email = null`
   for (const email of emails) {
     yield* Accounts.ensureAccount({ name: `of ${email}`, tier: "basic", email, prepaid: false })
-    yield* Accounts.setAccountContactEmail(`of ${email}`, email)
+    yield* Accounts.updateAccount(`of ${email}`, { contact_email: email })
   }
 })
 

@@ -35,7 +35,7 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
     () => Effect.orDie(Effect.andThen(admin.query(`drop owned by ${name} cascade`), admin.query(`drop role ${name}`))),
   )
   yield* Effect.provide(
-    ServiceRole.grantServiceRolePrivileges(name),
+    ServiceRole.grantRolePrivileges(name),
     databaseClientLayer({ url, applicationName: "owner" }),
   )
   if (!limited) {

@@ -89,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       for (const tier of tiers) {
         const { key } = yield* createCustomer(`of tier ${tier}`, { tier })
         for (const now of [tier, ...tiers]) {
-          yield* Accounts.setAccountTier(`of tier ${tier}`, now)
+          yield* Accounts.updateAccount(`of tier ${tier}`, { tier: now })
           assert.strictEqual(valueAt((yield* requestJson("/v1/account", { key })).body, "results", 0, "tier"), now)
         }
       }

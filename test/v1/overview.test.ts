@@ -70,7 +70,7 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
       const { key } = yield* createCustomer("climber")
       const expected = { basic: 1234, pro: 200_000, ultimate: 1_000_000_000 }
       for (const tier of [...tiers, "basic"] as const) {
-        yield* Accounts.setAccountTier("climber", tier)
+        yield* Accounts.updateAccount("climber", { tier })
         const found = yield* overview(key)
         assert.deepStrictEqual([valueAt(found, "tier"), valueAt(found, "rate_limit_per_minute")], [
           tier,

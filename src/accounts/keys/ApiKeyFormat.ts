@@ -4,9 +4,6 @@ import { Digest, SecureRandom } from "effect/crypto"
 import { crc32 } from "node:zlib"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-const prefix = "tl_live_"
-const format = /^tl_live_([0-9A-Za-z]{32})([0-9A-Za-z]{6})$/
-
 /** Returns the CRC-32 of the random part in base 62, padded to six characters. */
 const computeChecksum = (random: string) => {
   let remainder = crc32(random)
@@ -18,19 +15,25 @@ const computeChecksum = (random: string) => {
   return text
 }
 
-/** Generates a key: `tl_live_`, 32 random characters and a checksum. */
-export const generateApiKey = Effect.gen(function* () {
-  const secure = yield* SecureRandom.SecureRandom
-  const indexes = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
-  const random = indexes.map((index) => alphabet.charAt(index)).join("")
-  return Redacted.make(prefix + random + computeChecksum(random))
-})
-
-/** Whether the format and checksum are correct. If not, the key is refused without a database query. */
-export const isWellFormedApiKey = (key: Redacted.Redacted) => {
-  const parts = format.exec(Redacted.value(key))
-  return parts?.[1] !== undefined && computeChecksum(parts[1]) === parts[2]
+/** A format of secrets: a prefix, 32 random characters and a checksum. */
+export const makeSecretFormat = (prefix: string) => {
+  const format = new RegExp(`^${prefix}([0-9A-Za-z]{32})([0-9A-Za-z]{6})$`)
+  return {
+    generate: Effect.gen(function* () {
+      const secure = yield* SecureRandom.SecureRandom
+      const indexes = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
+      const random = indexes.map((index) => alphabet.charAt(index)).join("")
+      return Redacted.make(prefix + random + computeChecksum(random))
+    }),
+    /** Whether the format and checksum are correct. If not, the secret is refused without a database query. */
+    isWellFormed: (secret: Redacted.Redacted) => {
+      const parts = format.exec(Redacted.value(secret))
+      return parts?.[1] !== undefined && computeChecksum(parts[1]) === parts[2]
+    },
+  }
 }
+
+export const { generate: generateApiKey, isWellFormed: isWellFormedApiKey } = makeSecretFormat("tl_live_")
 
 /** Makes the function that computes the hexadecimal SHA-256 of a key. Only this digest and the hint are stored. */
 export const makeApiKeyHasher = Effect.map(

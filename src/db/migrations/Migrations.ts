@@ -10,7 +10,7 @@ import { OperationProgress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
-import { renewServiceRolePrivileges } from "./ServiceRole.ts"
+import { renewRolePrivileges } from "./ServiceRole.ts"
 
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
@@ -124,7 +124,7 @@ const applyNext = Effect.gen(function* () {
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
     yield* sql`insert into ${sql(migrationsTableName)} (migration_id, name) values (${id}, ${name})`
-    if (pending.length === 1) yield* renewServiceRolePrivileges
+    if (pending.length === 1) yield* renewRolePrivileges
   })
   yield* Effect.mapError(
     work,

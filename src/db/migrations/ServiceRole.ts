@@ -1,6 +1,6 @@
 /**
  * Grants service roles their privileges: to read datasets, record usage, charge balances and update email states.
- * Service roles own no tables, so they can neither alter them nor read payments.
+ * Service roles own no tables, so they can neither alter them nor read payments. The role of the admin API has others.
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,17 +17,20 @@ export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly me
 /** The database role may not grant privileges, because it does not own the tables. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
+/** Tables that service roles cannot read: payments, the audit log, which lists them, and admins. */
+const adminTables = ["credits", "audit", "admin_tokens", "admin_requests"]
+
 /**
- * Query for the statements that grant read access to all tables except payments and the audit log, which lists them. Partitions need no grant, because they
- * are read through their parent.
+ * Query for the statements that grant read access to all tables except `$2`. Partitions need no grant, because they are
+ * read through their parent.
  */
 const readGrantsQuery = `
   select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
   from pg_class join pg_namespace on pg_namespace.oid = relnamespace
   where nspname in ('public', 'history') and relkind in ('r', 'p') and not relispartition
-    and (nspname, relname) not in (('public', 'credits'), ('public', 'audit'))`
+    and not (nspname = 'public' and relname = any ($2::text[]))`
 
-const makeGrants = (role: string) => [
+const makeServiceGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
@@ -50,11 +53,26 @@ const makeGrants = (role: string) => [
   `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
 ]
 
+/** The role of the admin API cannot serve, load data or change the audit log (docs/operations/admin-api.md). */
+const makeAdminGrants = (role: string) => [
+  `grant usage on schema public, history to ${role}`,
+  `grant insert, update (tier, contact_email, news, balance_microdollars) on public.accounts to ${role}`,
+  `grant insert, update (expires_at, revoked_at, disabled_at) on public.api_keys to ${role}`,
+  `grant insert on public.credits, public.announcements to ${role}`,
+  `grant insert, update (status, attempts, next_attempt_at, claimed_by) on public.announcement_mails to ${role}`,
+  `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
+  `grant insert, update, delete on public.admin_requests to ${role}`,
+  `grant execute on function public.record_audit to ${role}`,
+]
+
+/** What a role is for. */
+export type RolePurpose = "admin" | "service"
+
 const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
 const decodeStatements = decodeRows(Schema.Struct({ statement: Schema.String }))
 const decodeTimeouts = decodeRows(Schema.Struct({ database: Schema.String, has_timeouts: Schema.Boolean }))
 const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.Boolean }))
-const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
+const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String, purpose: Schema.Literals(["admin", "service"]) }))
 
 /**
  * Returns the statements that revoke default privileges to create tables. A temporary table would hide a table with
@@ -108,8 +126,8 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   )
 })
 
-/** Grants a role the privileges that the service needs, and revokes its default privileges to create tables. */
-export const grantServiceRolePrivileges = Effect.fnUntraced(function* (role: string) {
+/** Grants a role the privileges that its purpose needs, and revokes its default privileges to create tables. */
+export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose = "service") {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
@@ -132,7 +150,8 @@ export const grantServiceRolePrivileges = Effect.fnUntraced(function* (role: str
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
-    const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role]))
+    const [makeGrants, unreadable] = purpose === "admin" ? [makeAdminGrants, []] : [makeServiceGrants, adminTables]
+    const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role, unreadable]))
     const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* revokeDefaultPrivileges(role)
@@ -141,14 +160,18 @@ export const grantServiceRolePrivileges = Effect.fnUntraced(function* (role: str
 })
 
 /**
- * Grants the privileges on new tables to the existing service roles: those with a privilege on
- * `create_usage_partition`.
+ * Grants the privileges on new tables to the existing service roles, which may call `create_usage_partition`, and to
+ * the roles of the admin API, which may insert credits.
  */
-export const renewServiceRolePrivileges = Effect.gen(function* () {
+export const renewRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`
-    select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
+    select rolname as role, 'service' as purpose
+    from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
     where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
+    union
+    select rolname, 'admin' from pg_class, aclexplode(relacl) join pg_roles on pg_roles.oid = grantee
+    where pg_class.oid = to_regclass('public.credits') and grantee <> relowner and privilege_type = 'INSERT'
   `)
-  yield* Effect.forEach(roles, ({ role }) => grantServiceRolePrivileges(role), { discard: true })
+  yield* Effect.forEach(roles, ({ purpose, role }) => grantRolePrivileges(role, purpose), { discard: true })
 })

@@ -18,7 +18,7 @@ export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PR
 const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
 
 /** A PostgreSQL URL. Redacted before validation, so that no error message shows a password. */
-const PostgresUrl = Schema.Redacted(Schema.String).check(
+export const PostgresUrl = Schema.Redacted(Schema.String).check(
   // Begins with "Expected", because the message about the setting already contains this rule.
   Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "Expected a PostgreSQL URL" }, true),
   Schema.makeFilter((url) => areTlsParametersValid(Redacted.value(url)), { message: tlsParametersRule }),

@@ -540,7 +540,7 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("rising", "basic")
       assert.strictEqual((yield* requestJson("/v1/pro", { key })).status, 403)
-      yield* Accounts.setAccountTier("rising", "pro")
+      yield* Accounts.updateAccount("rising", { tier: "pro" })
       yield* Service.waitForResponseStatus("/v1/pro", key, 200)
     }))
 })

@@ -140,7 +140,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
             yield* waitUntilOldDataExpires
             assert.deepStrictEqual(yield* statuses, [status, status])
           })
-        yield* Accounts.setAccountTier("rises and falls", "ultimate")
+        yield* Accounts.updateAccount("rises and falls", { tier: "ultimate" })
         yield* within(200)
         yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
         yield* within(401)

@@ -128,7 +128,7 @@ layer(serviceAtNoon(smallLimits))("With small limits,", (it) => {
       }
       const { key } = yield* createCustomer("rising")
       yield* sendRequests(key, 4)
-      yield* Accounts.setAccountTier("rising", "pro")
+      yield* Accounts.updateAccount("rising", { tier: "pro" })
       yield* TestClock.adjust("1 second")
       const responses = yield* sendRequests(key, 3)
       assert.deepStrictEqual(getStatuses(responses), [200, 200, 429])

@@ -50,7 +50,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* createServiceRole(database)
-      yield* ServiceRole.grantServiceRolePrivileges(name)
+      yield* ServiceRole.grantRolePrivileges(name)
       return Layer.effect(
         ServingConnections,
         Layer.build(makePoolableClientLayer({ url, applicationName: "serving" })),
@@ -255,6 +255,9 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "edgar_place_due_companies as its owner",
         "start_day as its owner",
         "drop_before as its owner",
+        "no select on admin_requests",
+        "no select on admin_tokens",
+        "no select on admin_tokens_token_id_seq",
         "no select on audit",
         "no select on audit_audit_id_seq",
         "no select on credits",
@@ -355,11 +358,11 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* createServiceRole(url)
-          yield* ServiceRole.grantServiceRolePrivileges(role.name)
+          yield* ServiceRole.grantRolePrivileges(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* ServiceRole.renewServiceRolePrivileges
+          yield* ServiceRole.renewRolePrivileges
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
@@ -398,13 +401,13 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           }
           for (const name of ["public", "history"]) yield* sql.unsafe(`alter schema ${name} owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(ServiceRole.grantServiceRolePrivileges(role.name), granter)
+          yield* Effect.provide(ServiceRole.grantRolePrivileges(role.name), granter)
           assert.match(
             String(messages),
             /may still create tables.*: revoke temporary on database test_\w+ from public$/,
           )
           assert.lengthOf(messages, 1)
-          yield* ServiceRole.grantServiceRolePrivileges(role.name)
+          yield* ServiceRole.grantRolePrivileges(role.name)
           assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
@@ -415,7 +418,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRolePrivileges(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantRolePrivileges(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })

@@ -19,7 +19,7 @@ import { inject } from "vitest"
 import { DatasetVersions } from "../../../src/db/versions/DatasetVersions.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
-import { grantServiceRolePrivileges } from "../../../src/db/migrations/ServiceRole.ts"
+import { grantRolePrivileges } from "../../../src/db/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
@@ -451,7 +451,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const primary = yield* DedicatedPostgres
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
       yield* sql`create role tickerline_reader login password 'geheim'`
-      yield* grantServiceRolePrivileges("tickerline_reader")
+      yield* grantRolePrivileges("tickerline_reader")
       const serving = (url: string) => url.replace(/\/\/[^@]*@/, "//tickerline_reader:geheim@")
       const checkReplica = (url: string) =>
         Effect.map(

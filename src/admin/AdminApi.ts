@@ -1,0 +1,230 @@
+/** The contract of the admin API (docs/operations/admin-api.md). */
+import { Context, Schema, Struct } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Account, Credit } from "../accounts/Accounts.ts"
+import { EmailAddress } from "../accounts/EmailAddress.ts"
+import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
+import { AnnouncementProgress, requeueableEmailStatuses, UndeliveredEmail } from "../mail/Announcements.ts"
+import { CustomerSettings } from "../catalogue/PriceList.ts"
+import { CalendarDate } from "../rules/Dates.ts"
+import { Tier } from "../rules/EndpointAnnotations.ts"
+import { NotFound } from "../rules/Errors.ts"
+import { AdminAccess, AdminTransaction, RequiredScope } from "./AdminAccess.ts"
+import { AdminScope, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
+import { AdminToken } from "./AdminTokens.ts"
+
+const listOf = <A extends Schema.Top>(row: A) => Schema.Struct({ results: Schema.Array(row) })
+
+/** A page of a list. `next` is the value of `after` for the next page; null on the last page. */
+const pageOf = <A extends Schema.Top>(row: A) =>
+  Schema.Struct({ results: Schema.Array(row), next: Schema.NullOr(Schema.Int) })
+
+const paging = {
+  after: Schema.optionalKey(Schema.FiniteFromString.check(Schema.isInt())),
+  limit: Schema.optionalKey(
+    Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1_000 })),
+  ),
+}
+
+export const UsageTotal = Schema.Struct({
+  account: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  day: Schema.optionalKey(Schema.String),
+  endpoint: Schema.optionalKey(Schema.String),
+  requests: Schema.Int,
+  errors: Schema.Int,
+  bytes: Schema.Int,
+  cost_microdollars: Schema.Int,
+}).annotate({ identifier: "UsageTotal" })
+
+export const DatasetState = Schema.Struct({
+  dataset: Schema.String,
+  changed_at: Schema.NullOr(Schema.String).annotate({ description: "Null: never." }),
+  rows: Schema.Int.annotate({ description: "PostgreSQL's estimate." }),
+}).annotate({ identifier: "DatasetState" })
+
+export const IngestRun = Schema.Struct({
+  run_id: Schema.Int,
+  scheduled: Schema.Boolean,
+  status: Schema.Literals(["running", "succeeded", "failed", "interrupted"]),
+  error: Schema.NullOr(Schema.String),
+  started_at: Schema.String,
+  finished_at: Schema.NullOr(Schema.String),
+  documents: Schema.Int,
+  rows: Schema.Int,
+  rejections: Schema.Int,
+}).annotate({ identifier: "IngestRun" })
+
+export const JobState = Schema.Struct({
+  name: Schema.String,
+  is_held: Schema.Boolean.annotate({ description: "Whether a process runs the job." }),
+}).annotate({ identifier: "JobState" })
+
+const withEtag = <A extends Schema.Top>(body: A) => HttpApiSchema.WithHeaders(body, { etag: Schema.String })
+
+const writeHeaders = { "idempotency-key": Schema.optionalKey(Schema.String) }
+
+const describe = (summary: string, scope: AdminScope) =>
+  Context.add(OpenApi.annotations({ summary }), RequiredScope, scope)
+
+const parseOptions = { onExcessProperty: "error", errors: "all" } as const
+
+const AccountFields = {
+  tier: Tier,
+  contact_email: Schema.NullOr(EmailAddress),
+  news: Schema.Boolean,
+}
+
+export class AccountsGroup extends HttpApiGroup.make("accounts").add(
+  HttpApiEndpoint.get("list", "/accounts", {
+    query: { ...paging, search: Schema.optionalKey(Schema.String) },
+    success: pageOf(Account),
+  }).annotateMerge(describe("Accounts, oldest first; `search` finds names and email addresses", "read")),
+  HttpApiEndpoint.post("create", "/accounts", {
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      name: TrimmedName,
+      tier: Tier,
+      contact_email: Schema.optionalKey(Schema.NullOr(EmailAddress)),
+      prepaid: Schema.optionalKey(Schema.Boolean),
+    }),
+    success: withEtag(Account.pipe(HttpApiSchema.status(201))),
+    error: Conflict,
+  }).annotateMerge(describe("Create an account", "admin")),
+  HttpApiEndpoint.get("find", "/accounts/:name", {
+    params: { name: Schema.String },
+    success: withEtag(Account),
+    error: NotFound,
+  }).annotateMerge(describe("An account", "read")),
+  HttpApiEndpoint.patch("change", "/accounts/:name", {
+    params: { name: Schema.String },
+    headers: { ...writeHeaders, "if-match": Schema.optionalKey(Schema.String) },
+    payload: Schema.Struct(AccountFields).mapFields(Struct.map(Schema.optionalKey)),
+    success: withEtag(Account),
+    error: [NotFound, InsufficientScope, PreconditionFailed, PreconditionRequired],
+  }).annotateMerge(
+    describe("Change the contact address or news preference (`support`), or the tier (`admin`)", "support"),
+  ),
+  HttpApiEndpoint.get("credits", "/accounts/:name/credits", {
+    params: { name: Schema.String },
+    success: listOf(Credit),
+    error: NotFound,
+  }).annotateMerge(describe("Credits of an account, newest first", "read")),
+  HttpApiEndpoint.post("credit", "/accounts/:name/credits", {
+    params: { name: Schema.String },
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      amount_microdollars: Schema.Int.check(
+        Schema.makeFilter((amount: number) => amount !== 0, { message: "must not be 0" }),
+      ),
+      reference: Schema.optionalKey(TrimmedName).annotate({
+        description: "Identifies the payment, which is credited once per account.",
+      }),
+      becomes_prepaid: Schema.optionalKey(Schema.Boolean).annotate({
+        description: "Required for a postpaid account: the credit makes it prepaid.",
+      }),
+    }),
+    success: Schema.Struct({ balance_microdollars: Schema.Int, became_prepaid: Schema.Boolean }).pipe(
+      HttpApiSchema.status(201),
+    ),
+    error: [NotFound, Conflict],
+  }).annotateMerge(describe("Add to the balance; a negative amount subtracts", "admin")),
+) {}
+
+export class UsageGroup extends HttpApiGroup.make("usage").add(
+  HttpApiEndpoint.get("totals", "/usage", {
+    query: {
+      from: CalendarDate,
+      to: CalendarDate,
+      account: Schema.optionalKey(Schema.String),
+      group_by: Schema.optionalKey(Schema.Literals(["account", "day", "endpoint"])),
+    },
+    success: listOf(UsageTotal),
+  }).annotateMerge(
+    describe("Usage of all accounts between two days (New York, inclusive), by account, day or endpoint", "read"),
+  ),
+) {}
+
+export class OperationsGroup extends HttpApiGroup.make("operations").add(
+  HttpApiEndpoint.get("audit", "/audit", {
+    query: {
+      ...paging,
+      since: Schema.optionalKey(AuditTime),
+      until: Schema.optionalKey(AuditTime),
+      actor: Schema.optionalKey(Schema.String),
+      account: Schema.optionalKey(Schema.String),
+      subject_type: Schema.optionalKey(Schema.String),
+      subject: Schema.optionalKey(Schema.String),
+    },
+    success: pageOf(AuditRow),
+  }).annotateMerge(
+    describe("The audit log, oldest change first; without `after` and `since` the newest changes", "read"),
+  ),
+  HttpApiEndpoint.get("datasets", "/datasets", { success: listOf(DatasetState) }).annotateMerge(
+    describe("Datasets with their last change", "read"),
+  ),
+  HttpApiEndpoint.get("ingests", "/ingests", { success: listOf(IngestRun) }).annotateMerge(
+    describe("The last 100 runs of `ingest edgar`, newest first", "read"),
+  ),
+  HttpApiEndpoint.get("jobs", "/jobs", { success: listOf(JobState) }).annotateMerge(
+    describe("Background jobs, and whether a process runs them", "read"),
+  ),
+  HttpApiEndpoint.get("settings", "/settings", { success: CustomerSettings }).annotateMerge(
+    describe("Prices and rate limits of this process", "read"),
+  ),
+) {}
+
+export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
+  HttpApiEndpoint.get("progress", "/announcements", { success: listOf(AnnouncementProgress) }).annotateMerge(
+    describe("Announced changelog entries, with the number of their emails by status", "read"),
+  ),
+  HttpApiEndpoint.get("undelivered", "/announcements/undelivered", { success: listOf(UndeliveredEmail) })
+    .annotateMerge(describe("Emails whose last attempt failed", "read")),
+  HttpApiEndpoint.post("retry", "/announcements/retry", {
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      status: Schema.Literals(requeueableEmailStatuses),
+      entry_id: Schema.optionalKey(Schema.String),
+    }),
+    success: Schema.Struct({ queued: Schema.Int }),
+  }).annotateMerge(describe("Queue emails again that failed, or whose delivery is unknown", "support")),
+) {}
+
+export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
+  HttpApiEndpoint.get("list", "/tokens", { success: listOf(AdminToken) }).annotateMerge(
+    describe("Admin tokens", "admin"),
+  ),
+  HttpApiEndpoint.post("create", "/tokens", {
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      name: TrimmedName,
+      scope: AdminScope,
+      expires: Schema.optionalKey(Schema.NullOr(CalendarDate)),
+    }),
+    success: Schema.Struct({
+      token: Schema.NullOr(Schema.String).annotate({
+        description: "The token, which is shown only once. Null if the request was repeated.",
+      }),
+    }).pipe(HttpApiSchema.status(201)),
+    error: Conflict,
+  }).annotateMerge(describe("Create an admin token", "admin")),
+  HttpApiEndpoint.post("revoke", "/tokens/:id/revoke", {
+    params: { id: Schema.FiniteFromString.check(Schema.isInt()) },
+    headers: writeHeaders,
+    success: HttpApiSchema.NoContent,
+    error: NotFound,
+  }).annotateMerge(describe("Revoke an admin token permanently", "admin")),
+) {}
+
+export class AdminApi extends HttpApi.make("tickerline-admin")
+  .add(AccountsGroup, UsageGroup, OperationsGroup, AnnouncementsGroup, AdminTokensGroup)
+  .prefix("/v1")
+  .middleware(AdminTransaction)
+  .middleware(AdminAccess)
+  .annotate(HttpApi.QueryParseOptions, parseOptions)
+  .annotate(HttpApi.PayloadParseOptions, parseOptions)
+  .annotateMerge(OpenApi.annotations({
+    title: "Tickerline admin API",
+    version: "v1",
+    description: "Manages accounts and watches the service. Times are in UTC, amounts in millionths of a US dollar.",
+  })) {}

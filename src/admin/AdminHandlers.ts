@@ -1,0 +1,213 @@
+/** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
+import { Effect, Layer, Option } from "effect"
+import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { SqlClient } from "effect/sql"
+import * as Accounts from "../accounts/Accounts.ts"
+import { readChangesAfter, readNewestChanges } from "../audit/AuditLog.ts"
+import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
+import { customerSettings } from "../catalogue/PriceList.ts"
+import { decodeRows } from "../db/DecodeRows.ts"
+import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import * as Announcements from "../mail/Announcements.ts"
+import { computeEtag } from "../rows/Etag.ts"
+import { NotFound } from "../rules/Errors.ts"
+import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
+import { Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
+import { withDatabaseErrors } from "./AdminRequests.ts"
+import * as Tokens from "./AdminTokens.ts"
+import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
+
+const toNotFound = ({ message }: { readonly message: string }) => new NotFound({ error: { message } })
+
+const toConflict = (code: Conflict["error"]["code"]) => ({ message }: { readonly message: string }) =>
+  new Conflict({ error: { code, message } })
+
+const defaultPageSize = 100
+
+/** Returns a page with the position of its last row as `next`, unless it is the last page. */
+const toPage = <A>(results: ReadonlyArray<A>, limit: number, getPosition: (row: A) => number) => {
+  const last = results.at(-1)
+  return { results, next: last === undefined || results.length < limit ? null : getPosition(last) }
+}
+
+/** Returns the account with an ETag of the fields that admins change. Usage changes the others all the time. */
+const withAccountEtag = (account: Accounts.Account) => {
+  const { contact_email, name, news, tier } = account
+  const etag = computeEtag(new TextEncoder().encode(JSON.stringify([name, tier, contact_email, news])))
+  return HttpApiSchema.withHeaders({ body: account, headers: { etag } })
+}
+
+const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { limit = defaultPageSize, ...selection } }) =>
+      Accounts.listAccounts({ ...selection, limit }).pipe(
+        Effect.map((accounts) => toPage(accounts, limit, ({ account_id }) => account_id)),
+        withDatabaseErrors,
+      ),
+    create: ({ payload: { contact_email = null, name, prepaid = false, tier } }) =>
+      Accounts.createAccount({ name, tier, email: contact_email, prepaid }).pipe(
+        Effect.andThen(Effect.orDie(Accounts.findAccount(name))),
+        Effect.map(withAccountEtag),
+        Effect.catchTag("AccountExists", (error) => Effect.fail(toConflict("already_exists")(error))),
+        withDatabaseErrors,
+      ),
+    find: ({ params: { name } }) =>
+      Accounts.findAccount(name).pipe(
+        Effect.map(withAccountEtag),
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+    change: ({ headers, params: { name }, payload }) =>
+      Effect.gen(function* () {
+        const { scope } = yield* CurrentAdmin
+        if (payload.tier !== undefined && !isScopeSufficient(scope, "admin")) {
+          return yield* new InsufficientScope({
+            error: {
+              message: `To change the tier, a token needs the scope admin; it has ${scope}.`,
+              details: { required_scope: "admin", scope },
+            },
+          })
+        }
+        const { headers: { etag } } = withAccountEtag(yield* Accounts.findAccount(name, true))
+        const expected = headers["if-match"]
+        if (expected === undefined) {
+          return yield* new PreconditionRequired({
+            error: { message: "Send If-Match with the ETag of the account, so that you overwrite no other change." },
+          })
+        }
+        if (expected !== "*" && !expected.split(",").map((tag) => tag.trim()).includes(etag)) {
+          return yield* new PreconditionFailed({
+            error: {
+              message: `The account ${name} has changed since you read it. Read it again. Nothing was changed.`,
+            },
+          })
+        }
+        if (Object.keys(payload).length > 0) yield* Accounts.updateAccount(name, payload)
+        return withAccountEtag(yield* Accounts.findAccount(name))
+      }).pipe(
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+    credits: ({ params: { name } }) =>
+      Accounts.listCredits(name).pipe(
+        Effect.map((results) => ({ results })),
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+    credit: ({ params: { name }, payload: { amount_microdollars, becomes_prepaid = false, reference = null } }) =>
+      Accounts.creditAccount({
+        name,
+        microdollars: BigInt(amount_microdollars),
+        reference,
+        mayBecomePrepaid: becomes_prepaid,
+      }).pipe(
+        Effect.map(({ balance, switched }) => ({ balance_microdollars: Number(balance), became_prepaid: switched })),
+        Effect.catchTags({
+          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
+          AlreadyCredited: (error) => Effect.fail(toConflict("already_credited")(error)),
+          AccountIsPostpaid: (error) => Effect.fail(toConflict("account_is_postpaid")(error)),
+        }),
+        withDatabaseErrors,
+      ),
+  }))
+
+/** The columns of `usage_daily` by which usage is grouped. */
+const usageGroups = {
+  account: "accounts.name as account",
+  day: "usage_date::text as day",
+  endpoint: "endpoint",
+}
+
+const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
+  handlers.handleAll({
+    totals: Effect.fnUntraced(function* ({ query: { account, from, group_by = "account", to } }) {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* decodeRows(UsageTotal)(sql`
+        select ${sql.literal(usageGroups[group_by])}, sum(requests)::float8 as requests, sum(errors)::float8 as errors,
+          sum(bytes)::float8 as bytes, sum(cost_microdollars)::float8 as cost_microdollars
+        from usage_daily left join accounts using (account_id)
+        where usage_date between ${from}::text::date and ${to}::text::date
+          and (${account ?? null}::text is null or accounts.name = ${account ?? null})
+        group by 1 order by ${sql.literal(group_by === "day" ? "1" : "cost_microdollars desc, 1")}
+      `)
+      return { results }
+    }, withDatabaseErrors),
+  }))
+
+const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
+  handlers.handleAll({
+    audit: ({ query: { after, limit = defaultPageSize, ...filter } }) =>
+      (after === undefined && filter.since === undefined
+        ? readNewestChanges(filter, limit)
+        : readChangesAfter(filter, after ?? 0, limit)).pipe(
+          Effect.map((rows) => toPage(rows, limit, ({ audit_id }) => audit_id)),
+          withDatabaseErrors,
+        ),
+    datasets: Effect.fnUntraced(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const names = JSON.stringify(endpointsByDataset.map(({ dataset }) => dataset))
+      const results = yield* decodeRows(DatasetState)(sql`
+        select dataset, greatest(reltuples, 0)::float8 as rows, (
+            select ${sql.literal(formatUtcTimeSql("max(changed_at)"))}
+            from dataset_versions where dataset_versions.dataset = known.dataset
+          ) as changed_at
+        from jsonb_array_elements_text(${names}::text::jsonb) as known (dataset)
+        join pg_class on pg_class.oid = to_regclass('public.' || dataset)
+        order by dataset collate "C"
+      `)
+      return { results }
+    }, withDatabaseErrors),
+    ingests: Effect.fnUntraced(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* decodeRows(IngestRun)(sql`
+        select run_id::float8, scheduled, status, error, documents::float8, rows::float8, rejections::float8,
+          ${sql.literal(["started_at", "finished_at"].map(makeUtcTimeSql).join(", "))}
+        from edgar_runs order by run_id desc limit 100
+      `)
+      return { results }
+    }, withDatabaseErrors),
+    jobs: Effect.fnUntraced(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* decodeRows(JobState)(sql`
+        select name, coalesce(until > now(), false) as is_held from leases order by name
+      `)
+      return { results }
+    }, withDatabaseErrors),
+    settings: () => Effect.orDie(customerSettings),
+  }))
+
+const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
+  handlers.handleAll({
+    progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, (results) => ({ results }))),
+    undelivered: () => withDatabaseErrors(Effect.map(Announcements.readUndeliveredEmails, (results) => ({ results }))),
+    retry: ({ payload: { entry_id, status } }) =>
+      Announcements.requeueUndeliveredEmails(status, Option.fromUndefinedOr(entry_id)).pipe(
+        Effect.map((queued) => ({ queued })),
+        withDatabaseErrors,
+      ),
+  }))
+
+const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
+  handlers.handleAll({
+    list: () => withDatabaseErrors(Effect.map(Tokens.listAdminTokens, (results) => ({ results }))),
+    create: ({ payload: { expires = null, name, scope } }) =>
+      Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))
+        .pipe(
+          Effect.map((token) => ({ token })),
+          Effect.catchTag("AdminTokenExists", (error) => Effect.fail(toConflict("already_exists")(error))),
+          withDatabaseErrors,
+        ),
+    revoke: ({ params: { id } }) =>
+      Tokens.revokeAdminToken(id).pipe(
+        Effect.catchTag("NoSuchAdminToken", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+  }))
+
+export const adminHandlersLayer = Layer.mergeAll(
+  accountHandlers,
+  usageHandlers,
+  operationsHandlers,
+  announcementHandlers,
+  tokenHandlers,
+)

@@ -1,0 +1,221 @@
+/** Runs the requests of the admin API: authentication, scopes, transactions, `Idempotency-Key` and errors. */
+import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { Digest, SecureRandom } from "effect/crypto"
+import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { SqlClient, SqlError } from "effect/sql"
+import { isConnectionLost, isLockError, isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
+import { decodeRows } from "../db/DecodeRows.ts"
+import { withActor } from "../db/SessionActor.ts"
+import { ValidationError } from "../rules/Errors.ts"
+import { logDefectAsInternalError, makeValidationError } from "../rules/Validation.ts"
+import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
+import { AdminAccess, AdminTransaction, CurrentAdmin, isScopeSufficient, RequiredScope } from "./AdminAccess.ts"
+import {
+  type AdminScope,
+  DatabaseRoleInsufficient,
+  DatabaseUnavailable,
+  IdempotencyKeyReused,
+  InsufficientScope,
+  InvalidAdminToken,
+} from "./AdminErrors.ts"
+import { findAdminToken } from "./AdminTokens.ts"
+
+/** Turns an error of PostgreSQL into one that the admin API declares. An unexpected one is a defect. */
+const toDatabaseError = (
+  error: SqlError.SqlError,
+): Effect.Effect<never, DatabaseRoleInsufficient | DatabaseUnavailable> => {
+  if (error.reason._tag === "AuthorizationError") {
+    const message =
+      "The PostgreSQL role of the admin API may not do this. Nothing was changed. Grant it the privileges " +
+      "with `tickerline grant ROLE --admin`, or set ADMIN_DATABASE_URL to a role that has them."
+    return Effect.fail(new DatabaseRoleInsufficient({ error: { message } }))
+  }
+  if (![isConnectionLost, isLockError, isOutOfResources, isStatementTimeout].some((is) => is(error))) {
+    return Effect.die(error)
+  }
+  const message = "PostgreSQL cannot be reached, or did not answer in time. Try again."
+  return Effect.fail(new DatabaseUnavailable({ error: { message } }))
+}
+
+/** Turns errors of PostgreSQL into declared ones. */
+export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.catchIf(
+    effect,
+    (error: E): error is E & SqlError.SqlError => SqlError.isSqlError(error),
+    (error) => toDatabaseError(error),
+  )
+
+/** Names of fields that contain a secret, which is never stored. */
+const secretFields = new Set(["key", "token"])
+
+/** Returns the body of a response to store: without secrets. */
+const toStoredBody = ({ body }: HttpServerResponse.HttpServerResponse) => {
+  if (body._tag !== "Uint8Array") return null
+  const text = new TextDecoder().decode(body.body)
+  const value: unknown = JSON.parse(text)
+  if (!Predicate.isObject(value)) return text
+  return JSON.stringify(value, (name, field: unknown) => secretFields.has(name) ? null : field)
+}
+
+const StoredResponse = Schema.Struct({
+  is_same: Schema.Boolean,
+  status: Schema.Int,
+  etag: Schema.NullOr(Schema.String),
+  body: Schema.NullOr(Schema.String),
+})
+
+const replay = ({ body, etag, status }: typeof StoredResponse.Type) =>
+  (body === null
+    ? HttpServerResponse.empty({ status })
+    : HttpServerResponse.text(body, { status, contentType: "application/json" })).pipe(
+      HttpServerResponse.setHeaders({ "idempotency-replayed": "true", ...(etag !== null && { etag }) }),
+    )
+
+const makeRunOnce = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const digest = yield* Digest.Digest
+  const hash = (text: string) => digest.digestHex(Digest.sha256, new TextEncoder().encode(text))
+
+  /** Makes a write, unless a request with the same key made it within the last 24 hours: then returns its response. */
+  return Effect.fnUntraced(
+    function* <E, R>(
+      admin: string,
+      key: string,
+      request: HttpServerRequest.HttpServerRequest,
+      write: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+    ) {
+      if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
+        const reason = "must have 1 to 255 visible ASCII characters"
+        const fields = [{ field: "Idempotency-Key", reason }]
+        return yield* new ValidationError({ error: { message: `Idempotency-Key ${reason}`, details: { fields } } })
+      }
+      const body = yield* Effect.orDie(request.text)
+      const keyHash = yield* hash(key)
+      const requestHash = yield* hash(`${request.method} ${request.url}\n${body}`)
+      const isRow = sql`admin = ${admin} and key_hash = decode(${keyHash}, 'hex')`
+      yield* sql`delete from admin_requests where requested_at < now() - interval '24 hours'`
+      // Waits for a transaction that makes the same write at this moment.
+      const inserted = yield* sql`
+        insert into admin_requests (admin, key_hash, request_hash)
+        values (${admin}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))
+        on conflict do nothing returning admin
+      `
+      if (inserted.length === 0) {
+        const [stored] = yield* decodeRows(StoredResponse)(sql`
+          select request_hash = decode(${requestHash}, 'hex') as is_same, status, headers ->> 'etag' as etag, body
+          from admin_requests where ${isRow}
+        `)
+        if (stored?.is_same === true) return replay(stored)
+        return yield* new IdempotencyKeyReused({
+          error: { message: "Another request had the same Idempotency-Key. Use a new key for each write." },
+        })
+      }
+      const response = yield* write
+      yield* sql`
+        update admin_requests set status = ${response.status}::int, body = ${toStoredBody(response)},
+          headers = jsonb_build_object('etag', ${response.headers["etag"] ?? null}::text)
+        where ${isRow}
+      `
+      return response
+    },
+  )
+})
+
+const getReasons = makeValidationReasonFormatter({
+  missing: "is required",
+  unexpected: "is not a field or parameter of this request",
+  wrongType: "has the wrong type",
+})
+
+/** Turns the error of a request that does not match its schemas into a declared one. */
+const withValidationErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.catchIf(
+    effect,
+    (error: E): error is E & HttpApiError.HttpApiSchemaError => HttpApiError.HttpApiSchemaError.is(error),
+    (error) =>
+      // The service itself made a response that does not match its schema.
+      error.kind === "Body" || error.kind === "ResponseHeaders" ? Effect.die(error) : Effect.fail(makeValidationError(
+        getReasons(error.cause.issue).map(({ name, reason }) => ({ field: name || "body", reason })),
+      )),
+  )
+
+/** Sets the request id of an error that has one. Handlers do not know it. */
+const setRequestId = (request_id: string) => <E>(error: E) => {
+  if (Predicate.hasProperty(error, "request_id")) Object.assign(error, { request_id })
+  return error
+}
+
+/** Turns defects and errors of PostgreSQL into declared errors. Gives errors the id of the request. */
+const withRequestId = (request_id: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  effect.pipe(
+    withDatabaseErrors,
+    Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)),
+    Effect.mapError(setRequestId(request_id)),
+  )
+
+const makeInvalidToken = (message: string) => new InvalidAdminToken({ error: { message } })
+
+const identifyAdmin = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+  if (Redacted.value(token) === "") {
+    return yield* makeInvalidToken(
+      "Send an admin token as `Authorization: Bearer tl_admin_…`. `tickerline admin tokens create` creates one.",
+    )
+  }
+  return (yield* findAdminToken(token)) ?? (yield* makeInvalidToken("The admin token is unknown, revoked or expired."))
+})
+
+const requireScope = (scope: AdminScope, required_scope: AdminScope) =>
+  isScopeSufficient(scope, required_scope) ? Effect.void : Effect.fail(
+    new InsufficientScope({
+      error: {
+        message: `This endpoint requires the scope ${required_scope}; the token has ${scope}.`,
+        details: { required_scope, scope },
+      },
+    }),
+  )
+
+export const adminAccessLayer = Layer.effect(
+  AdminAccess,
+  Effect.gen(function* () {
+    const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest>()
+    return AdminAccess.of({
+      token: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {
+        const request_id = SecureRandom.uuidV7Unsafe()
+        yield* HttpEffect.appendPreResponseHandler((_request, response) =>
+          Effect.succeed(HttpServerResponse.setHeader(response, "x-request-id", request_id))
+        )
+        const admin = yield* identifyAdmin(credential).pipe(
+          Effect.tap(({ scope }) => requireScope(scope, Context.get(endpoint.annotations, RequiredScope))),
+          withRequestId(request_id),
+          Effect.provideContext(services),
+        )
+        return yield* Effect.provideService(httpEffect, CurrentAdmin, { ...admin, request_id })
+      }),
+    })
+  }),
+)
+
+export const adminTransactionLayer = Layer.effect(
+  AdminTransaction,
+  Effect.gen(function* () {
+    const services = yield* Effect.context<SqlClient.SqlClient>()
+    const runOnce = yield* makeRunOnce
+
+    return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
+      const { name, request_id } = yield* CurrentAdmin
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const key = request.headers["idempotency-key"]
+      const run = endpoint.method === "GET" ? httpEffect : withActor(
+        {
+          actor: name,
+          via: "admin",
+          origin: Option.getOrElse(request.remoteAddress, () => "unknown"),
+          operation: `${endpoint.method} ${request.url.split("?", 1).join("")}`,
+        },
+        key === undefined ? httpEffect : runOnce(name, key, request, httpEffect),
+      )
+      return yield* run.pipe(withValidationErrors, withRequestId(request_id), Effect.provideContext(services))
+    })
+  }),
+)

@@ -1,0 +1,94 @@
+/** The `admin` command: manages the tokens of the admin API. */
+import { Console, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { adminScopes } from "../admin/AdminErrors.ts"
+import * as Tokens from "../admin/AdminTokens.ts"
+import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
+import { ProcessActor } from "../db/SessionActor.ts"
+import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { ExpiryDate } from "./KeysCommand.ts"
+import { printTextTable } from "./terminal/TextTable.ts"
+
+const createCommand = Command.make(
+  "create",
+  {
+    name: makeFlag("name", TrimmedName, "Who uses the token; the audit log shows this name"),
+    scope: Flag.Literals("scope", adminScopes).pipe(
+      Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
+    ),
+    expires: Flag.optional(
+      makeFlag("expires", ExpiryDate, "Last day on which the token works, in New York, YYYY-MM-DD"),
+    ),
+  },
+  Effect.fnUntraced(function* ({ expires, name, scope }) {
+    const created_by = (yield* ProcessActor)?.actor ?? "unknown"
+    const token = yield* Tokens.createAdminToken({ name, scope, expires: Option.getOrNull(expires), created_by })
+    yield* Console.error(`The admin token of ${name}, which cannot be shown again:`)
+    yield* Console.log(token)
+  }),
+).pipe(
+  Command.withDescription("Create a token and print it; it cannot be shown again"),
+  withSilentExamples({
+    "admin tokens create --name alice --scope support": "Print only the token on standard output",
+  }),
+)
+
+const listCommand = Command.make(
+  "list",
+  {},
+  Effect.fnUntraced(function* () {
+    const tokens = yield* Tokens.listAdminTokens
+    yield* printTextTable({
+      columns: [
+        { name: "id", isNumber: true },
+        ...["name", "scope", "hint", "created by", "created", "expires", "revoked", "last used"].map((name) => ({
+          name,
+        })),
+      ],
+      rows: tokens.map((token) => [
+        String(token.token_id),
+        token.name,
+        token.scope,
+        token.token_hint,
+        token.created_by,
+        token.created_at,
+        token.expires_at,
+        token.revoked_at,
+        token.last_used_at,
+      ]),
+    })
+  }),
+).pipe(
+  Command.withDescription("List all tokens in a table, with times in UTC"),
+  withSilentExamples({ "admin tokens list": "Find the ID of a token to revoke" }),
+)
+
+const TokenId = Schema.String.check(
+  Schema.isPattern(/^\d{1,9}$/, { message: "must be the ID of a token, which `admin tokens list` prints" }),
+).pipe(Schema.decodeTo(Schema.NumberFromString))
+
+const revokeCommand = Command.make(
+  "revoke",
+  { id: makeArgument("id", TokenId, "ID of the token, as listed") },
+  Effect.fnUntraced(function* ({ id }) {
+    yield* Tokens.revokeAdminToken(id)
+    yield* Console.log(`Admin token ${id} is revoked.`)
+  }),
+).pipe(
+  Command.withDescription("Revoke a token permanently; its next request is refused"),
+  withExamples({ "admin tokens revoke 3": "Token 3 is revoked" }),
+)
+
+const tokensCommand = Command.make("tokens").pipe(
+  Command.withDescription("Manage tokens of the admin API"),
+  withExamples({ "admin tokens list": "List all tokens" }),
+  Command.withSubcommands([createCommand, listCommand, revokeCommand]),
+)
+
+export const adminCommand = Command.make("admin").pipe(
+  Command.withDescription("Manage access to the admin API"),
+  withExamples({ "admin tokens list": "List all tokens" }),
+  Command.withSubcommands([tokensCommand]),
+  Command.provide(migratedDatabaseClientLayer),
+)

@@ -1,0 +1,324 @@
+/** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes (docs/operations/admin-api.md). */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { ConfigProvider, Context, Effect, Layer, Logger, Predicate, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HttpApi } from "effect/http-api"
+import { SqlClient } from "effect/sql"
+import * as Accounts from "../../src/accounts/Accounts.ts"
+import { RequiredScope } from "../../src/admin/AdminAccess.ts"
+import { adminServerLayer } from "../../src/admin/AdminServer.ts"
+import { createAdminToken } from "../../src/admin/AdminTokens.ts"
+import { AdminApi } from "../../src/admin/AdminApi.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { grantRolePrivileges } from "../../src/db/migrations/ServiceRole.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { copyMigratedDatabase } from "../support/Service.ts"
+
+interface AdminRequest {
+  readonly method?: "GET" | "PATCH" | "POST"
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  /** The default is the token with the scope `admin`. */
+  readonly token?: string
+}
+
+class Admin extends Context.Service<Admin, {
+  readonly tokens: Readonly<Record<"admin" | "read" | "support", string>>
+  readonly send: (path: string, request?: AdminRequest) => Effect.Effect<{
+    readonly status: number
+    readonly headers: Headers
+    readonly body: unknown
+  }>
+}>()("test/admin/Admin") {}
+
+const createToken = (name: string, scope: "admin" | "read" | "support", expires: string | null = null) =>
+  createAdminToken({ name, scope, expires, created_by: "test" })
+
+const adminLayer = Layer.effect(
+  Admin,
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const url = new URL(yield* DatabaseUrl)
+    const role = `admin ${SecureRandom.uuidV7Unsafe()}`
+    yield* Effect.acquireRelease(
+      sql.unsafe(`create role "${role}" login password 'admin'`),
+      () =>
+        Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by "${role}" cascade`), sql.unsafe(`drop role "${role}"`))),
+    )
+    yield* grantRolePrivileges(role, "admin")
+    url.username = encodeURIComponent(role)
+    url.password = "admin"
+    const port = yield* chooseFreePort
+    const settings = ConfigProvider.fromUnknown({ ADMIN_PORT: String(port), ADMIN_DATABASE_URL: url.href })
+    yield* Layer.build(adminServerLayer.pipe(Layer.provide(ConfigProvider.layer(settings))))
+    const tokens = {
+      admin: yield* createToken("alice", "admin"),
+      support: yield* createToken("sam", "support"),
+      read: yield* createToken("rita", "read"),
+    }
+    return Admin.of({
+      tokens,
+      send: (path, { body, headers, method = "GET", token = tokens.admin } = {}) =>
+        Effect.promise(async () => {
+          const response = await fetch(`http://127.0.0.1:${port}/v1${path}`, {
+            method,
+            headers: {
+              ...(token !== "" && { authorization: `Bearer ${token}` }),
+              ...(body !== undefined && { "content-type": "application/json" }),
+              ...headers,
+            },
+            ...(body !== undefined && { body: JSON.stringify(body) }),
+          })
+          const text = await response.text()
+          const parsed: unknown = text === "" ? null : JSON.parse(text)
+          return { status: response.status, headers: response.headers, body: parsed }
+        }),
+    })
+  }),
+)
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/admin/DatabaseUrl") {
+  static readonly layer = Layer.effect(DatabaseUrl, Effect.map(copyMigratedDatabase, Redacted.value))
+}
+
+const TestLayer = adminLayer.pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(
+    DatabaseUrl,
+    (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+  ))),
+  Layer.provideMerge(DatabaseUrl.layer),
+  Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeServices.layer, Logger.layer([]))),
+)
+
+const codeOf = (body: unknown) =>
+  Predicate.hasProperty(body, "error") && Predicate.hasProperty(body.error, "code") ? body.error.code : undefined
+
+const resultsOf = (body: unknown): ReadonlyArray<unknown> =>
+  Predicate.hasProperty(body, "results") && Array.isArray(body.results)
+    ? body.results
+    : assert.fail(JSON.stringify(body))
+
+const countAudit = Effect.fnUntraced(function* (subject: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly actor: string; readonly operation: string; readonly origin: string }>`
+    select actor, operation, origin from audit where subject = ${subject} and via = 'admin' order by audit_id
+  `
+  return rows.map(({ actor, operation, origin }) => `${actor} ${operation} ${origin}`)
+})
+
+layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("admin API", (it) => {
+  it.effect("refuses requests without a valid token, or with too low a scope (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const expired = yield* createToken("expired", "admin", "2020-01-01")
+      const revoked = yield* createToken("revoked", "admin")
+      yield* sql`update admin_tokens set revoked_at = now() where name = 'revoked'`
+      const changed = tokens.admin.replace(/.$/, (last) => last === "a" ? "b" : "a")
+      for (const token of ["", "tl_admin_", "tl_live_x", expired, revoked, changed]) {
+        const { body, status } = yield* send("/accounts", { token })
+        assert.deepStrictEqual([status, codeOf(body)], [401, "invalid_admin_token"], token)
+        if (token.length > 9) assert.notInclude(JSON.stringify(body), token)
+      }
+      const account = { name: "refused", tier: "pro" }
+      for (const token of [tokens.read, tokens.support]) {
+        const { body, status } = yield* send("/accounts", { method: "POST", body: account, token })
+        assert.deepStrictEqual([status, codeOf(body)], [403, "insufficient_scope"])
+      }
+      assert.strictEqual((yield* send("/accounts/refused")).status, 404)
+      assert.strictEqual((yield* send("/accounts", { token: tokens.read })).status, 200)
+    }))
+
+  it.effect("requires a scope above read for every write (operations/admin-api)", () =>
+    Effect.sync(() => {
+      const scopes: Record<string, string> = {}
+      HttpApi.reflect(AdminApi, {
+        onGroup: () => undefined,
+        onEndpoint: ({ endpoint }) => {
+          scopes[`${endpoint.method} ${endpoint.path}`] = Context.get(endpoint.annotations, RequiredScope)
+        },
+      })
+      const writes = Object.entries(scopes).filter(([name]) => !name.startsWith("GET "))
+      assert.isAbove(writes.length, 5)
+      assert.deepStrictEqual(writes.filter(([, scope]) => scope === "read"), [])
+    }))
+
+  it.effect("creates, changes and credits an account in the name of the token (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const created = yield* send("/accounts", { method: "POST", body: { name: "acme & co", tier: "pro" } })
+      assert.strictEqual(created.status, 201)
+      const path = "/accounts/acme%20%26%20co"
+      const found = yield* send(path)
+      assert.deepInclude(found.body, {
+        name: "acme & co",
+        tier: "pro",
+        balance_microdollars: null,
+        keys: 0,
+        news: true,
+      })
+      const credit = { amount_microdollars: 25_000_000, reference: "invoice-1" }
+      const refused = yield* send(`${path}/credits`, { method: "POST", body: credit })
+      assert.deepStrictEqual([refused.status, codeOf(refused.body)], [409, "account_is_postpaid"])
+      const credited = yield* send(`${path}/credits`, { method: "POST", body: { ...credit, becomes_prepaid: true } })
+      assert.deepStrictEqual(credited.body, { balance_microdollars: 25_000_000, became_prepaid: true })
+      const twice = yield* send(`${path}/credits`, { method: "POST", body: credit })
+      assert.deepStrictEqual([twice.status, codeOf(twice.body)], [409, "already_credited"])
+      assert.lengthOf(resultsOf((yield* send(`${path}/credits`)).body), 1)
+      const again = yield* send("/accounts", { method: "POST", body: { name: "acme & co", tier: "pro" } })
+      assert.deepStrictEqual([again.status, codeOf(again.body)], [409, "already_exists"])
+      assert.deepStrictEqual(yield* countAudit("acme & co"), [
+        "alice POST /v1/accounts 127.0.0.1",
+        `alice POST /v1${path}/credits 127.0.0.1`,
+      ])
+    }))
+
+  it.effect("refuses to overwrite the change of another admin (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const { headers } = yield* send("/accounts", { method: "POST", body: { name: "shared", tier: "basic" } })
+      const etag = headers.get("etag") ?? ""
+      const change = (body: unknown, ifMatch?: string, token = tokens.admin) =>
+        send("/accounts/shared", {
+          method: "PATCH",
+          body,
+          token,
+          headers: ifMatch === undefined ? {} : { "if-match": ifMatch },
+        })
+      assert.strictEqual((yield* change({ tier: "pro" })).status, 428)
+      const first = yield* change({ contact_email: "a@acme.example" }, etag, tokens.support)
+      assert.strictEqual(first.status, 200)
+      assert.notStrictEqual(first.headers.get("etag"), etag)
+      const second = yield* change({ contact_email: "b@acme.example" }, etag)
+      assert.deepStrictEqual([second.status, codeOf(second.body)], [412, "precondition_failed"])
+      assert.strictEqual((yield* change({ tier: "pro" }, "*", tokens.support)).status, 403)
+      const third = yield* change({ tier: "ultimate", news: false }, first.headers.get("etag") ?? "")
+      assert.deepInclude(third.body, { tier: "ultimate", news: false, contact_email: "a@acme.example" })
+      const results = yield* Effect.all(
+        ["pro", "basic"].map((tier) => change({ tier }, third.headers.get("etag") ?? "")),
+        { concurrency: 2 },
+      )
+      assert.sameMembers(results.map(({ status }) => status), [200, 412])
+    }))
+
+  it.effect("makes a write with an Idempotency-Key once, also if repeated at the same time (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      yield* Accounts.createAccount({ name: "once", tier: "pro", email: null, prepaid: true })
+      const request = (amount_microdollars: number, key: string, token = tokens.admin) =>
+        send("/accounts/once/credits", {
+          method: "POST",
+          body: { amount_microdollars },
+          headers: { "idempotency-key": key },
+          token,
+        })
+      const responses = yield* Effect.all([1, 2, 3].map(() => request(7, "k1")), { concurrency: 3 })
+      for (const { body, status } of [...responses, yield* request(7, "k1")]) {
+        assert.strictEqual(status, 201)
+        assert.deepStrictEqual(body, { balance_microdollars: 7, became_prepaid: false })
+      }
+      assert.strictEqual(responses.filter(({ headers }) => headers.has("idempotency-replayed")).length, 2)
+      const other = yield* request(8, "k1")
+      assert.deepStrictEqual([other.status, codeOf(other.body)], [422, "idempotency_key_reused"])
+      assert.strictEqual((yield* request(8, "")).status, 422)
+      // A failed write is not remembered, so it can be repeated after the cause is gone.
+      const create = send("/accounts", {
+        method: "POST",
+        body: { name: "later", tier: "pro" },
+        headers: { "idempotency-key": "k2" },
+      })
+      yield* Accounts.createAccount({ name: "later", tier: "pro", email: null, prepaid: true })
+      assert.strictEqual((yield* create).status, 409)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`delete from accounts where name = 'later'`
+      assert.strictEqual((yield* create).status, 201)
+    }))
+
+  it.effect("shows a new token once, and stores neither it nor its key (operations/admin-api, §8)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const create = send("/tokens", {
+        method: "POST",
+        body: { name: "new", scope: "read" },
+        headers: { "idempotency-key": "secret-key-1" },
+      })
+      const first = yield* create
+      const token = Predicate.hasProperty(first.body, "token") ? String(first.body.token) : ""
+      assert.match(token, /^tl_admin_\w{38}$/)
+      assert.strictEqual((yield* send("/accounts", { token })).status, 200)
+      assert.deepStrictEqual((yield* create).body, { token: null })
+      const stored = yield* sql<{ readonly text: string }>`
+        select row_to_json(admin_requests)::text as text from admin_requests
+        union all select row_to_json(admin_tokens)::text from admin_tokens
+        union all select row_to_json(audit)::text from audit
+      `
+      assert.isAbove(stored.length, 3)
+      for (const { text } of stored) for (const secret of [token, "secret-key-1"]) assert.notInclude(text, secret)
+      const listed = resultsOf((yield* send("/tokens")).body).find((row) =>
+        Predicate.hasProperty(row, "name") && row.name === "new"
+      )
+      const id = Predicate.hasProperty(listed, "token_id") ? String(listed.token_id) : ""
+      assert.strictEqual((yield* send(`/tokens/${id}/revoke`, { method: "POST" })).status, 204)
+      assert.strictEqual((yield* send("/accounts", { token })).status, 401)
+    }))
+
+  it.effect("names every invalid field (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const body = { name: " x", tier: "gold", mail: 1 }
+      const response = yield* send("/accounts", { method: "POST", body })
+      assert.strictEqual(response.status, 422)
+      const text = JSON.stringify(response.body)
+      for (const name of ["name must", "tier must", "mail is not"]) assert.include(text, name)
+      const id = response.headers.get("x-request-id")
+      assert.match(id ?? "", /^[\w-]{36}$/)
+      assert.deepInclude(response.body, { request_id: id })
+      assert.strictEqual((yield* send("/accounts?limit=0")).status, 422)
+      assert.strictEqual((yield* send("/accounts?page=2")).status, 422)
+    }))
+
+  it.effect("pages through accounts, and finds them by name and address (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      for (const name of ["page 1", "page 2", "page 3"]) {
+        yield* Accounts.createAccount({
+          name,
+          tier: "pro",
+          email: `${name.replace(" ", "")}@Pages.example`,
+          prepaid: false,
+        })
+      }
+      const names: Array<unknown> = []
+      let after = 0
+      for (;;) {
+        const { body } = yield* send(`/accounts?search=pages.EX&limit=2&after=${after}`)
+        names.push(...resultsOf(body).map((row) => Predicate.hasProperty(row, "name") ? row.name : undefined))
+        if (!Predicate.hasProperty(body, "next") || typeof body.next !== "number") break
+        after = body.next
+      }
+      assert.deepStrictEqual(names, ["page 1", "page 2", "page 3"])
+    }))
+
+  it.effect("answers every list, and nothing that the role may not do (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const paths = [
+        "/audit",
+        "/announcements",
+        "/announcements/undelivered",
+        "/datasets",
+        "/ingests",
+        "/jobs",
+        "/tokens",
+      ]
+        .concat(["account", "day", "endpoint"].map((group) => `/usage?from=2026-01-01&to=2026-12-31&group_by=${group}`))
+      for (const path of paths) resultsOf((yield* send(path)).body)
+      assert.deepInclude((yield* send("/settings", { token: tokens.read })).body, {
+        price_per_gb_microdollars: 10_000_000,
+      })
+      const openapi = yield* send("/openapi.json", { token: "" })
+      assert.deepInclude(openapi.body, { openapi: "3.1.0" })
+    }))
+})
