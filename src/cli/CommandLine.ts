@@ -32,7 +32,8 @@ import { changesCommand } from "./query/ChangesCommand.ts"
 import { queryCommand } from "./query/QueryCommand.ts"
 import { samplesCommand } from "./SamplesCommand.ts"
 import { makeCommandActor } from "./CommandActor.ts"
-import { findInvalidSettings, formatSettingProblems, warnOfMisspelledSettings } from "./Settings.ts"
+import { secretFilesLayer } from "./SecretFiles.ts"
+import { findInvalidSettings, formatSettingProblems, secretNames, warnOfMisspelledSettings } from "./Settings.ts"
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
 const validateSettings = Effect.flatMap(
@@ -123,5 +124,6 @@ export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) => {
     Effect.provide(Layer.mergeAll(NodeCrypto.layer, stderrLoggingLayer, helpPresenterLayer, shellCompletionsLayer)),
     Effect.catchTag("ConfigError", reportAllInvalidSettings),
     Effect.tapCause(reportCommandFailure),
+    Effect.provide(secretFilesLayer(secretNames)),
   )
 }

@@ -51,6 +51,7 @@ import { MaxResultTokensConfig } from "../mcp/ResultSize.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { OtlpEndpointConfig } from "../observability/Tracing.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
+import { SecretFileError, toFileVariable } from "./SecretFiles.ts"
 import { LogFormatConfig, LogLevelConfig } from "./Logging.ts"
 import { ClientApiKeyConfig } from "./query/QueryRequest.ts"
 import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
@@ -63,7 +64,7 @@ interface Setting {
   readonly example: string
   /** Completes the sentence "Correct it, or unset it …". Without this text, the sentence names the default value. */
   readonly unset?: string
-  /** The value may contain a password or a key. */
+  /** The value may contain a password or a key. It can also be in a file: `SecretFiles.ts`. */
   readonly isSecret?: true
   /** The setting has several rules, so messages name the rule that the value breaks. */
   readonly hasRules?: true
@@ -292,6 +293,11 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
 
 export const settingNames: ReadonlyArray<string> = Object.keys(settingDefinitions)
 
+/** The settings that can also be in a file. */
+export const secretNames: ReadonlySet<string> = new Set(
+  settingNames.filter((name) => settingDefinitions[name]?.isSecret === true),
+)
+
 /** A problem with a setting, and its solution. */
 interface SettingProblem {
   readonly name: string
@@ -338,15 +344,28 @@ const describeUnset = ({ read, unset }: Setting) => {
 export const readSettingText = (name: string) =>
   Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
+/** Finds the file with the value of a secret setting. */
+export const findSecretFile = (name: string) =>
+  secretNames.has(name) ? readSettingText(toFileVariable(name)) : Effect.succeed(Option.none<string>())
+
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
   const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
+  // Omits the default messages of Effect's schemas. They start with "Expected" and would repeat `expected`.
+  const reason = setting.hasRules === true && !rule.startsWith("Expected") ? ` (${rule})` : ""
+  const file = yield* findSecretFile(name)
+  if (Option.isSome(file)) {
+    return {
+      name,
+      problem: `${toFileVariable(name)} is ${quote(file.value)}, but this file must contain ${setting.expected}` +
+        `${reason}, for example ${setting.example}.`,
+      fix: `Correct the file, or unset ${toFileVariable(name)} ${yield* describeUnset(setting)}.`,
+    }
+  }
   const value = Option.match(yield* readSettingText(name), {
     onNone: () => "is not set",
     onSome: (text) => formatValue(text, setting.isSecret === true),
   })
-  // Omits the default messages of Effect's schemas. They start with "Expected" and would repeat `expected`.
-  const reason = setting.hasRules === true && !rule.startsWith("Expected") ? ` (${rule})` : ""
   const example = formatAssignment(name, setting.example)
   return {
     name,
@@ -361,6 +380,7 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 export const toSettingProblems = (
   { cause, message }: Config.ConfigError,
 ): Effect.Effect<ReadonlyArray<SettingProblem>> => {
+  if (!Schema.isSchemaError(cause) && cause.cause instanceof SecretFileError) return Effect.succeed([cause.cause])
   const rules = Schema.isSchemaError(cause)
     ? formatIssue(cause.issue).issues.map(({ message, path }) => ({ name: (path ?? []).join("_"), rule: message }))
     : [{ name: "", rule: message }]
@@ -450,13 +470,18 @@ interface MisspelledSetting {
   readonly similar: Option.Option<string>
 }
 
+/** Returns the variables that can set a setting. */
+const variablesOf = (name: string) => secretNames.has(name) ? [name, toFileVariable(name)] : [name]
+
 /** Finds variables that are no settings, but resemble an unset setting or begin with `TICKERLINE_`. */
 export const findMisspelledSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspelledSetting> => {
-  const unset = settingNames.filter((name) => environment[name] === undefined)
+  const variables = settingNames.map(variablesOf)
+  const known = new Set(variables.flat())
+  const unset = variables.filter((names) => names.every((name) => environment[name] === undefined)).flat()
   return Object.entries(environment).flatMap(([name, value = ""]) => {
-    if (settingNames.includes(name) || isForeignVariable(name, value)) return []
+    if (known.has(name) || isForeignVariable(name, value)) return []
     const similar = findNearestName(name, unset, makeMaxMisspelledLetters(name))
     return Option.isSome(similar) || name.startsWith("TICKERLINE_") ? [{ name, similar }] : []
   })

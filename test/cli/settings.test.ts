@@ -1,15 +1,19 @@
 /** Tests the messages about invalid and misspelled settings, and about ports that cannot be used. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Effect, FileSystem, Option, Redacted, Result } from "effect"
+import { ConfigProvider, Effect, FileSystem, Layer, Option, Redacted, Result } from "effect"
 import { HttpServerError } from "effect/http"
 import { createServer } from "node:net"
+import { checkSettings } from "../../src/cli/doctor/SettingsChecks.ts"
 import { describeListenError } from "../../src/cli/ErrorReport.ts"
+import { secretFilesLayer } from "../../src/cli/SecretFiles.ts"
 import {
   findInvalidSettings,
   findMisspelledSettings,
   formatSettingProblem,
   formatSettingProblems,
+  readSettingText,
+  secretNames,
   settingDefinitions,
   settingNames,
 } from "../../src/cli/Settings.ts"
@@ -179,6 +183,8 @@ describe("The settings check", () => {
     { name: "TICKERLINE_HOM", setting: "TICKERLINE_HOME" },
     { name: "TICKERLINE_HOST", setting: "TICKERLINE_HOME" },
     { name: "TICKERLINE_DATABASE", setting: null },
+    { name: "TICKERLINE_KEY_FLIE", setting: "TICKERLINE_KEY_FILE" },
+    { name: "DATABSE_URL_FILE", setting: "DATABASE_URL_FILE" },
     { name: "PORTT", setting: "PORT" },
     { name: "PROT", setting: "PORT" },
     { name: "HSOT", setting: "HOST" },
@@ -195,8 +201,81 @@ describe("The settings check", () => {
     }
     // A setting that is set is not suggested for a misspelled variable.
     assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
+    assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL_FILE: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspelledSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
+    assert.deepStrictEqual(
+      findMisspelledSettings(Object.fromEntries(Array.from(secretNames, (name) => [`${name}_FILE`, "x"]))),
+      [],
+    )
   })
+})
+
+const withSecretFiles = (env: Environment) => Layer.provide(secretFilesLayer(secretNames), configOf(env))
+
+const findSecretProblems = (env: Environment) =>
+  Effect.map(
+    Effect.provide(findInvalidSettings, withSecretFiles(env)),
+    (problems) => problems.map(formatSettingProblem).join("\n"),
+  )
+
+const writeSecret = Effect.fnUntraced(function* (content: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* fs.makeTempFileScoped({ prefix: "tickerline-secret-" })
+  yield* fs.writeFileString(file, content)
+  return file
+})
+
+layer(NodeServices.layer)("A secret in a file", (it) => {
+  it.effect.each([
+    ["geheim", "geheim"],
+    ["geheim\n", "geheim"],
+    ["geheim\r\n", "geheim"],
+    [" geheim \n\n", " geheim \n"],
+  ])(
+    "is read without one line break at its end: %j (operations/settings)",
+    ([content = "", expected]) =>
+      Effect.gen(function* () {
+        assert.isAtLeast(secretNames.size, 5)
+        const file = yield* writeSecret(content)
+        for (const name of secretNames) {
+          const text = Effect.provide(readSettingText(name), withSecretFiles({ [`${name}_FILE`]: file }))
+          assert.deepStrictEqual(yield* text, Option.some(expected))
+        }
+      }),
+  )
+
+  it.effect("is refused, and never shown, if it is also set without a file, or if the file or its content cannot be used (operations/settings)", () =>
+    Effect.gen(function* () {
+      const empty = yield* writeSecret("\n")
+      const invalid = yield* writeSecret("x://user:geheim@geheim/?geheim\n")
+      const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
+      for (const name of secretNames) {
+        const variable = `${name}_FILE`
+        const { example = "", expected = "" } = settingDefinitions[name] ?? {}
+        const valid = { [variable]: yield* writeSecret(`${example}\n`), MAIL_FROM: "a@example.com" }
+        assert.strictEqual(yield* findSecretProblems(valid), "")
+        // An empty variable counts as unset, as for all settings.
+        assert.strictEqual(yield* findSecretProblems({ ...valid, [name]: "" }), "")
+        const both = yield* findSecretProblems({ [name]: "geheim", [variable]: invalid })
+        assert.strictEqual(both, `${name} and ${variable} are both set. Unset one of them.`)
+        for (
+          const [file, reason] of [
+            ["/nowhere", "cannot be read: no such file or directory"],
+            [folder, "cannot be read: is a directory"],
+            [empty, "is empty"],
+          ]
+        ) {
+          const problem = yield* findSecretProblems({ [variable]: file ?? "" })
+          assert.isTrue(problem.startsWith(`${variable} is "${file}", which ${reason}. `), problem)
+        }
+        // A key may be any text.
+        if (name === "TICKERLINE_KEY") continue
+        const wrong = yield* findSecretProblems({ [variable]: invalid })
+        assert.isTrue(wrong.startsWith(`${variable} is "${invalid}", but this file must contain ${expected}`), wrong)
+        assert.include(wrong, `for example ${example}. Correct the file, or unset ${variable} `)
+        assert.notInclude(wrong, "geheim")
+      }
+    }))
 })
 
 const describeFailure = (cause: object, env: Environment = {}) =>
@@ -284,6 +363,25 @@ layer(NodeServices.layer, { excludeTestServices: true })("The command line", (it
       assert.strictEqual(noUrl.code, 1)
       assert.match(noUrl.err, /^tickerline: DATABASE_URL has a value that is not shown.*DATABASE_URL=postgres:\/\//)
       assert.notInclude(noUrl.err, "geheim")
+    }))
+
+  it.effect("reads secrets from files in every command, and doctor names the files (operations/settings)", () =>
+    Effect.gen(function* () {
+      const url = yield* writeSecret(`${Redacted.value(yield* copyMigratedDatabase)}\n`)
+      const listed = yield* InProcessCommands.runCommandInProcess(["accounts", "list"], { DATABASE_URL_FILE: url })
+      assert.deepStrictEqual([listed.code, listed.err], [0, ""])
+      const doctor = yield* InProcessCommands.runCommandInProcess(["doctor"], { DATABASE_URL_FILE: url })
+      assert.include(doctor.out, `database: from DATABASE_URL (in ${url})`)
+      const findings = yield* Effect.provide(checkSettings({ SMTP_URL_FILE: "/run/smtp", PORT: "80" }), configOf({}))
+      assert.strictEqual(findings[0]?.found, "set: PORT, SMTP_URL (in /run/smtp)")
+      const settings = { DATABASE_URL_FILE: "/nowhere", TICKERLINE_KEY: "a", TICKERLINE_KEY_FILE: url }
+      const { code, err } = yield* InProcessCommands.runCommandInProcess(["migrate"], settings)
+      assert.strictEqual(code, 1)
+      assert.match(
+        err,
+        /^tickerline: 2 settings cannot be used:\n- DATABASE_URL_FILE is "\/nowhere", .*\n- TICKERLINE_KEY /,
+      )
+      assertNoStack(err)
     }))
 
   it.effect("names METRICS_PORT if the metrics port is in use (operations/settings)", () =>

@@ -7,6 +7,7 @@ import packageJson from "../../../package.json" with { type: "json" }
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { CommandFailed, makeBooleanFlag, withSilentExamples } from "../CommandParts.ts"
+import { findSecretFile } from "../Settings.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { escapeTerminalLine } from "../terminal/TerminalText.ts"
@@ -81,7 +82,9 @@ const database = Effect.gen(function* () {
     return [...findings, ...(Option.isSome(running) ? yield* checkDatabaseAt(running.value, true) : [])]
   }
   const directUrl = yield* DirectDatabaseUrlConfig
-  const source = Finding.passed(`from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`, "database")
+  const setting = Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"
+  const file = Option.match(yield* findSecretFile(setting), { onNone: () => "", onSome: (path) => ` (in ${path})` })
+  const source = Finding.passed(`from ${setting}${file}`, "database")
   const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
   if (Result.isFailure(pooler)) {
     // Any other error means that the server cannot be reached, which the `connection` check reports.

@@ -7,11 +7,13 @@ import process from "node:process"
 import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../../observability/MetricsSettings.ts"
+import { toFileVariable } from "../SecretFiles.ts"
 import { HostConfig, PortConfig, ReusePortConfig } from "../ServeSettings.ts"
 import {
   findInvalidSettings,
   findMisspelledSettings,
   formatMisspelledSettingAdvice,
+  secretNames,
   settingNames,
 } from "../Settings.ts"
 import * as Finding from "./DoctorFinding.ts"
@@ -25,7 +27,10 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
       variable.name,
     )
   )
-  const set = settingNames.filter((name) => environment[name] !== undefined)
+  const set = settingNames.flatMap((name) => {
+    const file = secretNames.has(name) ? environment[toFileVariable(name)] ?? "" : ""
+    return file !== "" ? [`${name} (in ${file})`] : environment[name] === undefined ? [] : [name]
+  })
   const summary = set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`
   return [...(invalid.length === 0 ? [Finding.passed(summary)] : invalid), ...misspelt]
 })
