@@ -9,6 +9,7 @@ import {
   DatabaseUrlError,
   poolerSettingsGuardLayer,
 } from "./pool/PoolerCheck.ts"
+import { findUrlFile } from "./pool/PasswordRotation.ts"
 import { databaseClientLayer } from "./pool/PooledClient.ts"
 import { DatabaseUrlConfig, DirectConnectionConfig, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
 
@@ -38,30 +39,44 @@ const databaseUrls = Effect.gen(function* () {
         "itself if there is no pooler.",
     })
   }
-  return { url, directUrl }
+  return {
+    url,
+    urlFile: yield* findUrlFile("DATABASE_URL", DatabaseUrlConfig),
+    directUrl,
+    directFile: yield* findUrlFile("DATABASE_DIRECT_URL", DirectDatabaseUrlConfig),
+  }
 })
 
 /** Connects a command such as `load`. Never uses a pooler in transaction mode, because a command needs one session. */
 export const commandDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const { directUrl, url } = yield* databaseUrls
-    const [setting, chosen] = Option.isSome(directUrl) ? ["DATABASE_DIRECT_URL", directUrl] : ["DATABASE_URL", url]
+    const { directFile, directUrl, url, urlFile } = yield* databaseUrls
+    const [setting, chosen, chosenFile] = Option.isSome(directUrl)
+      ? ["DATABASE_DIRECT_URL", directUrl, directFile] as const
+      : ["DATABASE_URL", url, urlFile] as const
     if (Option.isNone(chosen)) return embeddedLayer(applicationName)
     yield* checkDirectConnection(setting, chosen.value)
-    return Layer.merge(databaseClientLayer({ url: chosen.value, applicationName }), noEmbeddedHome)
+    const client = databaseClientLayer({ url: chosen.value, urlFile: chosenFile, applicationName })
+    return Layer.merge(client, noEmbeddedHome)
   }))
 
 /** Connects the HTTP server, which reads through the pooler if there is one. */
 export const serverDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const { directUrl, url } = yield* databaseUrls
+    const { directFile, directUrl, url, urlFile } = yield* databaseUrls
     if (Option.isNone(url)) return embeddedLayer(applicationName)
     if (Option.isNone(directUrl)) {
       yield* checkDirectConnection("DATABASE_URL", url.value)
-      return Layer.merge(databaseClientLayer({ url: url.value, applicationName }), noEmbeddedHome)
+      return Layer.merge(databaseClientLayer({ url: url.value, urlFile, applicationName }), noEmbeddedHome)
     }
     yield* checkPooledAndDirectConnections(url.value, directUrl.value)
-    const client = databaseClientLayer({ url: url.value, direct: directUrl.value, applicationName })
+    const client = databaseClientLayer({
+      url: url.value,
+      urlFile,
+      direct: directUrl.value,
+      directFile,
+      applicationName,
+    })
     return Layer.merge(Layer.provideMerge(poolerSettingsGuardLayer, client), noEmbeddedHome)
   }))
 

@@ -28,6 +28,12 @@ export const isConnectionLost = (error: unknown) => {
     hasSqlState(error, /^(57P0[1-5]|53300)$/)
 }
 
+/** The server rejected the password. PgBouncer has no code for it. */
+export const isPasswordRejected = (error: unknown) =>
+  reasonOf(error)?.operation === "connect" &&
+  (hasSqlState(error, /^28P01$/) ||
+    (SqlError.isSqlError(error) && /authentication failed/.test(describeSqlError(error))))
+
 /** The server lacks disk space, memory or another resource, but still accepts connections. */
 export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
 

@@ -17,6 +17,7 @@ import {
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { makeBulkhead, makePermits } from "../db/pool/Bulkhead.ts"
+import { retryRejectedPassword } from "../db/pool/PasswordRotation.ts"
 import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
@@ -93,7 +94,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const { config, pooler } = yield* DirectConnectionConfig
       const reactivity = yield* Reactivity.Reactivity
       const withReadPolicies = yield* makeReadPolicies
-      const connectToPrimary = PgClient.makeClient(config)
+      const connectToPrimary = retryRejectedPassword(config, PgClient.makeClient(config))
       const maxExports = yield* MaxConcurrentExportsConfig
       const maxPerAccount = Math.ceil(maxExports / 2)
       let refusedCount = 0

@@ -8,6 +8,7 @@ import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { idleConnectionTimeout, makeDataRefreshingError, makePoolTimeoutError, readTimeout } from "../ReadPolicies.ts"
 import { makeBulkhead } from "./Bulkhead.ts"
+import { retryRejectedPassword } from "./PasswordRotation.ts"
 
 export const DatabasePoolSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
@@ -22,18 +23,26 @@ export type Connect = (retire: () => void) => Effect.Effect<PgConnection.PgConne
 
 /** Makes the function that opens the driver's connections. */
 export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =>
-  Effect.suspend(() => {
-    let isOpened = false
-    const stream = () => {
-      const socket = config.stream()
-      // The driver opens a second socket only to cancel a statement. A late cancellation could end the next statement.
-      if (isOpened) retire()
-      else socket.once("close", retire)
-      isOpened = true
-      return socket
-    }
-    return PgConnection.make({ ...config, stream })
-  })
+  retryRejectedPassword(
+    config,
+    Effect.suspend(() => {
+      let isOpened = false
+      let hasFailed = false
+      const stream = () => {
+        const socket = config.stream()
+        // The driver opens a second socket only to cancel a statement. A late cancellation could end the next one.
+        if (isOpened) retire()
+        // The next attempt opens a connection that must not be retired when this socket closes.
+        else socket.once("close", () => hasFailed || retire())
+        isOpened = true
+        return socket
+      }
+      return Effect.tapError(PgConnection.make({ ...config, stream }), () =>
+        Effect.sync(() => {
+          hasFailed = true
+        }))
+    }),
+  )
 
 /** A use of a connection whose time is limited. */
 interface LimitedUse {

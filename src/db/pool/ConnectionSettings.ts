@@ -2,6 +2,7 @@
 import { Config, Context, Effect, Redacted, Schema } from "effect"
 import type { SocketRegistry } from "../health/SocketRegistry.ts"
 import type { PoolConnectionConfig } from "./ConnectionPool.ts"
+import { makeRotatedPassword, type UrlFile } from "./PasswordRotation.ts"
 import { areTlsParametersValid, makeTlsSockets, tlsParametersRule } from "./DatabaseTls.ts"
 import { registerRecordType } from "./RecordType.ts"
 import { makeActorParameters, ProcessActor } from "../SessionActor.ts"
@@ -53,6 +54,8 @@ export const makeRoleTimeoutsConditionSql = (role: "current_user" | "$1") =>
 
 interface SessionOptions {
   readonly url: Redacted.Redacted
+  /** The file with the URL, if it is in a file. */
+  readonly urlFile?: UrlFile | undefined
   readonly applicationName: string
   /** Whether the URL names a pooler in transaction mode, which may run each transaction in a different session. */
   readonly pooled: boolean
@@ -62,24 +65,30 @@ interface SessionOptions {
 export interface ConnectionConfig {
   readonly config: PoolConnectionConfig
   readonly sockets: SocketRegistry
+  /** Path of the file with the URL, if it is in a file. */
+  readonly file?: string | undefined
 }
 
-export const makeConnectionConfig = Effect.fnUntraced(function* ({ applicationName, pooled, url }: SessionOptions) {
-  const { sockets, ssl } = yield* makeTlsSockets(url)
-  registerRecordType()
-  const config: PoolConnectionConfig = {
-    url,
-    ssl,
-    applicationName,
-    startupParameters: pooled
-      ? sessionTimeZone
-      : { ...sessionTimeouts, ...sessionTimeZone, ...makeActorParameters(yield* ProcessActor) },
-    prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
-    stream: sockets.open,
-  }
-  const session: ConnectionConfig = { config, sockets }
-  return session
-})
+export const makeConnectionConfig = Effect.fnUntraced(
+  function* ({ applicationName, pooled, url, urlFile }: SessionOptions) {
+    const { sockets, ssl } = yield* makeTlsSockets(url)
+    registerRecordType()
+    const config = {
+      url,
+      ssl,
+      applicationName,
+      startupParameters: pooled
+        ? sessionTimeZone
+        : { ...sessionTimeouts, ...sessionTimeZone, ...makeActorParameters(yield* ProcessActor) },
+      prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
+      stream: sockets.open,
+    }
+    if (urlFile === undefined) return { config, sockets } satisfies ConnectionConfig
+    // Works even while connections are blocked, so that the health probe finds a new password, too.
+    const password = makeRotatedPassword({ ...config, stream: sockets.openForProbe }, urlFile)
+    return { config: { ...config, password }, sockets, file: urlFile.file } satisfies ConnectionConfig
+  },
+)
 
 /** Configuration of direct connections to PostgreSQL, for work that must stay in one session. */
 export class DirectConnectionConfig extends Context.Service<

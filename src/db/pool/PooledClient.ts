@@ -11,6 +11,7 @@ import {
   makeConnectionPool,
   type PoolConnectionConfig,
 } from "./ConnectionPool.ts"
+import type { UrlFile } from "./PasswordRotation.ts"
 import { getSharedConnectionCount, makeSharedConnections, SharedConnections } from "./SharedConnections.ts"
 
 const makeSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Connection => {
@@ -104,18 +105,25 @@ export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolea
 
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
+  /** The file with `url`, if it is in a file. */
+  readonly urlFile?: UrlFile | undefined
   readonly applicationName: string
   /** The URL of PostgreSQL itself, if `url` names a pooler in transaction mode. */
   readonly direct?: Redacted.Redacted
+  /** The file with `direct`, if it is in a file. */
+  readonly directFile?: UrlFile | undefined
 }
 
 /** Provides the pool, also as `SqlClient`, and `DirectConnectionConfig` for work that needs a session. */
-export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
+export const databaseClientLayer = (
+  { applicationName, direct, directFile, url, urlFile }: DatabaseClientOptions,
+) =>
   Layer.unwrap(Effect.gen(function* () {
-    const pool = yield* makeConnectionConfig({ url, applicationName, pooled: direct !== undefined })
-    const connection = direct === undefined
-      ? { ...pool, pooler: undefined }
-      : { ...yield* makeConnectionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
+    const pool = yield* makeConnectionConfig({ url, urlFile, applicationName, pooled: direct !== undefined })
+    const connection = direct === undefined ? { ...pool, pooler: undefined } : {
+      ...yield* makeConnectionConfig({ url: direct, urlFile: directFile, applicationName, pooled: false }),
+      pooler: pool,
+    }
     // A pooler may divide the statements of a connection among several server processes.
     return Layer.merge(
       pooledClientLayer(pool.config, direct === undefined),

@@ -2,12 +2,13 @@
  * Routes a read to a replica whose last poll found the primary's version of the requested tables. The result is at
  * least as recent, so it may be cached under that version (D17: caching). If the replica fails, the primary reads.
  */
-import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
+import { Config, Context, Effect, FiberHandle, Layer, Metric, Option, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { type DatabaseReadError, makeRetryCounter } from "../ReadPolicies.ts"
+import { findUrlFile } from "../pool/PasswordRotation.ts"
 import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
 import {
@@ -102,7 +103,16 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
 
 const makeReadRouter = Effect.gen(function* () {
   const { lagOf, record } = makeReplicationLagTracker()
-  const replicas = yield* Effect.forEach(yield* ReplicaUrlsConfig, (named) => makeReplica({ ...named, lagOf }))
+  const replicas = yield* Effect.forEach(
+    yield* ReplicaUrlsConfig,
+    Effect.fnUntraced(function* ({ name, url }) {
+      const setting = Config.map(
+        ReplicaUrlsConfig,
+        (urls) => Option.fromUndefinedOr(urls.find((other) => other.name === name)?.url),
+      )
+      return yield* makeReplica({ name, url, urlFile: yield* findUrlFile("DATABASE_READ_URLS", setting), lagOf })
+    }),
+  )
   const polls = yield* Effect.forEach(
     replicas,
     (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),

@@ -4,6 +4,7 @@ import { Effect, Fiber, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { makeTlsSockets } from "../pool/DatabaseTls.ts"
+import { makeRotatedPassword, type UrlFile } from "../pool/PasswordRotation.ts"
 import { DatabasePoolSizeConfig, makeConnect, makeConnectionPool } from "../pool/ConnectionPool.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
 import { type DatabaseReadError, poolTimeout } from "../ReadPolicies.ts"
@@ -75,16 +76,22 @@ const hasSameVersions = (replica: ServerState, primary: ServerState) =>
 interface ReplicaOptions {
   readonly name: string
   readonly url: Redacted.Redacted
+  /** The file with the URL, if it is in a file. */
+  readonly urlFile: UrlFile | undefined
   /** Returns the lag of a WAL position at a monotonic time, in milliseconds. */
   readonly lagOf: (position: number, now: number) => number
 }
 
-export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: ReplicaOptions) {
+export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlFile }: ReplicaOptions) {
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
   const { sockets, ssl } = yield* makeTlsSockets(url)
-  const config = { ...primaryConfig, url, ssl, stream: sockets.open }
+  // The replica's URL has a password of its own.
+  const connection = { ...primaryConfig, url, ssl, stream: sockets.open, password: undefined }
+  const config = urlFile === undefined
+    ? connection
+    : { ...connection, password: makeRotatedPassword(connection, urlFile) }
   let lastResponseAt = now()
   const isSilent = () => now() - lastResponseAt > maxSilence
   const connect = makeConnect(config)

@@ -45,7 +45,7 @@ export interface IngestProcessOptions {
  */
 export const runIngestProcess = Effect.fnUntraced(
   function* ({ baseUrl, tickers, userAgent }: IngestProcessOptions) {
-    const { config: { url } } = yield* DirectConnectionConfig
+    const { config: { url }, file } = yield* DirectConnectionConfig
     const inherited = Object.entries(process.env).filter(([name]) => passedVariables.test(name))
     const handle = yield* ChildProcess.make(
       process.execPath,
@@ -53,7 +53,9 @@ export const runIngestProcess = Effect.fnUntraced(
       {
         env: {
           ...Object.fromEntries(inherited),
-          DATABASE_URL: url === undefined ? undefined : Redacted.value(url),
+          // A file is read again for each connection, because the password may be changed while the process runs.
+          DATABASE_URL_FILE: file,
+          DATABASE_URL: file !== undefined || url === undefined ? undefined : Redacted.value(url),
           EDGAR_USER_AGENT: userAgent,
           EDGAR_TICKERS: tickers === null ? "all" : tickers.join(","),
           EDGAR_BASE_URL: Option.getOrUndefined(baseUrl),

@@ -1,0 +1,97 @@
+/**
+ * Passwords of database URLs in files, such as `DATABASE_URL_FILE`. Each new connection reads the file again, so that
+ * an operator can change the password in PostgreSQL and in the file, in any order, without a restart.
+ */
+import { PgConnection } from "@effect/sql-pg"
+import { Config, ConfigProvider, Effect, Exit, Option, Redacted, Schedule } from "effect"
+import type { SqlError } from "effect/sql"
+import { isPasswordRejected } from "../SqlState.ts"
+
+/** A file with a database URL. */
+export interface UrlFile {
+  readonly file: string
+  /** Reads the setting again, and with it the file. */
+  readonly read: Effect.Effect<Option.Option<Redacted.Redacted>, Config.ConfigError>
+}
+
+/** Finds the file with the URL of a setting; undefined if the setting is not in a file. */
+export const findUrlFile = Effect.fnUntraced(function* (
+  name: string,
+  setting: Config.Config<Option.Option<Redacted.Redacted>>,
+) {
+  const provider = yield* ConfigProvider.ConfigProvider
+  const file = yield* Config.option(Config.NonEmptyString(`${name}_FILE`))
+  if (Option.isNone(file)) return undefined
+  const urlFile: UrlFile = { file: file.value, read: setting.parse(provider) }
+  return urlFile
+})
+
+/** Separates the password that the driver uses from the rest of a URL. */
+const splitPassword = (address: Redacted.Redacted) => {
+  const url = new URL(Redacted.value(address))
+  const password = url.searchParams.get("password") ?? decodeURIComponent(url.password)
+  url.password = ""
+  url.searchParams.delete("password")
+  return { password, rest: url.href }
+}
+
+/**
+ * Makes the driver's option for a password that may change. `config` opens a connection on which a new password is
+ * tried: until PostgreSQL accepts it, new connections use the previous one.
+ */
+export const makeRotatedPassword = (
+  config: PgConnection.Config & { readonly url: Redacted.Redacted },
+  { file, read }: UrlFile,
+): Effect.Effect<Redacted.Redacted> => {
+  const { password, rest } = splitPassword(config.url)
+  let accepted = password
+  let lastWarning: string | undefined
+  const warn = (warning: string) =>
+    Effect.suspend(() => {
+      if (warning === lastWarning) return Effect.void
+      lastWarning = warning
+      return Effect.logWarning(warning)
+    })
+  const tryPassword = (found: string) =>
+    Effect.scoped(PgConnection.make({ ...config, password: Redacted.make(found) })).pipe(
+      Effect.matchEffect({
+        onFailure: (error) =>
+          isPasswordRejected(error)
+            ? warn(`PostgreSQL does not accept the password in ${file} yet, so new connections use the previous one.`)
+            : Effect.void,
+        onSuccess: () => {
+          if (accepted === found) return Effect.void
+          accepted = found
+          lastWarning = undefined
+          return Effect.logInfo(`New connections use the new password in ${file}.`)
+        },
+      }),
+    )
+  return read.pipe(
+    Effect.flatMap((url) => Effect.try(() => splitPassword(Option.getOrThrow(url)))),
+    Effect.exit,
+    Effect.flatMap((exit) => {
+      if (Exit.isSuccess(exit) && exit.value.rest === rest) {
+        if (exit.value.password !== accepted) return tryPassword(exit.value.password)
+        lastWarning = undefined
+        return Effect.void
+      }
+      const problem = Exit.isSuccess(exit) ? "differs in more than the password" : "can no longer be read"
+      return warn(
+        `The database URL in ${file} ${problem}, so new connections use the previous one. ` +
+          "Correct the file, or restart the process.",
+      )
+    }),
+    Effect.map(() => Redacted.make(accepted)),
+  )
+}
+
+/** For five seconds, in which an operator who has changed the password in PostgreSQL changes the file. */
+const rotationSchedule = Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: "5 seconds" }))
+
+/** Retries an effect that connects while PostgreSQL rejects a password from a file, which each attempt reads again. */
+export const retryRejectedPassword = <A, R>(
+  { password }: Pick<PgConnection.Config, "password">,
+  connect: Effect.Effect<A, SqlError.SqlError, R>,
+) =>
+  Effect.isEffect(password) ? Effect.retry(connect, { while: isPasswordRejected, schedule: rotationSchedule }) : connect
