@@ -4,6 +4,8 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
+import { toFileVariable } from "../../src/cli/SecretFiles.ts"
+import { secretNames } from "../../src/cli/Settings.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
@@ -134,6 +136,20 @@ describe("In a deployment,", () => {
     assert.include(page, String(gateway))
   })
 
+  it("the Compose file and the unit pass secrets only in files, which the page creates (operations/deployment)", () => {
+    const page = textOf("docs/operations/deployment.md")
+    for (const file of found(compose, /^ {4}file: \.\/(\S+)$/gm)) {
+      assert.include(page, `secrets/$role-${file.replace(/.*-/, "")}`)
+    }
+    assert.sameMembers(
+      found(compose, /\/run\/secrets\/(\S+)$/gm).concat("service-password"),
+      found(compose, /^ {4}file: \.\/secrets\/(\S+)$/gm),
+    )
+    const [credential] = found(unit, /^LoadCredential=[\w-]+:(\S+)$/gm)
+    assert.include(page, `/dev/stdin ${credential}\n`)
+    assert.notMatch(compose + unit, /PASSWORD[:=]|DATABASE_URL[:=]/)
+  })
+
   it("only documented settings are set (operations/settings)", () => {
     const settings = new Set(
       found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
@@ -141,13 +157,14 @@ describe("In a deployment,", () => {
       ),
     )
     assert.isAbove(settings.size, 20)
-    const ofImages = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD", "SERVICE_PASSWORD", "NODE_ENV"])
+    for (const name of secretNames) settings.add(toFileVariable(name))
+    const ofImages = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "NODE_ENV"])
     const set = [
       ...found(dockerfile, /^ENV (.+)$/gm).flatMap((line) => found(line, /(\w+)=/g)),
       ...found(unit, /^Environment=(.+)$/gm).flatMap((line) => found(line, /(\w+)=/g)),
       ...found(compose, /^ {6}([A-Z_]+):/gm),
     ]
-    assert.includeMembers(set, ["DATABASE_URL", "METRICS_PORT", "HOST"])
+    assert.includeMembers(set, ["DATABASE_URL_FILE", "METRICS_PORT", "HOST"])
     assert.deepStrictEqual(set.filter((name) => !settings.has(name) && !ofImages.has(name)), [])
   })
 })
