@@ -6,6 +6,7 @@ import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { createServer } from "node:http"
 import { DirectConnectionConfig, makeConnectionConfig } from "../db/pool/ConnectionSettings.ts"
+import { findUrlFile } from "../db/pool/PasswordRotation.ts"
 import { adminAccessLayer, adminTransactionLayer } from "./AdminRequests.ts"
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "./AdminSettings.ts"
 import { AdminApi } from "./AdminApi.ts"
@@ -16,8 +17,9 @@ const maxConnections = 3
 
 const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* AdminDatabaseUrlConfig
+  const urlFile = yield* findUrlFile("ADMIN_DATABASE_URL", AdminDatabaseUrlConfig)
   const { config } = Option.isSome(url)
-    ? yield* makeConnectionConfig({ url: url.value, applicationName: "tickerline-admin", pooled: false })
+    ? yield* makeConnectionConfig({ url: url.value, urlFile, applicationName: "tickerline-admin", pooled: false })
     : yield* DirectConnectionConfig
   return PgClient.layer({ ...config, applicationName: "tickerline-admin", maxConnections })
 }))
