@@ -11,6 +11,7 @@ const patterns: Readonly<Record<string, RegExp>> = {
   "src/client/EndpointCaller.ts": /(?<=\bclientVersion = ")[^"]+/g,
   "clients/python/src/tickerline/_version.py": /(?<=^__version__ = ")[^"]+/gm,
   "ops/compose.yaml": namedVersion,
+  "ops/helm/tickerline/Chart.yaml": /(?<=^(?:version|appVersion): "?)\d+\.\d+\.\d+/gm,
   "clients/typescript/README.md": namedVersion,
   "docs/guides/client.md": namedVersion,
   "docs/operations/deployment.md": namedVersion,

@@ -1,0 +1,59 @@
+/** The values of the Helm chart: all are documented, and they know every setting. `test/judges` renders the chart. */
+import { assert, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import { parse } from "yaml"
+import schema from "../../ops/helm/tickerline/values.schema.json" with { type: "json" }
+import { settingDefinitions, settingNames } from "../../src/cli/Settings.ts"
+import { projectRoot } from "../support/Processes.ts"
+
+const chart = `${projectRoot}/ops/helm/tickerline`
+const values: unknown = parse(readFileSync(`${chart}/values.yaml`, "utf8"))
+const deployment = readFileSync(`${chart}/templates/deployment.yaml`, "utf8")
+
+/** Settings that the templates set. */
+const setByTemplates = Array.from(deployment.matchAll(/^ +- name: ([A-Z_]+)$/gm), ([, name = ""]) => name)
+
+/** Settings without a use in a Pod of the service. */
+const withoutUse = new Set([
+  // A Pod has one process.
+  "REUSE_PORT",
+  // The image has no embedded server.
+  "TICKERLINE_HOME",
+  // Only commands for clients read it.
+  "TICKERLINE_KEY",
+])
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Compares a level of the schema with the defaults, and then the levels below. Returns the paths that differ. */
+const findDifferences = (level: unknown, defaults: unknown, path: string): ReadonlyArray<string> => {
+  if (!isRecord(level) || !isRecord(level["properties"]) || level["propertyNames"] !== undefined) return []
+  const { properties } = level
+  const names = isRecord(defaults) ? Object.keys(defaults) : []
+  return [
+    ...(level["additionalProperties"] === false ? [] : [`${path} accepts unknown names`]),
+    ...names.filter((name) => !(name in properties)).map((name) => `${path}.${name} is not in the schema`),
+    ...Object.entries(properties).flatMap(([name, next]) =>
+      names.includes(name)
+        ? findDifferences(next, isRecord(defaults) ? defaults[name] : undefined, `${path}.${name}`)
+        : [`${path}.${name} has no default`]
+    ),
+  ]
+}
+
+describe("The values of the Helm chart", () => {
+  it("accept every setting, those with passwords only from a Secret (operations/kubernetes)", () => {
+    assert.includeMembers(setByTemplates, ["HOST", "PORT", "METRICS_PORT", "SHUTDOWN_DELAY"])
+    const possible = settingNames.filter((name) => !setByTemplates.includes(name) && !withoutUse.has(name))
+    const isSecret = (name: string) => settingDefinitions[name]?.isSecret === true
+    const { config, secrets } = schema.properties
+    assert.sameMembers(config.propertyNames.enum, possible.filter((name) => !isSecret(name)))
+    assert.sameMembers(secrets.properties.keys.propertyNames.enum, possible.filter(isSecret))
+  })
+
+  it("are all in the schema and in values.yaml, and unknown ones are refused (operations/kubernetes)", () => {
+    // Helm passes `global` to every chart.
+    assert.deepStrictEqual(findDifferences(schema, values, "values"), ["values.global has no default"])
+  })
+})
