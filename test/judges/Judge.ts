@@ -35,6 +35,7 @@ export interface Judge {
 const searchPath = [
   join(judgesFolder, "node_modules/.bin"),
   join(judgesFolder, ".venv/bin"),
+  join(judgesFolder, "helm/node_modules/.bin"),
   process.env["PATH"] ?? "",
 ].join(delimiter)
 

@@ -7,6 +7,7 @@ import { parseArgs } from "node:util"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { openServiceHome, startServiceOnRuntime } from "../support/RuntimeService.ts"
 import { generatedClients } from "./GeneratedClients.ts"
+import { helmChart } from "./HelmChart.ts"
 import { isInstalled, type Judge, type JudgedService } from "./Judge.ts"
 import { mcpConformance } from "./McpConformance.ts"
 import { openApiLinters } from "./OpenApiLinters.ts"
@@ -17,6 +18,7 @@ import { sqlmap } from "./Sqlmap.ts"
 
 const judges: ReadonlyArray<Judge> = [
   slowhttptest,
+  helmChart,
   openApiLinters,
   generatedClients,
   prism,
