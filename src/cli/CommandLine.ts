@@ -34,6 +34,7 @@ import { samplesCommand } from "./SamplesCommand.ts"
 import { makeCommandActor } from "./CommandActor.ts"
 import { secretFilesLayer } from "./SecretFiles.ts"
 import { findInvalidSettings, formatSettingProblems, secretNames, warnOfMisspelledSettings } from "./Settings.ts"
+import { undoLoadCommand } from "./UndoLoadCommand.ts"
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
 const validateSettings = Effect.flatMap(
@@ -88,6 +89,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       migrateCommand.pipe(withWarnings),
       grantPrivilegesCommand.pipe(withWarnings),
       loadCommand.pipe(withWarnings),
+      undoLoadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),
       ingestCommand.pipe(withWarnings),
       lineageCommand.pipe(withWarnings),

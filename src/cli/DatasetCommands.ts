@@ -126,13 +126,18 @@ const withInterruptionReport = <A, E, R>(
   })
 
 /** The name is validated here, so that an unknown dataset is reported before the command connects to the database. */
-const datasetArgument = Argument.String("dataset").pipe(
-  Argument.mapEffect((name) =>
-    requireDataset(name).pipe(
-      Effect.as(name),
-      Effect.mapError(({ message }) => new CliError.ValidationError({ message })),
-    )
-  ),
+const validateDataset = (name: string) =>
+  requireDataset(name).pipe(
+    Effect.as(name),
+    Effect.mapError(({ message }) => new CliError.ValidationError({ message })),
+  )
+
+const datasetArgument = Argument.String("dataset").pipe(Argument.mapEffect(validateDataset))
+
+/** The dataset of a command that changes one, by the name of its table or endpoint. */
+export const datasetFlag = Flag.String("dataset").pipe(
+  Flag.withDescription("The dataset, such as news"),
+  Flag.mapEffect(validateDataset),
 )
 
 export const loadCommand = Command.make(

@@ -46,7 +46,7 @@ const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_
  * Returns the SQL conditions for a version that is visible at the requested time: recorded by then, and replaced later.
  * The values need no escaping, because they come from the database and `parseAsOfTime`.
  */
-const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
+export const makePastConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined
     ? makeRunningTransactionIdsSql({ bound, moment })
     : `'{${running.join(",")}}'::bigint[]`
@@ -59,7 +59,10 @@ const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
 }
 
 /** Returns a common table expression that hides the table, so that a statement reads the table's past rows. */
-const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: ReturnType<typeof makeConditions>) => {
+export const makePastTable = (
+  shape: TableShape,
+  { isRecorded, isReplacedLater }: ReturnType<typeof makePastConditions>,
+) => {
   const { columns, has_few_rows, has_few_versions, table } = shape
   // With many rows, the condition is outside the union, so that PostgreSQL merges sorted index scans of both tables.
   const rows = has_few_rows
@@ -120,7 +123,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   })
 
   const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
-    const conditions = makeConditions(moment)
+    const conditions = makePastConditions(moment)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
     return Effect.fnUntraced(function* ({ isPrepared, parameters, text }: CompiledStatement) {
       const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])

@@ -538,6 +538,38 @@ export const countReplacement = Effect.fnUntraced(
   },
 )
 
+/** Returns the keys of the first `limit` rows that a replacement would add, update and remove, as text. */
+export const findReplacedKeys = Effect.fnUntraced(
+  function* (staged: StagedRows, limit: number) {
+    const sql = yield* SqlClient.SqlClient
+    const { dataset: { key }, source, target } = staged
+    const { isChanged, match } = makeMergeConditions(staged, { hidden: [], omitted: [], isAppend: false })
+    const { isRemoved, isRepeated } = yield* makeRemovalConditions(staged)
+    const find = (row: "existing" | "given", rows: string) =>
+      Effect.map(
+        sql.unsafe<{ readonly key: string }>(
+          `select row(${qualifyColumns(row, key)})::text as key from ${rows} order by row(${qualifyColumns(row, key)})
+          limit ${limit}`,
+        ),
+        (found) => found.map(({ key }) => key),
+      )
+    return yield* Effect.all({
+      added: find(
+        "given",
+        `${source} as given where not exists (
+        select from ${target} as existing where ${match} and not ${isRepeated}
+      )`,
+      ),
+      updated: find(
+        "given",
+        `${source} as given join ${target} as existing on ${match} and not ${isRepeated}
+        where ${isChanged}`,
+      ),
+      removed: find("existing", `${target} as existing where ${isRemoved}`),
+    })
+  },
+)
+
 /** Counts the rows that `deleteRemovedRows` would delete. */
 export const countRemovedRows = Effect.fnUntraced(
   function* (staged: StagedRows) {
