@@ -73,7 +73,7 @@ const levels: ReadonlyArray<ReadonlyArray<string>> = [
   ["catalogue", "client"],
   ["changelog"],
   ["mail", "site"],
-  ["mcp", "ingest"],
+  ["mcp", "ingest", "backups"],
   ["admin"],
   ["Server.ts"],
   ["cli"],

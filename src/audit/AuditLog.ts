@@ -107,6 +107,23 @@ export const describeDatasetChange = Effect.fnUntraced(function* (facts: Readonl
   yield* sql`select set_config('tickerline.audit_details', ${JSON.stringify(facts)}, true)`
 })
 
+/** An event that changes no row of the database. */
+export interface AuditEvent extends Pick<AuditRow, "change" | "subject" | "subject_type"> {
+  readonly after: Schema.JsonObject
+}
+
+/** Records an event, unless the database is a replica or has not been migrated to a release with an audit log. */
+export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject, subject_type }: AuditEvent) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`
+    select where to_regclass('public.audit') is not null and not pg_is_in_recovery()
+  `
+  if (found.length === 0) return
+  yield* sql`
+    select public.record_audit(${subject_type}, ${subject}, ${change}, null, ${JSON.stringify(after)}::text::jsonb)
+  `
+})
+
 /** Records the settings that decide about customers, such as prices, if they differ from those recorded last. */
 export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
   const sql = yield* SqlClient.SqlClient

@@ -16,6 +16,7 @@ import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
 import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
+import { backupCommand, restoreCommand } from "./BackupCommands.ts"
 import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { doctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
@@ -88,6 +89,8 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       makeServeCommand(onServe).pipe(withWarnings),
       migrateCommand.pipe(withWarnings),
       grantPrivilegesCommand.pipe(withWarnings),
+      backupCommand.pipe(withWarnings),
+      restoreCommand.pipe(withWarnings),
       loadCommand.pipe(withWarnings),
       undoLoadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),

@@ -126,9 +126,10 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   const error = Cause.squash(cause)
   // Effect's command line reports usage errors itself.
   if (CliError.isCliError(error) || isReportedOutputError(error) || Cause.hasInterruptsOnly(cause)) return
-  // If PostgreSQL stops, the rollback fails with a defect too. Only the first error is reported.
+  // If PostgreSQL stops, the rollback fails with a defect, which turns the first error into one. It alone is reported.
   const sqlError = findSqlError(error)
-  const isDefect = Cause.hasDies(cause) && !isConnectionLost(sqlError) && !isDiskFull(sqlError)
+  const hasLostConnection = cause.reasons.some((reason) => Cause.isDieReason(reason) && isConnectionLost(reason.defect))
+  const isDefect = Cause.hasDies(cause) && !hasLostConnection && !isConnectionLost(sqlError) && !isDiskFull(sqlError)
   const description = isDefect
     ? isConsoleError(error) ? describeOutputError(error, false) : undefined
     : yield* describeError(error)

@@ -3,6 +3,7 @@
  * See docs/decisions/0042-one-table-of-settings.md.
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
+import { PostgresProgramsConfig } from "../backups/ClientPrograms.ts"
 import { UsageBufferSizeConfig } from "../accounts/billing/UsageMetering.ts"
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { AuditRetentionConfig } from "../audit/AuditLog.ts"
@@ -199,6 +200,12 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     expected: "a folder",
     example: "/var/lib/tickerline",
     unset: "to use .tickerline next to package.json",
+  },
+  POSTGRES_PROGRAMS: {
+    read: PostgresProgramsConfig,
+    expected: "a folder",
+    example: "/usr/lib/postgresql/18/bin",
+    unset: "to use the programs in PATH",
   },
   TICKERLINE_KEY: {
     read: ClientApiKeyConfig,

@@ -99,6 +99,7 @@ describe("The settings check", () => {
     Effect.gen(function* () {
       const acceptAnyText = new Set([
         "HOST",
+        "POSTGRES_PROGRAMS",
         "TICKERLINE_HOME",
         "TICKERLINE_KEY",
         "METRICS_HOST",

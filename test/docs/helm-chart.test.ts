@@ -17,8 +17,9 @@ const setByTemplates = Array.from(deployment.matchAll(/^ +- name: ([A-Z_]+)$/gm)
 const withoutUse = new Set([
   // A Pod has one process.
   "REUSE_PORT",
-  // The image has no embedded server.
+  // The image has neither an embedded server nor the programs for backups.
   "TICKERLINE_HOME",
+  "POSTGRES_PROGRAMS",
   // Only commands for clients read it.
   "TICKERLINE_KEY",
 ])

@@ -49,7 +49,7 @@ const requireCreatePermission = Effect.gen(function* () {
 })
 
 /** The advisory lock that serializes migrations. Earlier releases use the same number. */
-const migrationLockId = 7_101_884
+export const migrationLockId = 7_101_884
 
 /** Time limit for each lock wait, because all other lock requests for the table queue behind it. */
 const lockTimeout = "250ms"
