@@ -67,6 +67,9 @@ import { splitStatusHandlers } from "./v1/split-status/Http.ts"
 import { tickerChangesHandlers } from "./v1/ticker-changes/Http.ts"
 import { timelineHandlers } from "./v1/timeline/Http.ts"
 import { usageHandlers } from "./v1/usage/Http.ts"
+import { datasetEventsJob } from "./webhooks/DatasetEvents.ts"
+import { webhookRetentionJob } from "./webhooks/WebhookRetention.ts"
+import { webhookSenderJob } from "./webhooks/WebhookSender.ts"
 
 /** An endpoint that needs a key may have any handler; any other must have one that needs no account. */
 type HandlerOf<Endpoint extends HttpApiEndpoint.Top> = AuthenticationMiddleware extends
@@ -130,6 +133,9 @@ const allJobs = [
   correctionCountsJob,
   dayStartJob,
   ingestJob,
+  datasetEventsJob,
+  webhookSenderJob,
+  webhookRetentionJob,
 ]
 type Preparation = ReturnType<typeof allJobs[number]["prepare"]>
 

@@ -72,7 +72,7 @@ const levels: ReadonlyArray<ReadonlyArray<string>> = [
   ["Api.ts"],
   ["catalogue", "client"],
   ["changelog"],
-  ["mail", "site"],
+  ["mail", "site", "webhooks"],
   ["mcp", "ingest", "backups"],
   ["admin"],
   ["Server.ts"],

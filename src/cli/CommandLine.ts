@@ -36,6 +36,7 @@ import { makeCommandActor } from "./CommandActor.ts"
 import { secretFilesLayer } from "./SecretFiles.ts"
 import { findInvalidSettings, formatSettingProblems, secretNames, warnOfMisspelledSettings } from "./Settings.ts"
 import { undoLoadCommand } from "./UndoLoadCommand.ts"
+import { webhooksCommand } from "./WebhooksCommand.ts"
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
 const validateSettings = Effect.flatMap(
@@ -102,6 +103,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       keysCommand.pipe(withWarnings),
       adminCommand.pipe(withWarnings),
       auditCommand.pipe(withWarnings),
+      webhooksCommand.pipe(withWarnings),
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       doctorCommand,
       queryCommand.pipe(withWarnings),

@@ -17,7 +17,8 @@ const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: 
 
 const isUnit = (letter: string): letter is keyof typeof units => letter in units
 
-const GracePeriod = Schema.String.check(
+/** A duration such as `30m`, `24h` or `7d`. */
+export const GracePeriod = Schema.String.check(
   Schema.isPattern(/^\d{1,5}[smhd]$/, { message: "must be a duration such as 30m, 24h or 7d" }),
 ).pipe(Schema.decodeTo(
   Schema.Duration,

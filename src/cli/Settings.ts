@@ -52,6 +52,7 @@ import { MaxResultTokensConfig } from "../mcp/ResultSize.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { OtlpEndpointConfig } from "../observability/Tracing.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
+import { AllowedHostsConfig, WebhooksConfig } from "../webhooks/WebhookSettings.ts"
 import { SecretFileError, toFileVariable } from "./SecretFiles.ts"
 import { LogFormatConfig, LogLevelConfig } from "./Logging.ts"
 import { ClientApiKeyConfig } from "./query/QueryRequest.ts"
@@ -259,6 +260,14 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   },
   MAIL_PER_MINUTE: { read: EmailsPerMinuteConfig, expected: "an integer between 1 and 6000", example: "60" },
   MAIL_RETRY_AFTER: { read: EmailRetryDelayConfig, expected: duration, example: "1 minute" },
+  WEBHOOKS: { read: WebhooksConfig, expected: `"on" or "off"`, example: "on", unset: "to send no webhooks" },
+  WEBHOOKS_ALLOWED_HOSTS: {
+    read: AllowedHostsConfig,
+    expected: "host names, addresses or networks, separated by commas",
+    example: "hooks.internal,10.0.0.0/8",
+    unset: "to send webhooks only to public addresses",
+    hasRules: true,
+  },
   CORS_ORIGINS: {
     read: CorsOriginsConfig,
     expected: "origins of web pages, separated by commas",

@@ -67,9 +67,7 @@ export interface ChangeFeedPage<A = ChangeFeedEntry> {
 }
 
 /** A change without the values of its rows. */
-export interface RowChangeSummary {
-  readonly dataset: string
-  readonly kind: ChangeKind
+export interface RowChangeSummary extends Pick<ChangeFeedEntry, "cursor" | "dataset" | "kind" | "tickers"> {
   /** The time as the API prints it, with microseconds. */
   readonly recordedAt: string
   /** Undefined unless the row was corrected. */
@@ -431,10 +429,10 @@ const makeChangeFeedReader = Effect.gen(function* () {
       }),
     )
     return found.flatMap((one): ReadonlyArray<ReadChange<RowChangeSummary>> => {
-      const { change, dataset } = one
-      const { kind, recordedAt } = change
+      const { change, dataset, tickers } = one
+      const { cursor, kind, recordedAt } = change
       const shown = isRead(one) ? described.get(change) : { kind, correction: undefined }
-      return shown === undefined ? [] : [{ change, value: { ...shown, dataset, recordedAt } }]
+      return shown === undefined ? [] : [{ change, value: { ...shown, dataset, tickers, cursor, recordedAt } }]
     })
   })
 

@@ -107,16 +107,33 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
 })
 export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
 
-/** Queues the emails. Repeated and concurrent runs queue each email once, with the content of the first run. */
+/** Queues a webhook about a deprecation for every account that wants it. */
+const queueDeprecationEvents = Effect.fnUntraced(
+  function* ({ id, paths, successor, sunset, text, title }: ChangelogEntry) {
+    const sql = yield* SqlClient.SqlClient
+    const data = { entry_id: id, title, text, paths, successor, sunset }
+    yield* sql`
+      select enqueue_webhook_event(account_id, 'deprecation.announced', ${
+      JSON.stringify(data)
+    }::text::json, ${id}::text)
+      from (select distinct account_id from webhook_endpoints) as subscribed
+    `
+  },
+)
+
+/** Queues the emails and webhooks. Repeated and concurrent runs queue each once, with the content of the first run. */
 const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
   const { entry, recipients } = selection
-  if (recipients.length === 0) return
+  const isDeprecation = entry.type === "deprecated"
+  if (recipients.length === 0 && !isDeprecation) return
   const { html, operational, subject, text } = email
-  yield* sql`
+  const announced = yield* sql`
     insert into announcements (entry_id, subject, text, html, operational)
     values (${entry.id}, ${subject}, ${text}, ${html}, ${operational}) on conflict (entry_id) do nothing
+    returning entry_id
   `
+  if (isDeprecation && announced.length === 1) yield* queueDeprecationEvents(entry)
   yield* sql`
     insert into announcement_mails (entry_id, recipient)
     select ${entry.id}, recipient from json_array_elements_text(${JSON.stringify(recipients)}::text::json) as recipient

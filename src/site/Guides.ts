@@ -18,6 +18,7 @@ const order = [
   "lineage",
   "timeline",
   "changes",
+  "webhooks",
   "timestamps",
   "errors",
   "filters",

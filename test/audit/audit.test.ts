@@ -76,6 +76,32 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
       }
     }))
 
+  it.effect("records webhook endpoints without their secrets (operations/audit)", () =>
+    Effect.gen(function* () {
+      yield* run("accounts", "create", "hooks", "--tier", "pro")
+      const url = "https://hooks.example/"
+      const created = yield* auditOf("webhooks", "create", "--account", "hooks", "--url", url)
+      const rotated = yield* auditOf("webhooks", "rotate-secret", "1")
+      const disabled = yield* auditOf("webhooks", "disable", "1", "--reason", "moved")
+      const rows = [...created.rows, ...rotated.rows, ...disabled.rows]
+      assert.deepStrictEqual(
+        rows.map(({ account, change, operation, subject, subject_type }) => [
+          account,
+          subject_type,
+          subject,
+          change,
+          operation,
+        ]),
+        [
+          ["hooks", "webhook", "1", "created", "webhooks create"],
+          ["hooks", "webhook", "1", "changed", "webhooks rotate-secret"],
+          ["hooks", "webhook", "1", "changed", "webhooks disable"],
+        ],
+      )
+      assert.propertyVal(rows[2]?.["after"], "disabled_reason", "moved")
+      assert.notInclude(JSON.stringify(rows), "whsec_")
+    }))
+
   it.effect("records keys without the key or its digest (operations/audit, §8)", () =>
     Effect.gen(function* () {
       const { out, rows: [created] } = yield* auditOf("keys", "create", "--account", "keys", "--tier", "pro")
@@ -188,8 +214,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
   it.effect("records every column of an audited table that operators can change (operations/audit)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // These never change, are secret, or change with requests.
-      const isUnrecorded = /_id$|\.created_|_hash$|\.last_/
+      // These never change, are secret, or change with requests or by the service.
+      const isUnrecorded = /_id$|\.created_|_hash$|\.last_|secret$|_service$|_in_a_row$/
       const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
         select attrelid::regclass || '.' || attname as name from pg_attribute
         where attrelid in (select tgrelid from pg_trigger where tgfoid = 'audit_row'::regproc)

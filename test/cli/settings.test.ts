@@ -68,6 +68,8 @@ const invalidValues: Environment = {
   MAIL_UNSUBSCRIBE: "me",
   MAIL_PER_MINUTE: "0",
   MAIL_RETRY_AFTER: "later",
+  WEBHOOKS: "true",
+  WEBHOOKS_ALLOWED_HOSTS: "10.0.0/8",
   CORS_ORIGINS: "https://app.example.com/",
   LOG_FORMAT: "xml",
   LOG_LEVEL: "loud",

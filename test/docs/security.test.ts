@@ -36,7 +36,7 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(findMissingCitations(citations), [])
   })
 
-  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {
+  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server, the SEC and webhook receivers (SECURITY.md, API7)", () => {
     const requesting = [
       /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
@@ -57,6 +57,7 @@ describe("SECURITY.md", () => {
       "src/ingest/edgar/EdgarClient.ts",
       "src/mail/SmtpDelivery.ts",
       "src/observability/Tracing.ts",
+      "src/webhooks/WebhookDelivery.ts",
     ])
   })
 })

@@ -22,7 +22,7 @@ const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonl
   // The ingest runs only at the given time, in the middle of the night.
   const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
-  const measured = { METRICS_PORT: String(metrics), ...mail, ...ingest, ...replicas }
+  const measured = { METRICS_PORT: String(metrics), WEBHOOKS: "on", ...mail, ...ingest, ...replicas }
   const port = yield* startServiceInstance({ ...measured, ...settings }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )

@@ -37,13 +37,16 @@ export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, e
   const key = yield* generateApiKey
   const digest = yield* hash(key)
   yield* sql`
-    insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
-    select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
-      (${expires}::date + 1)::timestamp at time zone 'America/New_York',
-      (select array_agg(path order by at) from jsonb_array_elements_text(${
+    with created as (
+      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
+      select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
+        (${expires}::date + 1)::timestamp at time zone 'America/New_York',
+        (select array_agg(path order by at) from jsonb_array_elements_text(${
     toJson(endpoints)
   }::text::jsonb) with ordinality as listed(path, at))
-    from accounts where name = ${account}
+      from accounts where name = ${account} returning api_keys as key
+    )
+    select enqueue_key_event('key.created', key) from created
   `
   return Redacted.value(key)
 })
@@ -71,10 +74,12 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
       update api_keys
       set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${graceMillis}::text::numeric / 1000))
       from old where api_keys.key_id = old.key_id
+    ), created as (
+      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
+      select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints from old
+      returning api_keys as key
     )
-    insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
-    select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints from old
-    returning key_id
+    select enqueue_key_event('key.rotated', key, ${id}) from created
   `
   if (created.length === 1) return Redacted.value(key)
   return yield* failUnchangeable(
@@ -114,7 +119,13 @@ export const listApiKeys = Effect.gen(function* () {
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
-    update api_keys set revoked_at = coalesce(revoked_at, now()) where key_id = ${id} returning key_id
+    with old as (
+      select key_id, revoked_at is null as is_new from api_keys where key_id = ${id} for update
+    ), revoked as (
+      update api_keys set revoked_at = coalesce(revoked_at, now()) from old where api_keys.key_id = old.key_id
+      returning api_keys as key, is_new
+    )
+    select case when is_new then enqueue_key_event('key.revoked', key) end from revoked
   `
   if (revoked.length === 0) return yield* noSuchKey(id)
 })
@@ -122,8 +133,14 @@ export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
 const setKeyDisabled = Effect.fnUntraced(function* (id: number, isDisabled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`
-    update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) else null end
-    where key_id = ${id} and revoked_at is null returning key_id
+    with old as (
+      select key_id, (disabled_at is null) = ${isDisabled} as is_new from api_keys
+      where key_id = ${id} and revoked_at is null for update
+    ), changed as (
+      update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) else null end
+      from old where api_keys.key_id = old.key_id returning api_keys as key, is_new
+    )
+    select case when is_new then enqueue_key_event(${isDisabled ? "key.disabled" : "key.enabled"}, key) end from changed
   `
   if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
 })

@@ -1,6 +1,7 @@
 /**
- * Grants service roles their privileges: to read datasets, record usage, charge balances and update email states.
- * Service roles own no tables, so they can neither alter them nor read payments. The role of the admin API has others.
+ * Grants service roles their privileges: to read datasets, record usage, charge balances, and send emails and
+ * webhooks. Service roles own no tables, so they can neither alter them nor read payments. The role of the admin API
+ * has others.
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -48,6 +49,10 @@ const makeServiceGrants = (role: string) => [
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
   `grant insert, update on history.change_counts, history.corrected_fields to ${role}`,
   `grant update (cursor, counted_until) on history.counting_place to ${role}`,
+  `grant insert, update, delete on public.webhook_messages to ${role}`,
+  `grant update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)
+    on public.webhook_endpoints to ${role}`,
+  `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant execute on function public.edgar_place_due_companies to ${role}`,
   `grant execute on function public.record_audit, public.record_settings, public.drop_audit_before to ${role}`,
   `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
@@ -60,6 +65,9 @@ const makeAdminGrants = (role: string) => [
   `grant insert, update (expires_at, revoked_at, disabled_at) on public.api_keys to ${role}`,
   `grant insert on public.credits, public.announcements to ${role}`,
   `grant insert, update (status, attempts, next_attempt_at, claimed_by) on public.announcement_mails to ${role}`,
+  `grant insert, update, delete on public.webhook_endpoints to ${role}`,
+  `grant insert, update on public.webhook_messages to ${role}`,
+  `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
   `grant insert, update, delete on public.admin_requests to ${role}`,
   `grant execute on function public.record_audit to ${role}`,

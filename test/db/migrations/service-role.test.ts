@@ -13,6 +13,11 @@ import { countNextFeedChanges } from "../../../src/history/CorrectionCounts.ts"
 import { makeJobLeaseStatements } from "../../../src/jobs/JobLease.ts"
 import { makeEmailOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
+import { queueDatasetEvents } from "../../../src/webhooks/DatasetEvents.ts"
+import type { DeliveryResult } from "../../../src/webhooks/WebhookDelivery.ts"
+import { createWebhookEndpoint } from "../../../src/webhooks/WebhookEndpoints.ts"
+import { deleteOldMessages, queueExpiringKeys } from "../../../src/webhooks/WebhookRetention.ts"
+import { makeWebhookSender } from "../../../src/webhooks/WebhookSender.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
 import * as Service from "../../support/Service.ts"
@@ -246,6 +251,14 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "corrected_fields update",
         "counting_place.cursor update",
         "counting_place.counted_until update",
+        "webhook_messages insert",
+        "webhook_messages update",
+        "webhook_messages delete",
+        "webhook_endpoints.disabled_at update",
+        "webhook_endpoints.disabled_reason update",
+        "webhook_endpoints.disabled_by_service update",
+        "webhook_endpoints.dead_letters_in_a_row update",
+        "webhook_feed.cursor update",
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
         "start_month as its owner",
@@ -265,6 +278,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "no select on accounts_account_id_seq",
         "no select on api_keys_key_id_seq",
         "no select on edgar_runs_run_id_seq",
+        "no select on webhook_endpoints_endpoint_id_seq",
+        "no select on webhook_messages_position_seq",
         "no select on newest_microsecond",
       ])
     }))
@@ -315,6 +330,48 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         { status: "failed" },
         { status: "queued" },
         { status: "sent" },
+      ])
+    }))
+
+  it.effect("queues, sends and deletes webhooks (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* createWebhookEndpoint({
+        account: "test ultimate",
+        url: "https://example.com/",
+        events: null,
+        datasets: null,
+        tickers: null,
+      })
+      yield* Service.insertRows("historical_float_pro", makeReportedShares("HOOK", "2026-01-02", "1"))
+      yield* sql`update api_keys set expires_at = now() + interval '1 day'`
+      yield* Effect.gen(function* () {
+        const serving = yield* SqlClient.SqlClient
+        yield* queueExpiringKeys
+        yield* queueDatasetEvents("")
+        let attempts = 0
+        // The first attempt succeeds, the second one is the reason to disable the endpoint.
+        const deliver = () =>
+          Effect.sync((): DeliveryResult =>
+            (attempts += 1) === 1
+              ? { _tag: "Delivered", status: 200 }
+              : { _tag: "Failed", why: "gone", reason: "HTTP 410", status: 410 }
+          )
+        const run = yield* makeWebhookSender(deliver, { isHeld: () => true, holderCondition: serving`true` })
+        const disabled = serving`select from webhook_endpoints where disabled_reason like '%410'`
+        yield* Effect.repeat(Effect.andThen(run, disabled), {
+          until: (rows) => rows.length === 1,
+          schedule: Schedule.spaced("20 millis"),
+        })
+        yield* sql`update webhook_messages set finished_at = '2000-01-01' where status = 'delivered'`
+        yield* deleteOldMessages
+      }).pipe(
+        Effect.provide(ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer))),
+        Effect.provideContext(yield* ServingConnections),
+        Effect.scoped,
+      )
+      assert.deepStrictEqual(yield* sql`select type, status from webhook_messages`, [
+        { type: "dataset.changed", status: "pending" },
       ])
     }))
 

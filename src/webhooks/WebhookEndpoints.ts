@@ -1,0 +1,262 @@
+/** Creates, lists and changes webhook endpoints, and sends their messages again (docs/operations/webhooks.md). */
+import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
+import { formatMoment, makeMomentSql } from "../rules/Dates.ts"
+import type { ChangeFeedDataset } from "../v1/changes/Api.ts"
+import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
+import type { WebhookSubscription } from "./WebhookEvents.ts"
+import { AllowedHostsConfig } from "./WebhookSettings.ts"
+import { generateWebhookSecret } from "./WebhookSignature.ts"
+import { checkWebhookUrl } from "./WebhookUrl.ts"
+
+/** So that one account cannot occupy all concurrent attempts, and its events are not multiplied without limit. */
+const maxEndpointsPerAccount = 20
+
+/** As in `enqueue_webhook_message`. */
+const maxPendingMessages = 10_000
+
+class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
+
+class EndpointNotCreated extends Data.TaggedError("EndpointNotCreated")<{ readonly message: string }> {}
+
+class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: string }> {}
+
+const noSuchEndpoint = (id: number) =>
+  new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
+
+/** SQL condition of a row in `webhook_endpoints`: the endpoint is enabled and wants to know of changed datasets. */
+export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
+
+/** Statement that makes the feed begin now, if no endpoint wanted it so far. Runs together with the first that does. */
+const beginFeedSql = `
+  update webhook_feed set cursor = ${makeMomentSql("now()")}
+  where not exists (select from webhook_endpoints where ${wantsDatasetsSql})
+`
+
+const toJson = (value: ReadonlyArray<string> | null) => value === null ? null : JSON.stringify(value)
+
+export interface NewWebhookEndpoint {
+  /** Name of an existing account. */
+  readonly account: string
+  readonly url: string
+  /** Null: all events. */
+  readonly events: ReadonlyArray<WebhookSubscription> | null
+  /** Datasets of `dataset.changed`; null: all that the account may read. */
+  readonly datasets: ReadonlyArray<ChangeFeedDataset> | null
+  /** Symbols of `dataset.changed`, at most 100; null: all. */
+  readonly tickers: ReadonlyArray<string> | null
+}
+
+const CreatedEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, url: Schema.String })
+
+/** Creates an endpoint. Its secret cannot be retrieved later. */
+export const createWebhookEndpoint = Effect.fnUntraced(function* (
+  { account, datasets, events, tickers, url }: NewWebhookEndpoint,
+) {
+  const sql = yield* SqlClient.SqlClient
+  const checked = checkWebhookUrl(url, yield* AllowedHostsConfig)
+  if ("problem" in checked) {
+    return yield* new UrlRefused({ message: `The URL ${checked.problem}. Nothing was created.` })
+  }
+  const secret = generateWebhookSecret()
+  const toArray = (values: ReadonlyArray<string> | null) =>
+    sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
+  const [created] = yield* decodeRows(CreatedEndpoint)(sql`
+    with begun as (${sql.literal(beginFeedSql)})
+    insert into webhook_endpoints (account_id, url, events, datasets, tickers, secret)
+    select account_id, ${checked.url.href}, ${toArray(events)}, ${toArray(datasets)}, ${toArray(tickers)}, ${secret}
+    from accounts where name = ${account} and (
+      select count(*) from webhook_endpoints where webhook_endpoints.account_id = accounts.account_id
+    ) < ${maxEndpointsPerAccount}
+    returning endpoint_id, url
+  `)
+  if (created !== undefined) return { ...created, secret }
+  const accounts = yield* sql`select from accounts where name = ${account}`
+  return yield* new EndpointNotCreated({
+    message: accounts.length === 0
+      ? `There is no account ${account}. \`accounts list\` shows all accounts.`
+      : `The account ${account} has ${maxEndpointsPerAccount} webhook endpoints, which is the limit. Delete one first.`,
+  })
+})
+
+/** Gives the endpoint a new secret and returns it. Until the grace period ends, the old one signs as well. */
+export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
+  const sql = yield* SqlClient.SqlClient
+  const secret = generateWebhookSecret()
+  const graceSeconds = Duration.toSeconds(grace)
+  const rotated = yield* sql`
+    update webhook_endpoints set secret = ${secret},
+      previous_secret = case when ${graceSeconds}::float8 > 0 then secret end,
+      previous_secret_until = now() + make_interval(secs => ${graceSeconds}::float8)
+    where endpoint_id = ${id} returning endpoint_id
+  `
+  return rotated.length === 1 ? secret : yield* noSuchEndpoint(id)
+})
+
+/** Stops sending to an endpoint and queueing events for it. Waiting messages remain until it is enabled. */
+export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, reason: string) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`
+    update webhook_endpoints
+    set disabled_at = coalesce(disabled_at, now()), disabled_reason = coalesce(disabled_reason, ${reason})
+    where endpoint_id = ${id} returning endpoint_id
+  `
+  if (changed.length === 0) return yield* noSuchEndpoint(id)
+})
+
+/** Enables an endpoint. Its waiting messages are sent at once, with all their attempts. */
+export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`
+    with begun as (${sql.literal(beginFeedSql)}), retried as (
+      update webhook_messages set attempts = 0, next_attempt_at = now()
+      where endpoint_id = ${id} and status = 'pending'
+    )
+    update webhook_endpoints
+    set disabled_at = null, disabled_reason = null, disabled_by_service = false, dead_letters_in_a_row = 0
+    where endpoint_id = ${id} returning endpoint_id
+  `
+  if (changed.length === 0) return yield* noSuchEndpoint(id)
+})
+
+/** Deletes an endpoint and all its messages. */
+export const deleteWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const deleted = yield* sql`delete from webhook_endpoints where endpoint_id = ${id} returning endpoint_id`
+  if (deleted.length === 0) return yield* noSuchEndpoint(id)
+})
+
+const ListedEndpoint = Schema.Struct({
+  endpoint_id: Schema.BigInt,
+  account: Schema.String,
+  url: Schema.String,
+  events: Schema.NullOr(Schema.Array(Schema.String)),
+  datasets: Schema.NullOr(Schema.Array(Schema.String)),
+  tickers: Schema.NullOr(Schema.Array(Schema.String)),
+  /** Why the endpoint is disabled; null if it is enabled. */
+  disabled_reason: Schema.NullOr(Schema.String),
+  /** Number of messages that wait to be sent. */
+  waiting: Schema.Int,
+  created: Schema.String,
+})
+
+/** Returns all endpoints, oldest first. */
+export const listWebhookEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(ListedEndpoint)(sql`
+    select endpoint_id, accounts.name as account, url, events, datasets, tickers, disabled_reason,
+      (
+        select count(*)::int from webhook_messages as message
+        where message.endpoint_id = endpoint.endpoint_id and status = 'pending'
+      ) as waiting,
+      to_char(endpoint.created_at, 'YYYY-MM-DD') as created
+    from webhook_endpoints as endpoint join accounts using (account_id) order by endpoint_id
+  `)
+})
+
+export const messageStatuses = ["pending", "delivered", "dead"] as const
+export type MessageStatus = typeof messageStatuses[number]
+
+const ListedDelivery = Schema.Struct({
+  message_id: Schema.String,
+  type: Schema.String,
+  status: Schema.Literals(messageStatuses),
+  attempts: Schema.Int,
+  created: Schema.String,
+  last_attempt: Schema.NullOr(Schema.String),
+  /** Null unless the message waits. */
+  next_attempt: Schema.NullOr(Schema.String),
+  http_status: Schema.NullOr(Schema.Int),
+  last_error: Schema.NullOr(Schema.String),
+})
+
+export interface DeliverySelection {
+  readonly status: Option.Option<MessageStatus>
+  /** Maximum number of messages. */
+  readonly limit: number
+}
+
+/** Returns the newest messages of an endpoint, newest first. Times are UTC. */
+export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { limit, status }: DeliverySelection) {
+  const sql = yield* SqlClient.SqlClient
+  const time = (column: string) => sql.literal(`to_char(${column}, 'YYYY-MM-DD HH24:MI:SS')`)
+  const found = yield* decodeRows(ListedDelivery)(sql`
+    select message_id, type, status, attempts, ${time("created_at")} as created,
+      ${time("last_attempt_at")} as last_attempt,
+      case status when 'pending' then ${time("next_attempt_at")} end as next_attempt, http_status, last_error
+    from webhook_messages
+    where endpoint_id = ${id} and status = coalesce(${Option.getOrNull(status)}::text, status)
+    order by position desc limit ${limit}
+  `)
+  if (found.length > 0) return found
+  const endpoints = yield* sql`select from webhook_endpoints where endpoint_id = ${id}`
+  return endpoints.length === 0 ? yield* noSuchEndpoint(id) : found
+})
+
+/** Selects the messages to send again. Messages must meet all given conditions. */
+export interface ReplaySelection {
+  readonly messageId: Option.Option<string>
+  readonly endpointId: Option.Option<number>
+  /** Messages of events since this time, which has a zone. */
+  readonly since: Option.Option<string>
+  /** Also messages that the receiver accepted, not only dead letters. */
+  readonly includeDelivered: boolean
+}
+
+const ReplayedCounts = Schema.Struct({ replayed: Schema.Int, found: Schema.Int })
+
+/**
+ * Queues messages again, with the same ids and in their order, before all that wait. An endpoint gets the oldest ones
+ * if they do not all fit. Returns the number of messages that were found and that were queued.
+ */
+export const replayWebhookMessages = Effect.fnUntraced(
+  function* ({ endpointId, includeDelivered, messageId, since }: ReplaySelection) {
+    const sql = yield* SqlClient.SqlClient
+    const [counts = { replayed: 0, found: 0 }] = yield* decodeRows(ReplayedCounts)(sql`
+      with found as (
+        select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as place
+        from webhook_messages
+        where (status = 'dead' or (${includeDelivered} and status = 'delivered'))
+          and message_id = coalesce(${Option.getOrNull(messageId)}::text, message_id)
+          and endpoint_id = coalesce(${Option.getOrNull(endpointId)}::bigint, endpoint_id)
+          and created_at >= coalesce(${Option.getOrNull(since)}::text::timestamptz, '-infinity')
+      ), waiting as (
+        select endpoint_id, count(*) as messages from webhook_messages where status = 'pending' group by endpoint_id
+      ), replayed as (
+        update webhook_messages as message
+        set status = 'pending', attempts = 0, next_attempt_at = now(), finished_at = null
+        from found left join waiting using (endpoint_id)
+        where message.message_id = found.message_id and message.status <> 'pending'
+          and place <= ${maxPendingMessages} - coalesce(waiting.messages, 0)
+        returning message.endpoint_id
+      ), counted as (
+        select endpoint_id, count(*)::int as replayed from replayed group by endpoint_id
+      ), recorded as (
+        select replayed, record_audit('webhook', endpoint_id::text, 'changed', null,
+          jsonb_build_object('replayed', replayed)) from counted
+      )
+      select coalesce(sum(replayed), 0)::int as replayed, (select count(*) from found)::int as found from recorded
+    `)
+    return counts
+  },
+)
+
+const TestedEndpoint = Schema.Struct({ url: Schema.String, secret: Schema.String })
+
+/** Sends a message `webhook.test` from this process, at once and without a retry, and returns the result. */
+export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const deliver = makeWebhookDelivery(yield* AllowedHostsConfig, makeDnsResolver())
+  const [endpoint] = yield* decodeRows(TestedEndpoint)(sql`
+    select url, secret from webhook_endpoints where endpoint_id = ${id}
+  `)
+  if (endpoint === undefined) return yield* noSuchEndpoint(id)
+  const now = yield* Clock.currentTimeMillis
+  return yield* deliver({
+    message_id: `msg_test_${now}`,
+    url: endpoint.url,
+    body: JSON.stringify({ type: "webhook.test", timestamp: formatMoment(now, "000000"), data: {} }),
+    secrets: [endpoint.secret],
+  })
+})
