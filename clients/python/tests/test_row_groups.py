@@ -26,7 +26,11 @@ from tickerline import Tickerline
 from .service import Service, new_service, run_command
 from .test_parquet import READERS, Rows, flat, plain
 
-ROWS = 24_000
+INDEXES = 24_000
+# Every seventh index has each combination of the remainders that `make_record` uses, because 7 divides none of them.
+ROWS = range(0, INDEXES, 7)
+# Row groups end by bytes, so few rows with long texts fill several.
+LONG_TEXT = " long text" * 770
 DAY = dt.timedelta(days=1)
 TYPES = ["warrant", "prefunded_warrant", "convertible_note", "convertible_preferred"]
 STARTS = ["", "A", "Z", "~", "é", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff", "\U0010ffff" * 5]
@@ -37,25 +41,25 @@ def make_record(index: int) -> dict[str, object]:
     warrant = {
         "warrants_amount": index * 1_000_003,
         "warrants_exercise_price": f"{index % 1_000}.{index % 10_000:04}",
-        "exercisable_date": dt.date(1970, 1, 1) + (index - ROWS // 2) * DAY,
+        "exercisable_date": dt.date(1970, 1, 1) + (index - INDEXES // 2) * DAY,
         "expiration_date": dt.date(2100, 1, 1) if index % 3 == 0 else None,
     }
     convertible = {
         "conversion_price": f"{index / 100:.4f}",
-        "offering_amount": f"{(index - ROWS // 2) * 80_000_000_000_003}.{index % 100:02}",
+        "offering_amount": f"{(index - INDEXES // 2) * 80_000_000_000_003}.{index % 100:02}",
         "maturity_date": dt.date(1, 1, 2) + index * DAY,
     }
     return {
         "id": f"a prefix of seventeen bytes {index:06}",
         "ticker": f"PQ{index % 211}",
         "security_type": TYPES[index % 4],
-        "details": f"{STARTS[index % 11]}{index * 7_919 % ROWS:06} {' long text' * 110}",
-        "floor_price": None if index % 5 == 0 else f"{(index - ROWS // 2) / 8:.3f}",
+        "details": f"{STARTS[index % 11]}{index * 7_919 % INDEXES:06} {LONG_TEXT}",
+        "floor_price": None if index % 5 == 0 else f"{(index - INDEXES // 2) / 8:.3f}",
         "registered": ["true", "false", None][index % 3],
         "filed_at": dt.date(1960, 1, 1) + index // 2 * DAY,
         "last_updated": f"{dt.datetime(1960, 1, 1) + dt.timedelta(hours=index * 11, seconds=index)}.{index % 1_000:03}",
         "underlying_shares_remaining": (index * 2_654_435_761) % (2**53),
-        "bank": f"Bank {index}" if index < ROWS // 5 else None,
+        "bank": f"Bank {index}" if index < INDEXES // 5 else None,
         "owners": json.dumps([f"Owner {index // 100}", f"{STARTS[index % 11]}!"][: index % 3], ensure_ascii=False),
         **(warrant if index % 4 < 2 else convertible),
     }
@@ -72,7 +76,7 @@ class Export:
 @pytest.fixture(scope="module")
 def large_service() -> Iterator[Service]:
     with new_service() as (service, home):
-        records = [make_record(index) for index in range(ROWS)]
+        records = [make_record(index) for index in ROWS]
         with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list({name: None for record in records for name in record}))
             writer.writeheader()
@@ -153,7 +157,8 @@ def in_utc(value: Any) -> Any:
 
 def make_filters(rows: Rows, column: str) -> Iterator[Filter]:
     """Makes filters for values from all parts of the file: each value, and the range to the next greater one."""
-    parts = [rows[start : start + ROWS // 5] for start in range(0, ROWS, ROWS // 5)]
+    size = len(rows) // 5 + 1
+    parts = [rows[start : start + size] for start in range(0, len(rows), size)]
     present = [[row[column] for row in part if row[column] is not None] for part in parts]
     chosen = sorted({in_utc(values[len(values) // 3]) for values in present if values})
     yield from (Filter(column, value, value) for value in chosen)
