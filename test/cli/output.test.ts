@@ -4,7 +4,7 @@ import { Data, Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { commandFile, endProcess, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import { skipUnlessThorough } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 // @module-tag slow
 
@@ -27,6 +27,7 @@ const runInShell = Effect.fnUntraced(function* (script: string, environment: Rea
 })
 
 const commands = ["--version", "--help", "datasets", "openapi", "keys list", "accounts list", "query news --format csv"]
+  .map((command) => ({ command }))
 
 const environment = Effect.gen(function* () {
   const { ultimate } = yield* Service.TestKeys
@@ -47,7 +48,7 @@ const isRunning = (pid: number) => {
 }
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) => {
-  it.effect.each(commands.map((command) => ({ command })))(
+  it.effect.each(sampleUnlessThorough(commands, 2, 0))(
     "$command exits with 141 and without a message if its reader has ended",
     ({ command }) =>
       Effect.gen(function* () {
@@ -60,7 +61,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) 
       }),
   )
 
-  it.effect.each(commands.map((command) => ({ command })))(
+  it.effect.each(sampleUnlessThorough(commands, 2, 1))(
     "$command explains that it cannot write its output, and exits with 1",
     ({ command }) =>
       Effect.gen(function* () {

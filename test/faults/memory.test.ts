@@ -13,7 +13,7 @@ import { requestOverWire } from "../support/ServiceInstances.ts"
 
 // @module-tag slow
 
-const requests = 1_000
+const requests = 600
 const queryBytes = 14_500
 const mebibyte = 1_048_576
 
@@ -94,7 +94,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       yield* sendMany(requests)
       yield* waitForUsage(2 * requests)
       const second = yield* measureMemory(running)
-      // Remembering the texts of the queries would take more than 10 MB.
+      // Remembering the texts of the queries would take more than 8 MB.
       assert.isBelow(second - first, 5 * mebibyte)
     }))
 })
