@@ -13,7 +13,7 @@ import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 
 // @module-tag slow
 
-const rows = 2_000
+const rows = 1_500
 const length = 100_000
 const mebibyte = 1_048_576
 
@@ -33,7 +33,7 @@ const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   ))
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
-  it.effect("of 200 MB keeps only one chunk or row group in memory, even if the client pauses (RELIABILITY.md)", () =>
+  it.effect("of 150 MB keeps only one chunk or row group in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(makePoolableClientLayer({ url, applicationName: "tickerline-test" }))
@@ -64,7 +64,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       assert.isAbove(taken, rows * length)
       const parquet = yield* ListDownloads.download(port, "/v1/news?format=parquet&limit=all", key)
       assert.isTrue(parquet.isComplete)
-      assert.isAbove(readGroupSizes(parquet.bytes).length, 20)
-      assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)
+      assert.isAbove(readGroupSizes(parquet.bytes).length, 15)
+      assert.isBelow(peak(running.child.pid) - before, 120 * mebibyte)
     }))
 })
