@@ -11,9 +11,9 @@ export const skipUnlessThorough = Effect.sync(() => {
   if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of inputs of a property test: all, or a tenth, but at least 3 (`fast`) or 10 (`sampled`). */
+/** Returns the number of inputs of a property test: all, or a tenth, but at least 3 (`fast`) or 5 (`sampled`). */
 export const getInputCount = (count: number) =>
-  hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 10, Math.ceil(count / 10)))
+  hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 5, Math.ceil(count / 10)))
 
 /** Returns all values. If most are skipped, it returns every `step`-th value, beginning at `offset % step`. */
 export const sampleUnlessThorough = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>
