@@ -79,8 +79,13 @@ def _wait_until_ready(process: "subprocess.Popen[str]") -> None:
     raise RuntimeError(f"The service ended before it was ready:\n{output}")
 
 
+def run_with(service: Service, prefix: str, command: list[str]) -> int:
+    """Runs a command that finds the service in the environment. Returns its exit code."""
+    environment = {**os.environ, f"{prefix}_URL": service.url, f"{prefix}_KEY": service.key}
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
 if __name__ == "__main__":
-    with running_service() as service:
-        environment = {**os.environ, "TICKERLINE_URL": service.url, "TICKERLINE_KEY": service.key}
-        code = subprocess.run(sys.argv[1:], env=environment, check=False).returncode
+    with running_service() as running:
+        code = run_with(running, "TICKERLINE", sys.argv[1:])
     sys.exit(code)

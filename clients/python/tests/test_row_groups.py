@@ -3,11 +3,8 @@
 These readers skip a row group whose minimum and maximum exclude the filtered values. Wrong statistics lose rows.
 """
 
-import csv
 import datetime as dt
 import itertools
-import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,46 +20,9 @@ import pytest
 
 from tickerline import Tickerline
 
-from .service import Service, new_service, run_command
+from .large_service import STARTS, running_large_service
+from .service import Service
 from .test_parquet import READERS, Rows, flat, plain
-
-INDEXES = 24_000
-# Every seventh index has each combination of the remainders that `make_record` uses, because 7 divides none of them.
-ROWS = range(0, INDEXES, 7)
-# Row groups end by bytes, so few rows with long texts fill several.
-LONG_TEXT = " long text" * 770
-DAY = dt.timedelta(days=1)
-TYPES = ["warrant", "prefunded_warrant", "convertible_note", "convertible_preferred"]
-STARTS = ["", "A", "Z", "~", "é", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff", "\U0010ffff" * 5]
-
-
-def make_record(index: int) -> dict[str, object]:
-    """Makes a row. Dates and ids follow the order of the list, so that most row groups can be skipped."""
-    warrant = {
-        "warrants_amount": index * 1_000_003,
-        "warrants_exercise_price": f"{index % 1_000}.{index % 10_000:04}",
-        "exercisable_date": dt.date(1970, 1, 1) + (index - INDEXES // 2) * DAY,
-        "expiration_date": dt.date(2100, 1, 1) if index % 3 == 0 else None,
-    }
-    convertible = {
-        "conversion_price": f"{index / 100:.4f}",
-        "offering_amount": f"{(index - INDEXES // 2) * 80_000_000_000_003}.{index % 100:02}",
-        "maturity_date": dt.date(1, 1, 2) + index * DAY,
-    }
-    return {
-        "id": f"a prefix of seventeen bytes {index:06}",
-        "ticker": f"PQ{index % 211}",
-        "security_type": TYPES[index % 4],
-        "details": f"{STARTS[index % 11]}{index * 7_919 % INDEXES:06} {LONG_TEXT}",
-        "floor_price": None if index % 5 == 0 else f"{(index - INDEXES // 2) / 8:.3f}",
-        "registered": ["true", "false", None][index % 3],
-        "filed_at": dt.date(1960, 1, 1) + index // 2 * DAY,
-        "last_updated": f"{dt.datetime(1960, 1, 1) + dt.timedelta(hours=index * 11, seconds=index)}.{index % 1_000:03}",
-        "underlying_shares_remaining": (index * 2_654_435_761) % (2**53),
-        "bank": f"Bank {index}" if index < INDEXES // 5 else None,
-        "owners": json.dumps([f"Owner {index // 100}", f"{STARTS[index % 11]}!"][: index % 3], ensure_ascii=False),
-        **(warrant if index % 4 < 2 else convertible),
-    }
 
 
 @dataclass(frozen=True)
@@ -75,17 +35,8 @@ class Export:
 
 @pytest.fixture(scope="module")
 def large_service() -> Iterator[Service]:
-    with new_service() as (service, home):
-        records = [make_record(index) for index in ROWS]
-        with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list({name: None for record in records for name in record}))
-            writer.writeheader()
-            writer.writerows(records)
-            file.flush()
-            run_command(home, "load", "dilution-data", file.name, "--append")
-        # The demo key works only beside the sample data alone.
-        key = run_command(home, "keys", "create", "--account", "groups", "--tier", "ultimate").strip()
-        yield Service(service.url, key)
+    with running_large_service() as service:
+        yield service
 
 
 def export(service: Service, folder: Path, query: Mapping[str, Any]) -> Export:
