@@ -133,19 +133,21 @@ const fillLineages = Effect.gen(function* () {
 const fillTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readChanges = yield* makeTickerChangeReader(yield* MaxCacheBytesConfig)
-  const addChanges = (first: number, last: number) =>
+  const addChanges = (first: number, last: number, nameParts: number) =>
     GeneratedRows.skipHistory(
       "ticker_changes",
       sql`
         insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, company_name, status)
-        select 'S' || n, 'S' || n + 1, date '1900-01-01' + n % 40000, lpad(n::text, 10, '0'), md5(n::text), 'confirmed'
+        select 'S' || n, 'S' || n + 1, date '1900-01-01' + n % 40000, lpad(n::text, 10, '0'),
+          repeat(md5(n::text), ${nameParts}::int), 'confirmed'
         from generate_series(${first}::int, ${last}::int) as n
       `,
     )
-  yield* addChanges(1, 100_000)
+  yield* addChanges(1, 100_000, 1)
   const structure = yield* readChanges
   assert.isDefined(structure)
-  yield* addChanges(100_001, 250_000)
+  // Long names exceed the bytes with fewer rows.
+  yield* addChanges(100_001, 130_000, 20)
   assert.isUndefined(yield* readChanges)
   yield* sql`truncate ticker_changes`
   return { structure, entries: structure.size }
