@@ -7,7 +7,7 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 import { waitUntilOldDataExpires } from "../support/Pauses.ts"
-import { sampleUnlessThorough } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
@@ -178,6 +178,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     "gives a 304 the same headers as the 200, except those about the body, with CORS_ORIGINS=%s (D17)",
     (origins) =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const { basic } = yield* TestKeys
         const port = yield* startServiceInstance({ CORS_ORIGINS: origins })
         // This instance gets only conditional requests: the router responds to the first, then the response cache.

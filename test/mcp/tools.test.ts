@@ -9,7 +9,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { streamPaths } from "../support/DocumentedEndpoints.ts"
 import * as McpClients from "../support/McpClients.ts"
 import * as Service from "../support/Service.ts"
-import { sampleUnlessThorough } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { callTool, connectOverHttp } = McpClients
 const { requestJson, servicePort, TestKeys, valueAt } = Service
@@ -251,6 +251,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
     "queries and estimates $path, at the same price and with the same errors (D28, guides/mcp)",
     ({ index, parameters, path }) =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const required = Object.fromEntries(
           parameters.filter(({ required }) => required).map(({ name }) => [name, name === "ticker" ? "OSTK" : "1"]),
         )
