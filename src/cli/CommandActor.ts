@@ -5,14 +5,18 @@ import { hostname, userInfo } from "node:os"
 import process from "node:process"
 import type { SessionActor } from "../db/SessionActor.ts"
 
-/** Returns the name of the user; its number if the system has no name for it, as in many containers. */
-const findUserName = () => {
+/** Returns a fact about the system; undefined if it has none, as in many containers, or if the runtime may not ask. */
+const ask = (read: () => string) => {
   try {
-    return userInfo().username
+    return read()
   } catch {
-    return String(process.getuid?.() ?? "unknown")
+    return undefined
   }
 }
+
+const findUserName = () =>
+  ask(() => userInfo().username) ?? process.env["LOGNAME"] ?? process.env["USER"] ??
+    ask(() => String(process.getuid?.())) ?? "unknown"
 
 /** Returns the names of the command in the arguments, without its own arguments: `keys rotate`. */
 const findCommandNames = (command: Command.Command.Any, args: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -29,7 +33,7 @@ export const makeCommandActor = Effect.fnUntraced(function* (command: Command.Co
   const actor: SessionActor = {
     actor: findUserName(),
     via: "command",
-    origin: hostname(),
+    origin: ask(hostname) ?? "unknown",
     operation: findCommandNames(command, args).join(" "),
   }
   return actor
