@@ -42,6 +42,20 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
   readonly _tag = "EndpointNotAllowed"
 }
 
+export class AddressNotAllowed extends Schema.Error<AddressNotAllowed>("AddressNotAllowed")(
+  makeErrorFieldsWithDetails(
+    "address_not_allowed",
+    Schema.Struct({
+      address: Schema.NullOr(Schema.String).annotate({
+        description: "The address from which the request came. Null: it is not known.",
+      }),
+    }),
+  ),
+  describeError(403, "The API key may not be used from this IP address."),
+) {
+  readonly _tag = "AddressNotAllowed"
+}
+
 /** 402 if the prepaid balance is used up, or is smaller than the cost of an export (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),

@@ -1,12 +1,15 @@
 /**
- * Decides whether a request is answered: key (D2), rate limit (D18), tier and allowed paths (D3), balance (D13).
- * Usually everything is known, so that nothing has to be fetched.
+ * Decides whether a request is answered: key (D2), rate limit (D18), address (D2), tier and allowed paths (D3), balance
+ * (D13). Usually everything is known, so that nothing has to be fetched.
  */
 import { Effect, Exit } from "effect"
+import { registerCounter } from "../observability/CallbackMetrics.ts"
 import type { ApiRequest } from "../rules/ApiRequest.ts"
 import { type EndpointAccess, isTierSufficient } from "../rules/EndpointAnnotations.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { toCanonicalAddress } from "../rules/IpNetworks.ts"
 import {
+  AddressNotAllowed,
   type ApiKeyDisabled,
   EndpointNotAllowed,
   InsufficientCredits,
@@ -18,6 +21,7 @@ import {
 } from "./AccountErrors.ts"
 import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
+import { canKeyUseAddress } from "./keys/AllowedNetworks.ts"
 import { canKeyAccessPath, type CurrentAccount } from "./keys/Authentication.ts"
 import { Authenticator } from "./keys/Authenticator.ts"
 import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
@@ -41,6 +45,15 @@ export const findAccessError = (
   return undefined
 }
 
+/** Makes the error without the networks of the key, which whoever has found the key must not learn. */
+const makeAddressError = (address: string | undefined) => {
+  const seen = address === undefined ? null : toCanonicalAddress(address) ?? address
+  const message = seen === null
+    ? "This API key may only be used from certain IP addresses, and the address of this request is not known."
+    : `This API key may not be used from the IP address ${seen}.`
+  return new AddressNotAllowed({ error: { message, details: { address: seen } } })
+}
+
 export const makeNoCreditError = (balance_microdollars: number, isReserved: boolean) =>
   new InsufficientCredits({
     error: {
@@ -52,6 +65,7 @@ export const makeNoCreditError = (balance_microdollars: number, isReserved: bool
   })
 
 type AdmissionError =
+  | AddressNotAllowed
   | ApiKeyDisabled
   | DatabasePoolTimeout
   | DataRefreshing
@@ -103,6 +117,18 @@ export const makeAdmit = Effect.gen(function* () {
   const { hasCapacity, requireCapacity } = yield* UsageMetering
   const { countRequest } = yield* AccountRateLimiter
   const { getRemaining, isReserved } = yield* PrepaidBalances
+  let refusedAddresses = 0
+  yield* registerCounter({
+    name: "tickerline_key_addresses_refused_total",
+    description: "Requests with a valid key from an address that the networks of the key do not include.",
+    read: () => refusedAddresses,
+  })
+
+  const findAddressError = (account: Account, address: string | undefined) => {
+    if (canKeyUseAddress(account, address)) return undefined
+    refusedAddresses += 1
+    return makeAddressError(address)
+  }
 
   const findCreditError = (account: Account) =>
     account.balance_microdollars === null || getRemaining(account) > 0
@@ -111,13 +137,14 @@ export const makeAdmit = Effect.gen(function* () {
 
   /** Counts the request, unless it is an estimate, or the message of `/mcp` that sent it has been counted. */
   const admitAccount = (
-    { purpose, via }: ApiRequest,
+    { address, purpose, via }: ApiRequest,
     { access, price }: AdmissionRules,
     account: Account,
   ): Effect.Effect<Admission> => {
     const isRecorded = purpose === "answer"
     const admit = (headers: Admission["headers"], refusal: RateLimitExceeded | undefined) => {
-      const error = refusal ?? (access === undefined ? undefined : findAccessError(account, access)) ??
+      const error = refusal ?? findAddressError(account, address) ??
+        (access === undefined ? undefined : findAccessError(account, access)) ??
         (price !== undefined && isRecorded ? findCreditError(account) : undefined)
       return Exit.succeed<Admission>({ account, isRecorded, headers, price: price ?? 0, error })
     }

@@ -5,13 +5,19 @@
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "../rules/Errors.ts"
 import type { CurrentAccount } from "./keys/Authentication.ts"
-import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
+import {
+  AddressNotAllowed,
+  EndpointNotAllowed,
+  InsufficientCredits,
+  InsufficientTier,
+  RateLimitExceeded,
+} from "./AccountErrors.ts"
 
-/** For endpoints that require a key: records the request, applies the rate limit, and checks tier and allowed paths. */
+/** For endpoints that require a key: records the request, and checks rate limit, address, tier and allowed paths. */
 export class AuthorizationMiddleware
   extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
     "tickerline/accounts/AuthorizationMiddleware",
-    { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
+    { error: [RateLimitExceeded, AddressNotAllowed, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
   ) {}
 
 /** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */

@@ -24,7 +24,13 @@ export const createDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* getDemoKeyFile(home)
   yield* ensureAccount(demoAccount)
-  const key = yield* createApiKey({ account: demoAccount.name, name: demoKeyName, expires: null, endpoints: null })
+  const key = yield* createApiKey({
+    account: demoAccount.name,
+    name: demoKeyName,
+    expires: null,
+    endpoints: null,
+    networks: null,
+  })
   yield* fs.writeFileString(file, `${key}\n`, { mode: 0o600 })
 })
 

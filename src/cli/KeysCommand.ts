@@ -1,6 +1,16 @@
-/** The `keys` command: creates, lists, rotates, disables and revokes API keys. */
-import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
-import { Command, Flag } from "effect/cli"
+/** The `keys` command: creates, lists, changes, rotates and revokes API keys. */
+import {
+  Array,
+  Console,
+  Duration,
+  Effect,
+  Option,
+  Schema,
+  SchemaGetter,
+  SchemaIssue,
+  SchemaTransformation,
+} from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
@@ -9,7 +19,14 @@ import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
+import {
+  makeArgument,
+  makeBooleanFlag,
+  makeFlag,
+  makeUsageError,
+  withExamples,
+  withSilentExamples,
+} from "./CommandParts.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
@@ -18,7 +35,7 @@ const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: 
 const isUnit = (letter: string): letter is keyof typeof units => letter in units
 
 /** A duration such as `30m`, `24h` or `7d`. */
-export const GracePeriod = Schema.String.check(
+export const ShortDuration = Schema.String.check(
   Schema.isPattern(/^\d{1,5}[smhd]$/, { message: "must be a duration such as 30m, 24h or 7d" }),
 ).pipe(Schema.decodeTo(
   Schema.Duration,
@@ -80,18 +97,25 @@ const createCommand = Command.make(
       Flag.withDescription("Limit the key to this endpoint; repeatable (default: all endpoints)"),
       Flag.atLeast(0),
     ),
+    network: makeFlag(
+      "network",
+      Keys.Network,
+      "Limit the key to this IP address or network, such as 10.0.0.0/8; repeatable (default: all addresses)",
+    ).pipe(Flag.between(0, Keys.maxNetworksPerKey)),
   },
-  Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, tier }) {
+  Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, network, tier }) {
     yield* ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
     const key = yield* Keys.createApiKey({
       account,
       name,
       expires: Option.getOrNull(expires),
       endpoints: endpoint.length === 0 ? null : endpoint,
+      networks: Array.isReadonlyArrayNonEmpty(network) ? network : null,
     })
     const until = Option.match(expires, { onNone: () => "", onSome: (date) => `, valid until ${date}` })
     const access = endpoint.length === 0 ? "" : `, only for ${endpoint.join(", ")}`
-    yield* printKey(`The API key "${name}" of the account ${account}${access}${until}:`, key)
+    const addresses = network.length === 0 ? "" : `, only from ${network.join(", ")}`
+    yield* printKey(`The API key "${name}" of the account ${account}${access}${addresses}${until}:`, key)
   }),
 ).pipe(
   Command.withDescription("Create a key and print it; it cannot be shown again"),
@@ -99,6 +123,32 @@ const createCommand = Command.make(
     "keys create --account acme --tier pro --email ops@acme.example": "Print only the key on standard output",
     "keys create --account acme --name news --endpoint /v1/news":
       "Create another key that only gives access to /v1/news",
+    "keys create --account acme --name office --network 192.0.2.0/24 --network 2001:db8::7":
+      "Create a key that works only from these addresses",
+  }),
+)
+
+const setNetworksCommand = Command.make(
+  "set-networks",
+  {
+    id,
+    networks: makeArgument("network", Keys.Network, "IP address or network, such as 10.0.0.0/8").pipe(
+      Argument.variadic({ max: Keys.maxNetworksPerKey }),
+    ),
+    any: makeBooleanFlag("any", "Allow all addresses"),
+  },
+  Effect.fnUntraced(function* ({ any, id, networks }) {
+    if (any === networks.length > 0) {
+      return yield* makeUsageError("keys set-networks", "Name the addresses and networks of the key, or use --any.")
+    }
+    yield* Keys.setApiKeyNetworks(id, Array.isReadonlyArrayNonEmpty(networks) ? networks : null)
+    yield* Console.log(`Key ${id} may be used from ${any ? "all addresses" : networks.join(", ")}.`)
+  }),
+).pipe(
+  Command.withDescription("Replace the networks from which a key may be used; takes effect within a second"),
+  withExamples({
+    "keys set-networks 7 192.0.2.0/24 2001:db8::/32": "Requests with key 7 from elsewhere get 403",
+    "keys set-networks 7 --any": "Key 7 may be used from everywhere",
   }),
 )
 
@@ -106,7 +156,7 @@ const rotateCommand = Command.make(
   "rotate",
   {
     id,
-    grace: makeFlag("grace", GracePeriod, "How long the old key continues to work: 30m, 24h, 7d").pipe(
+    grace: makeFlag("grace", ShortDuration, "How long the old key continues to work: 30m, 24h, 7d").pipe(
       Flag.withDefault(Duration.zero),
     ),
   },
@@ -122,41 +172,66 @@ const rotateCommand = Command.make(
   }),
 )
 
+const formatTime = (time: string | null) => time?.slice(0, 19).replace("T", " ") ?? "-"
+
+const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
+  printTextTable({
+    columns: [
+      { name: "id", isNumber: true },
+      { name: "account" },
+      { name: "tier" },
+      { name: "name" },
+      { name: "hint" },
+      { name: "status" },
+      { name: "created" },
+      { name: "expires (UTC)" },
+      { name: "last used (UTC)" },
+      { name: "last address" },
+      { name: "endpoints" },
+      { name: "networks" },
+    ],
+    rows: keys.map((key) => [
+      String(key.key_id),
+      key.account,
+      key.tier,
+      key.name,
+      key.key_hint,
+      key.status,
+      key.created_at.slice(0, 10),
+      formatTime(key.expires_at),
+      formatTime(key.last_used_at),
+      key.last_used_address ?? "-",
+      key.endpoints?.join(",") ?? "all",
+      key.networks?.join(",") ?? "all",
+    ]),
+  })
+
 const listCommand = Command.make(
   "list",
-  {},
-  Effect.fnUntraced(function* () {
-    const keys = yield* Keys.listApiKeys
-    yield* printTextTable({
-      columns: [
-        { name: "id", isNumber: true },
-        { name: "account" },
-        { name: "tier" },
-        { name: "name" },
-        { name: "hint" },
-        { name: "status" },
-        { name: "created" },
-        { name: "expires (UTC)" },
-        { name: "last used (UTC)" },
-        { name: "endpoints" },
-      ],
-      rows: keys.map((key) => [
-        String(key.key_id),
-        key.account,
-        key.tier,
-        key.name,
-        key.key_hint,
-        key.status,
-        key.created,
-        key.expires ?? "-",
-        key.last_used ?? "-",
-        key.endpoints?.join(",") ?? "all",
-      ]),
+  {
+    account: Flag.optional(makeFlag("account", TrimmedName, "Only keys of this account")),
+    unusedFor: Flag.optional(makeFlag(
+      "unused-since",
+      ShortDuration,
+      "Only keys that have not been used for this time, such as 90d, and have neither expired nor been revoked",
+    )),
+    json: makeBooleanFlag("json", "Print one JSON object per line, with times in UTC"),
+  },
+  Effect.fnUntraced(function* ({ account, json, unusedFor }) {
+    const keys = yield* Keys.listApiKeys({
+      account: Option.getOrNull(account),
+      unusedFor: Option.getOrNull(unusedFor),
     })
+    if (!json) return yield* printKeyTable(keys)
+    yield* Effect.forEach(keys, (key) => Console.log(JSON.stringify(key)), { discard: true })
   }),
 ).pipe(
-  Command.withDescription("List all keys in a table"),
-  withSilentExamples({ "keys list": "Find the IDs that the other commands take" }),
+  Command.withDescription("List keys in a table, oldest first"),
+  withSilentExamples({
+    "keys list": "Find the IDs that the other commands take",
+    "keys list --unused-since 90d": "Find keys that nobody may need any more",
+    "keys list --account acme --json": "Pass the keys of an account to another program",
+  }),
 )
 
 const makeStatusCommand = <E, R>(
@@ -184,6 +259,7 @@ export const keysCommand = Command.make("keys").pipe(
     createCommand,
     listCommand,
     rotateCommand,
+    setNetworksCommand,
     makeStatusCommand(
       "disable",
       "disabled",

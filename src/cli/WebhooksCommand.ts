@@ -18,7 +18,7 @@ import {
   withExamples,
   withSilentExamples,
 } from "./CommandParts.ts"
-import { GracePeriod } from "./KeysCommand.ts"
+import { ShortDuration } from "./KeysCommand.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
@@ -129,7 +129,7 @@ const rotateSecretCommand = Command.make(
   "rotate-secret",
   {
     id,
-    grace: makeFlag("grace", GracePeriod, "How long the old secret also signs: 30m, 24h, 7d").pipe(
+    grace: makeFlag("grace", ShortDuration, "How long the old secret also signs: 30m, 24h, 7d").pipe(
       Flag.withDefault(Duration.hours(24)),
     ),
   },

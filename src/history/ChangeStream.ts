@@ -90,7 +90,9 @@ const endMessages = {
   server_stopping: "The server is stopping. Reconnect and continue after the cursor.",
   slow_client: "The client received the changes too slowly. Reconnect and continue after the cursor.",
   key_revoked: "The API key was revoked or disabled, or has expired. Use another one.",
-  access_changed: "The account or the key may no longer use a dataset of this stream. Reconnect to learn more.",
+  access_changed:
+    "The datasets that the account or the key may use have changed, or the key may no longer be used from " +
+    "this address. Reconnect to learn more.",
   out_of_credit:
     "The account's prepaid balance is used up or reserved by exports. Add credit, and continue after the cursor.",
   gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
@@ -114,7 +116,10 @@ export interface ChangeStreamOptions {
   readonly filter: ChangeFeedFilter
   /** Start of the stream. Undefined: the earliest known change. */
   readonly place: ChangeFeedStart | undefined
-  /** Whether the account may read exactly the datasets of the stream: false if it has lost or gained access. */
+  /**
+   * Whether the account may read exactly the datasets of the stream, from the address of the client: false if it has
+   * lost or gained access.
+   */
   readonly hasSameAccess: (account: Account) => boolean
   /** Closes the connection of a client that does not receive the end of the stream. */
   readonly disconnect: () => void

@@ -5,6 +5,7 @@ import * as Errors from "../rules/Errors.ts"
 import { NotReadyError } from "../rules/NotReadyError.ts"
 
 const errorClasses = {
+  AddressNotAllowed: AccountErrors.AddressNotAllowed,
   AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
   ApiKeyDisabled: AccountErrors.ApiKeyDisabled,
   AsOfTooEarly: Errors.AsOfTooEarly,

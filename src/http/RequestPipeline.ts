@@ -364,7 +364,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               },
             )
             if (answer._tag !== "Export" || account === undefined || rules?.access === undefined) return { answer }
-            const billed = yield* Scope.provide(beginExport(answer, account, rules.access, price), scope())
+            const exporting = beginExport(answer, account, request.address, rules.access, price)
+            const billed = yield* Scope.provide(exporting, scope())
             return { answer, billed }
           })
           return complete(steps, () => answered, rules)

@@ -1,23 +1,7 @@
 /** Takes the client's address from `X-Forwarded-For` if the request comes from a proxy in `TRUSTED_PROXIES`. */
 import { Config, Effect, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
-
-/** Number of bits in front of the IPv4 address in an IPv4-mapped IPv6 address. */
-const mappedPrefixBits = 96
-
-/** Converts a network of IPv4-mapped IPv6 addresses to IPv4, as addresses are before they are compared with it. */
-const toCanonicalNetwork = (network: IpNetwork.IpNetwork) => {
-  const address = NetAddress.toCanonical(network.address)
-  const isMapped = address !== network.address && network.prefixLength >= mappedPrefixBits
-  return isMapped ? IpNetwork.makeUnsafe(address, network.prefixLength - mappedPrefixBits) : network
-}
-
-/** Parses a network such as `10.0.0.0/8`, or a single address. */
-const parseNetwork = (text: string) =>
-  Result.map(
-    IpNetwork.fromString(text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`),
-    toCanonicalNetwork,
-  )
+import { parseNetwork } from "../rules/IpNetworks.ts"
 
 const NetworkList = Schema.String.pipe(Schema.decodeTo(
   Schema.Array(Schema.declare(IpNetwork.isIpNetwork)),

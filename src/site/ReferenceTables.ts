@@ -21,6 +21,11 @@ const advice = [
     "Add credit to the account, or wait until exports in progress end; `details` has the balance.",
     "after adding credit",
   ],
+  [
+    AccountErrors.AddressNotAllowed,
+    "Send the request from an allowed address, or have the address in `details.address` allowed for the key.",
+    "no",
+  ],
   [AccountErrors.InsufficientTier, "Request the tier in `details.required_tier`.", "no"],
   [
     AccountErrors.EndpointNotAllowed,

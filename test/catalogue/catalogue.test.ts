@@ -78,7 +78,7 @@ const keyed = {
   ...everywhere,
   ...fromDatabase,
   "401": ["missing_api_key", "invalid_api_key", "api_key_disabled"],
-  "403": ["insufficient_tier", "endpoint_not_allowed"],
+  "403": ["address_not_allowed", "insufficient_tier", "endpoint_not_allowed"],
   "429": ["rate_limit_exceeded"],
 }
 /** The error codes of priced endpoints, whose responses may cost more than the balance: D13 (codes), D27 (prices). */

@@ -71,7 +71,7 @@ const readAccountTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
     select (select jsonb_agg(to_jsonb(a) - 'last_charged_at' order by account_id) from accounts as a) as accounts,
-      (select jsonb_agg(to_jsonb(k) - 'last_used_at' order by key_id) from api_keys as k) as keys,
+      (select jsonb_agg(to_jsonb(k) - '{last_used_at,last_used_address}'::text[] order by key_id) from api_keys as k) as keys,
       (select jsonb_agg(to_jsonb(c) order by credit_id) from credits as c) as credits
   `
 })
@@ -112,9 +112,10 @@ const readKeyRow = Effect.fnUntraced(function* (key: string) {
     readonly account: string
     readonly name: string
     readonly endpoints: ReadonlyArray<string> | null
+    readonly networks: ReadonlyArray<string> | null
     readonly expires_at: Date | null
   }>`
-    select key_id::text as id, accounts.name as account, api_keys.name, endpoints, expires_at
+    select key_id::text as id, accounts.name as account, api_keys.name, endpoints, networks::text[] as networks, expires_at
     from api_keys join accounts using (account_id) where key_hash = decode(${hash}, 'hex')
   `
   if (row === undefined) return yield* Effect.die(new Error("the key is not stored"))
@@ -203,6 +204,7 @@ const commands = [
   "keys create",
   "keys list",
   "keys rotate",
+  "keys set-networks",
   "keys disable",
   "keys enable",
   "keys revoke",
@@ -362,6 +364,14 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         [["keys", "create", "--account", "a", "--endpoint", "/v1/nowhere"], /--endpoint.*nowhere.*\/v1\/news/s],
         [["keys", "create", "--account", "a", "--endpoint", "/endpoints"], /--endpoint.*\/endpoints/],
         [["keys", "create", "--account", "a", "--name", " a"], /--name.*white space/s],
+        ...["10.0.0.1/8", "10.0.0/8", "2001:db8::/129", "office", ""].map((network) =>
+          [["keys", "create", "--account", "a", `--network=${network}`], /--network.*without host bits/s] as const
+        ),
+        [["keys", "set-networks", "1"], /--any/],
+        [["keys", "set-networks", "1", "10.0.0.0/8", "--any"], /--any/],
+        [["keys", "set-networks", "1", "office"], /office.*without host bits/s],
+        [["keys", "set-networks", "1", ...Array.from({ length: 101 }, (_, at) => `10.0.0.${at}`)], /100/],
+        [["keys", "list", "--unused-since", "3 months"], /--unused-since.*7d/s],
         [["keys", "revoke", "seven"], /seven/],
         [["keys", "enable", "1.5"], /1\.5/],
         [["keys", "disable"], /id/],
@@ -507,7 +517,9 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           "created",
           "expires (UTC)",
           "last used (UTC)",
+          "last address",
           "endpoints",
+          "networks",
         ])
         assert.notInclude(out, key.slice(12))
         assert.deepStrictEqual(Array.from(rows.values()).filter((row) => row.length !== header.length), [])
@@ -516,7 +528,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const before = (yield* listed).get(id)
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
       // The key expires at midnight in New York after its last day: 05:00 UTC, because it is winter.
-      assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "all"])
+      assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "-", "all", "all"])
       assert.strictEqual(yield* requestStatus(key), 200)
       yield* Effect.repeat(listed, {
         until: (rows) => rows.get(id)?.[8] !== "-",
@@ -524,6 +536,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         times: 2_000,
       })
       assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+      assert.strictEqual((yield* listed).get(id)?.[9], "127.0.0.1")
       assert.match(
         assertSuccess(yield* runCommandInProcess(["keys", "revoke", id], environment)),
         new RegExp(`${id}.*revoked`),
@@ -557,7 +570,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       )
       const { id } = yield* readKeyRow(key)
       const row = parseTable(assertSuccess(yield* runCommandInProcess(["keys", "list"], environment))).rows.get(id)
-      assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
+      assert.deepStrictEqual([row?.[3], row?.[10]], ["the news", paths.join(",")])
       for (const path of paths) assert.strictEqual(yield* requestStatus(key, `${path}?ticker=AAA`), 200)
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
@@ -572,6 +585,73 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         endpoints: null,
         expires_at: null,
       })
+    }))
+
+  it.effect("keys set-networks replaces the networks of a key, and the list shows them (operations/accounts)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const run = (...args: ReadonlyArray<string>) => runCommandInProcess(["keys", ...args], environment)
+      const networks = ["--network", "::FFFF:127.0.0.0/104", "--network", "2001:DB8:0::/32", "--network", "192.0.2.1"]
+      const created = yield* run("create", "--account", "office", "--tier", "basic", ...networks)
+      const key = parseKey(created)
+      const { id } = yield* readKeyRow(key)
+      assert.include(created.err, `of the account office, only from 127.0.0.0/8, 2001:db8::/32, 192.0.2.1:`)
+      const listed = Effect.map(
+        run("list", "--account", "office", "--json"),
+        (ended): unknown => JSON.parse(assertSuccess(ended)),
+      )
+      assert.deepInclude(yield* listed, {
+        key_id: Number(id),
+        account: "office",
+        status: "active",
+        last_used_at: null,
+        last_used_address: null,
+        networks: ["127.0.0.0/8", "2001:db8::/32", "192.0.2.1"],
+      })
+      assert.strictEqual(yield* requestStatus(key), 200)
+      assert.include(
+        assertSuccess(yield* run("set-networks", id, "192.0.2.0/24")),
+        `Key ${id} may be used from 192.0.2.0`,
+      )
+      yield* waitForStatus(key, 403)
+      assertSuccess(yield* run("set-networks", id, "--any"))
+      yield* waitForStatus(key, 200)
+      assert.isNull(valueAt(yield* listed, "networks"))
+      assertFailure(yield* run("set-networks", "999999", "--any"), /no key 999999/)
+      assertSuccess(yield* run("revoke", id))
+      assertFailure(yield* run("set-networks", id, "--any"), /revoked/)
+    }))
+
+  it.effect("keys list --unused-since finds keys that nobody has used, by account (operations/accounts)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const ages = [
+        { name: "new", created: 1, used: null, isListed: false },
+        { name: "never used", created: 91, used: null, isListed: true },
+        { name: "used", created: 200, used: 89, isListed: false },
+        { name: "forgotten", created: 200, used: 91, isListed: true },
+        { name: "revoked", created: 200, used: 91, isListed: false },
+        { name: "expired", created: 200, used: 91, isListed: false },
+      ]
+      for (const { created, name, used } of ages) {
+        yield* Service.ensureAccountWithKey("reviewed", "basic", { name })
+        yield* sql`
+          update api_keys set created_at = now() - make_interval(days => ${created}),
+            last_used_at = now() - make_interval(days => ${used}::int),
+            revoked_at = case when name = 'revoked' then now() end,
+            expires_at = case when name = 'expired' then now() end
+          where name = ${name} and account_id = (select account_id from accounts where name = 'reviewed')
+        `
+      }
+      const list = (...args: ReadonlyArray<string>) =>
+        runCommandInProcess(["keys", "list", "--account", ...args], environment)
+      const { rows } = parseTable(assertSuccess(yield* list("reviewed", "--unused-since", "90d")))
+      assert.deepStrictEqual(
+        Array.from(rows.values(), (row) => row[3]),
+        ages.filter(({ isListed }) => isListed).map(({ name }) => name),
+      )
+      assertFailure(yield* list("nobody"), /no account nobody/)
     }))
 
   it.effect("keys list and accounts list align columns by display width (operations/accounts)", () =>
@@ -656,6 +736,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const rotateKey = (id: string, ...more: ReadonlyArray<string>) =>
         Effect.map(runCommandInProcess(["keys", "rotate", id, ...more], environment), parseKey)
       const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
+        .concat(["--network", "127.0.0.0/8", "--network", "::1"])
 
       const old = yield* createKey("turner", ...limits)
       const before = yield* readKeyRow(old)

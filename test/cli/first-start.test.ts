@@ -561,7 +561,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.isFalse(yield* fs.exists(file))
       assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
       // Without the file, the operator may use the name of the account for keys of his own.
-      yield* createApiKey({ account: "demo", name: "demo", expires: null, endpoints: null })
+      yield* createApiKey({ account: "demo", name: "demo", expires: null, endpoints: null, networks: null })
       yield* load({ file: own, append: true })
       assert.deepStrictEqual(yield* active, [{ name: "demo" }])
     }))

@@ -33,7 +33,7 @@ const createClusterCustomer = Effect.fnUntraced(function* (name: keyof typeof cu
   if (balance !== undefined) {
     yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", mayBecomePrepaid: true })
   }
-  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
+  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null, networks: null })
 })
 
 const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>

@@ -234,12 +234,12 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
             )
             const context = yield* Layer.build(Layer.fresh(services))
             const { query } = Context.get(context, Reader)
-            const findKey = yield* Effect.provideContext(makeApiKeyLookup, context)
+            const { lookUp } = yield* Effect.provideContext(makeApiKeyLookup, context)
             for (let count = 0; count < share; count++) {
               yield* Effect.forkChild(query(Effect.never, "/v1/busy"), { startImmediately: true })
             }
             assert.strictEqual((yield* Effect.flip(query(Effect.void, "/v1/busy")))._tag, "DatabasePoolTimeout")
-            assert.strictEqual((yield* Effect.flip(findKey("00")))._tag, "InvalidApiKey")
+            assert.strictEqual((yield* Effect.flip(lookUp("00")))._tag, "InvalidApiKey")
           }).pipe(Effect.scoped)
         }
       }))

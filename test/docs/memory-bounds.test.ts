@@ -11,6 +11,7 @@ import { runInNewContext } from "node:vm"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { makeThrottledRequestCounter } from "../../src/accounts/billing/ThrottledRequestCounter.ts"
+import { makeNetworkCompiler } from "../../src/accounts/keys/AllowedNetworks.ts"
 import { makeRecentKeys } from "../../src/accounts/keys/Authenticator.ts"
 import { makeBruteForceGuard } from "../../src/accounts/keys/BruteForceGuard.ts"
 import { makeSharedTokenBuckets } from "../../src/accounts/limits/SharedTokenBuckets.ts"
@@ -201,10 +202,21 @@ const fillApiKeys = Effect.gen(function* () {
   const paths = catalogueEndpoints.map(({ row }) => row.path)
   for (let number = 0; number < 20_000; number++) {
     const endpoints = paths.map((path) => Buffer.from(path).toString("latin1"))
-    keys.add(hashQuery(String(number)), { account: { ...account, endpoints }, asOf })
+    const networks = number % 2 === 0 ? null : { size: 4, includes: () => true }
+    keys.add(hashQuery(String(number)), { account: { ...account, endpoints, networks }, isUseDue: false, asOf })
   }
   return { structure: keys, entries: keys.getSize() }
 }).pipe(Effect.scoped)
+
+const fillNetworks = Effect.sync(() => {
+  const compile = makeNetworkCompiler()
+  const makeList = (list: number) => Array.from({ length: 100 }, (_, at) => `2001:db8:${list.toString(16)}:${at}::/64`)
+  const first = compile(makeList(0))
+  for (let list = 1; list <= 1_000; list++) compile(makeList(list))
+  assert.notStrictEqual(compile(makeList(0)), first)
+  assert.strictEqual(compile(makeList(1_000)), compile(makeList(1_000)))
+  return { structure: compile }
+})
 
 const fillWrongKeys = Effect.gen(function* () {
   const guard = yield* makeBruteForceGuard()
@@ -321,6 +333,7 @@ const fillers = {
   "Tables at moments": fillTableShapes,
   "Compiled statements": fillCompiledStatements,
   "Valid keys": fillApiKeys,
+  "Networks of keys": fillNetworks,
   "Wrong keys": fillWrongKeys,
   "Rate limits": fillRateLimits,
   "Prepaid balances": fillBalances,

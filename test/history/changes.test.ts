@@ -410,6 +410,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
           balance_microdollars: null,
           key_id: 1,
           endpoints: null,
+          networks: null,
         }
         for (const endpoint of datasetAccessEndpoints[dataset]) {
           const raised = { ...endpoint, annotations: Context.add(endpoint.annotations, RequiredTier, "pro") }

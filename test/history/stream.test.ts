@@ -319,6 +319,11 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         "access_changed",
       )
       yield* end(
+        "moved",
+        () => sql`update api_keys set networks = '{192.0.2.0/24}' where account_id = ${ofAccount("moved")}`,
+        "access_changed",
+      )
+      yield* end(
         "spent",
         () => sql`update accounts set balance_microdollars = 0 where name = 'spent'`,
         "out_of_credit",

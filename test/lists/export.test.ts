@@ -277,6 +277,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const changes = [
           { name: "revoked", status: 401, update: sql`revoked_at = now()` },
           { name: "limited", status: 403, update: sql`endpoints = '{/v1/changes/stream}'` },
+          { name: "moved", status: 403, update: sql`networks = '{192.0.2.0/24}'` },
         ]
         for (const { name, status, update } of changes) {
           const { key, key_id } = yield* CustomerUsage.createCustomer(`export ${name}`)

@@ -47,7 +47,14 @@ export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedReq
   return {
     request,
     now: request.startedAt,
-    account: { account_id: 1, tier: "ultimate", balance_microdollars: null, key_id: 1, endpoints: null },
+    account: {
+      account_id: 1,
+      tier: "ultimate",
+      balance_microdollars: null,
+      key_id: 1,
+      endpoints: null,
+      networks: null,
+    },
     route: request.target,
     past: undefined,
     scope: () => {

@@ -242,6 +242,7 @@ const unrestrictedAccount: typeof CurrentAccount.Service = {
   balance_microdollars: null,
   key_id: 1,
   endpoints: null,
+  networks: null,
 }
 
 const notServed = new Error("the reference serves no requests")

@@ -90,7 +90,14 @@ export const copySampleDatabase = Effect.flatMap(sampleTemplate, createTestDatab
 export const ensureAccountWithKey = Effect.fnUntraced(
   function* (account: string, tier: Tier, more: Partial<ApiKeys.NewApiKey> = {}) {
     yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
-    return yield* ApiKeys.createApiKey({ account, name: "test", expires: null, endpoints: null, ...more })
+    return yield* ApiKeys.createApiKey({
+      account,
+      name: "test",
+      expires: null,
+      endpoints: null,
+      networks: null,
+      ...more,
+    })
   },
 )
 

@@ -40,7 +40,14 @@ const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Recor
 
 /** Creates another key for the account. */
 const another = Effect.fnUntraced(function* (account: string, more: Partial<ApiKeys.NewApiKey> = {}) {
-  const key = yield* ApiKeys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
+  const key = yield* ApiKeys.createApiKey({
+    account,
+    name: "another",
+    expires: null,
+    endpoints: null,
+    networks: null,
+    ...more,
+  })
   return { key, ...(yield* findAccountAndKeyIds(key)) }
 })
 

@@ -383,6 +383,7 @@ const unrestricted: typeof CurrentAccount.Service = {
   balance_microdollars: null,
   key_id: 1,
   endpoints: null,
+  networks: null,
 }
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => {

@@ -275,7 +275,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       const { account, id, messages } = yield* createEndpoint("https://example.com/", { events: ["key.*"] })
       yield* createEndpoint("https://example.com/", { account, events: ["dataset.changed"] })
       const soon = new Date(Date.now() + Duration.toMillis(Duration.days(3))).toISOString().slice(0, 10)
-      yield* Keys.createApiKey({ account, name: "first", expires: soon, endpoints: null })
+      yield* Keys.createApiKey({ account, name: "first", expires: soon, endpoints: null, networks: null })
       const [key] = yield* sql<{ readonly key_id: bigint }>`select key_id from api_keys where name = 'first'`
       const keyId = Number(key?.key_id)
       yield* queueExpiringKeys
@@ -287,7 +287,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       yield* Keys.revokeApiKey(keyId)
       yield* Keys.revokeApiKey(keyId)
       const rolledBack = sql.withTransaction(Effect.andThen(
-        Keys.createApiKey({ account, name: "second", expires: null, endpoints: null }),
+        Keys.createApiKey({ account, name: "second", expires: null, endpoints: null, networks: null }),
         Effect.fail("undo"),
       ))
       assert.strictEqual(yield* Effect.flip(rolledBack), "undo")

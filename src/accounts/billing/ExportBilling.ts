@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { ExportAnswer, ExportRefusal } from "../../rules/Answer.ts"
 import type { EndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { InsufficientCredits } from "../AccountErrors.ts"
+import { canKeyUseAddress } from "../keys/AllowedNetworks.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../keys/Authentication.ts"
 import { KeyWatcher } from "../keys/KeyWatcher.ts"
 import { type BalanceReservation, PrepaidBalances } from "./PrepaidBalances.ts"
@@ -26,6 +27,7 @@ const makeExportCostError = (cost: number, { balance_microdollars, reserved_micr
 
 const revokedKey: ExportRefusal = { status: 401, reason: "its key was revoked or disabled, or has expired." }
 const lostAccess: ExportRefusal = { status: 403, reason: "the account or the key may no longer use its endpoint." }
+const otherAddress: ExportRefusal = { status: 403, reason: "its key may no longer be used from the client's address." }
 const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than the prepaid balance." }
 
 /** An export that has begun. */
@@ -71,10 +73,11 @@ export const makeExportBilling = Effect.gen(function* () {
     })
   }
 
-  /** Begins to bill an export. The reservation, and the check of the key, end with the scope. */
+  /** Begins to bill an export to the client's address. The reservation and the check of the key end with the scope. */
   return Effect.fnUntraced(function* (
     answer: ExportAnswer,
     account: Account,
+    address: string | undefined,
     access: EndpointAccess,
     price: number,
   ) {
@@ -84,6 +87,7 @@ export const makeExportBilling = Effect.gen(function* () {
     yield* watch(account, (current) => {
       if (current === undefined) refusal = revokedKey
       else if (!canAccountUseEndpoint(current, access)) refusal = lostAccess
+      else if (!canKeyUseAddress(current, address)) refusal = otherAddress
     })
     const checkChunk = (bytes: number) =>
       Effect.suspend(() =>

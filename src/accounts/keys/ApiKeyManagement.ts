@@ -1,7 +1,10 @@
-/** D2 (API keys): creates, lists, rotates, disables, enables and revokes keys, and defines the SQL for their status. */
-import { Data, Duration, Effect, Redacted, Schema } from "effect"
+/** D2 (API keys): creates, lists, changes, rotates and revokes keys, and defines the SQL for their status. */
+import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTransformation } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
+import { formatUtcTimeSql, makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
+import { findAccount } from "../Accounts.ts"
+import { formatNetwork, parseNetwork } from "../../rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
 class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
@@ -11,6 +14,8 @@ class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: 
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
+type Networks = Array.NonEmptyReadonlyArray<string>
+
 export interface NewApiKey {
   readonly account: string
   readonly name: string
@@ -18,7 +23,25 @@ export interface NewApiKey {
   readonly expires: string | null
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
+  /** Networks from which the key may be used; null if it may be used from everywhere. */
+  readonly networks: Networks | null
 }
+
+/** Maximum number of networks of a key. The table has the same limit. */
+export const maxNetworksPerKey = 100
+
+/** A network such as `10.0.0.0/8` or a single address, in canonical form: that of IPv4 if it is IPv4-mapped. */
+export const Network = Schema.String.check(
+  Schema.makeFilter((text: string) => Result.isSuccess(parseNetwork(text)), {
+    message: "must be an IP address, or a network without host bits, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32",
+  }),
+).pipe(Schema.decodeTo(
+  Schema.String,
+  SchemaTransformation.transform({
+    decode: (text) => Result.match(parseNetwork(text), { onFailure: () => text, onSuccess: formatNetwork }),
+    encode: (text) => text,
+  }),
+))
 
 /** SQL expression for the status of a row in `api_keys`. Customers see a revoked key as disabled. */
 export const apiKeyStatusSql = `
@@ -28,22 +51,33 @@ export const apiKeyStatusSql = `
     else 'active'
   end`
 
-const toJson = (value: unknown) => value === null ? null : JSON.stringify(value)
+/** SQL expression for a list of texts as an array; null stays null. */
+const makeTextArraySql = Effect.map(
+  SqlClient.SqlClient,
+  (sql) => (texts: ReadonlyArray<string> | null) =>
+    sql`
+      (select array_agg(text order by at)
+      from jsonb_array_elements_text(${
+      texts === null ? null : JSON.stringify(texts)
+    }::text::jsonb) with ordinality as listed(text, at))
+    `,
+)
 
 /** Creates a key for an existing account and returns it. The key cannot be retrieved later. */
-export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, expires, name }: NewApiKey) {
+export const createApiKey = Effect.fnUntraced(function* (
+  { account, endpoints, expires, name, networks }: NewApiKey,
+) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
   const key = yield* generateApiKey
   const digest = yield* hash(key)
+  const toTextArray = yield* makeTextArraySql
   yield* sql`
     with created as (
-      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
+      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
       select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
-        (${expires}::date + 1)::timestamp at time zone 'America/New_York',
-        (select array_agg(path order by at) from jsonb_array_elements_text(${
-    toJson(endpoints)
-  }::text::jsonb) with ordinality as listed(path, at))
+        (${expires}::date + 1)::timestamp at time zone 'America/New_York', ${toTextArray(endpoints)},
+        ${toTextArray(networks)}::cidr[]
       from accounts where name = ${account} returning api_keys as key
     )
     select enqueue_key_event('key.created', key) from created
@@ -58,7 +92,7 @@ const failUnchangeable = Effect.fnUntraced(function* (id: number, message: strin
   return yield* existing.length === 0 ? noSuchKey(id) : new KeyNotActive({ message })
 })
 
-/** Creates a key with the same account, name, paths and expiry. The old key works until the grace period ends. */
+/** Creates a key with the same account, name, limits and expiry. The old key works until the grace period ends. */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
@@ -75,8 +109,8 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
       set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${graceMillis}::text::numeric / 1000))
       from old where api_keys.key_id = old.key_id
     ), created as (
-      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints)
-      select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints from old
+      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
+      select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints, networks from old
       returning api_keys as key
     )
     select enqueue_key_event('key.rotated', key, ${id}) from created
@@ -88,30 +122,66 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
   )
 })
 
-const ListedApiKey = Schema.Struct({
-  key_id: Schema.BigInt,
+/** Replaces the networks of a key; null allows all addresses. Within a second, every process applies them. */
+export const setApiKeyNetworks = Effect.fnUntraced(function* (id: number, networks: Networks | null) {
+  const sql = yield* SqlClient.SqlClient
+  const toTextArray = yield* makeTextArraySql
+  const changed = yield* sql`
+    update api_keys set networks = ${toTextArray(networks)}::cidr[]
+    where key_id = ${id} and revoked_at is null returning key_id
+  `
+  if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
+})
+
+export const ListedApiKey = Schema.Struct({
+  key_id: Schema.Int,
   account: Schema.String,
   tier: Schema.String,
   name: Schema.String,
   key_hint: Schema.String,
   status: Schema.Literals(["active", "revoked", "disabled", "expired"]),
-  created: Schema.String,
-  expires: Schema.NullOr(Schema.String),
-  last_used: Schema.NullOr(Schema.String),
+  /** UTC, such as `2026-03-02T14:30:00Z`, as all times here. */
+  created_at: Schema.String,
+  expires_at: Schema.NullOr(Schema.String),
+  last_used_at: Schema.NullOr(Schema.String),
+  /** The last known address of a client that used the key. */
+  last_used_address: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
+  /** A single address has no prefix length. */
+  networks: Schema.NullOr(Schema.Array(Schema.String)),
 })
+export type ListedApiKey = typeof ListedApiKey.Type
 
-/** Returns all keys, oldest first. */
-export const listApiKeys = Effect.gen(function* () {
+export interface ApiKeyFilter {
+  /** The name of an account; null for all. */
+  readonly account: string | null
+  /**
+   * Selects the keys that have not been used for this time, or since their creation, and are neither revoked nor
+   * expired. Null: all keys.
+   */
+  readonly unusedFor: Duration.Duration | null
+}
+
+/** Returns the keys that match, oldest first. */
+export const listApiKeys = Effect.fnUntraced(function* ({ account, unusedFor }: ApiKeyFilter) {
   const sql = yield* SqlClient.SqlClient
+  if (account !== null) yield* findAccount(account)
+  const unusedSeconds = unusedFor === null ? null : Duration.toSeconds(unusedFor)
   return yield* decodeRows(ListedApiKey)(sql`
-    select key_id, accounts.name as account, tier, api_keys.name, key_hint,
+    select key_id::float8, accounts.name as account, tier, api_keys.name, key_hint,
       case when revoked_at is not null then 'revoked' else ${sql.literal(apiKeyStatusSql)} end as status,
-      to_char(api_keys.created_at, 'YYYY-MM-DD') as created,
-      to_char(expires_at, 'YYYY-MM-DD HH24:MI:SS') as expires,
-      to_char(last_used_at, 'YYYY-MM-DD HH24:MI:SS') as last_used,
-      endpoints
-    from api_keys join accounts using (account_id) order by key_id
+      ${sql.literal(formatUtcTimeSql("api_keys.created_at"))} as created_at,
+      ${sql.literal(["expires_at", "last_used_at"].map(makeUtcTimeSql).join(", "))},
+      host(last_used_address) as last_used_address, endpoints,
+      (select array_agg(format('%s', network::inet) order by at)
+      from unnest(networks) with ordinality as listed(network, at)) as networks
+    from api_keys join accounts using (account_id)
+    where accounts.name = coalesce(${account}::text, accounts.name) and (
+      ${unusedSeconds}::float8 is null
+      or coalesce(last_used_at, api_keys.created_at) <= now() - make_interval(secs => ${unusedSeconds}::float8)
+      and revoked_at is null and (expires_at is null or expires_at > now())
+    )
+    order by key_id
   `)
 })
 

@@ -5,6 +5,14 @@ import { type EndpointAccess, isTierSufficient, type Tier } from "../../rules/En
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "../AccountErrors.ts"
 
+/** The networks from which a key may be used. `AllowedNetworks.ts` implements it. */
+export interface AllowedNetworks {
+  /** The number of networks. */
+  readonly size: number
+  /** Whether an address in canonical form is in one of the networks. */
+  readonly includes: (address: string) => boolean
+}
+
 /** The account that sent the request, and the key that it used. */
 export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly account_id: number
@@ -14,6 +22,8 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly key_id: number
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
+  /** Networks from which the key may be used; null if it may be used from everywhere. */
+  readonly networks: AllowedNetworks | null
 }>()("tickerline/accounts/CurrentAccount") {}
 
 /** Every key may use this path, because the estimated request checks the key as well (D28, estimates). */

@@ -6,6 +6,7 @@ import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import type { ApiRequest } from "../../rules/ApiRequest.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKeyFormat.ts"
+import { canKeyUseAddress } from "./AllowedNetworks.ts"
 import type { CurrentAccount } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
@@ -49,6 +50,9 @@ const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
+/** Maximum number of networks of all remembered keys, which take about 500 bytes each. */
+const maxNetworks = 20_000
+
 /** Whether a lookup ended with a 401, and not with an account or a database failure. */
 const isRefused = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
   Option.exists(Exit.findErrorOption(exit), ({ _tag }) => _tag === "InvalidApiKey" || _tag === "ApiKeyDisabled")
@@ -74,34 +78,51 @@ export const makeRecentKeys = Effect.gen(function* () {
 
   const isCurrent = ({ asOf }: ApiKeyLookupResult) => getMonotonicMillis(clock) - asOf < apiKeyCacheTtlMillis
 
+  let networkCount = 0
+  const countNetworks = (key: ApiKeyLookupResult | undefined) => key?.account.networks?.size ?? 0
+  const remove = (digest: string) => {
+    networkCount -= countNetworks(keys.get(digest))
+    keys.delete(digest)
+  }
+
   const deleteExpired = Effect.sync(() => {
-    for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)
+    for (const [digest, key] of keys) if (!isCurrent(key)) remove(digest)
   })
   yield* repeatInBackground(deleteExpired, Duration.millis(apiKeyCacheTtlMillis / 2))
 
   return {
-    /** Returns the account of a key, or undefined if the last lookup of the key is too long ago. */
+    /** Returns the result of the last lookup of a key, or undefined if it is too long ago. */
     find: (key: string) => {
       if (key === "" || keys.size === 0) return undefined
       const found = keys.get(computeHash("sha256", key, "hex"))
-      return found !== undefined && isCurrent(found) ? found.account : undefined
+      return found !== undefined && isCurrent(found) ? found : undefined
     },
     /** `digest` is the hexadecimal SHA-256 of the key. */
     add: (digest: string, key: ApiKeyLookupResult) => {
-      if (keys.size >= maxKeys) keys.clear()
+      remove(digest)
+      if (keys.size >= maxKeys || networkCount >= maxNetworks) {
+        keys.clear()
+        networkCount = 0
+      }
       keys.set(digest, key)
+      networkCount += countNetworks(key)
     },
     getSize: () => keys.size,
   }
 })
+
+/** Whether `last_used_at` must be updated. A request from an address that the key excludes is no use of the key. */
+const isUnrecordedUse = ({ account, isUseDue }: ApiKeyLookupResult, { address }: ApiRequest) =>
+  isUseDue && canKeyUseAddress(account, address)
 
 const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
   const recentKeys = yield* makeRecentKeys
+  const { lookUp: lookUpDigest, recordUse } = yield* makeApiKeyLookup
   /** Lookups in progress, and those that were refused. `recentKeys` has the accounts. */
-  const lookups = yield* Cache.makeWith(yield* makeApiKeyLookup, {
+  const lookups = yield* Cache.makeWith(lookUpDigest, {
     capacity: maxKeys,
     timeToLive: (exit) => isRefused(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
   })
@@ -134,8 +155,11 @@ const makeAuthenticator = Effect.gen(function* () {
       () => isTrusted ? Effect.void : guard.countWrongKey(sender),
     )
     yield* Cache.set(trusted, digest, true)
-    recentKeys.add(digest, found)
-    return found.account
+    const { account } = found
+    const isUse = isUnrecordedUse(found, request)
+    if (isUse) yield* recordUse(account.key_id, request.address)
+    recentKeys.add(digest, isUse ? { ...found, isUseDue: false } : found)
+    return account
   })
 
   type Identified = ReturnType<typeof identify>
@@ -149,7 +173,9 @@ const makeAuthenticator = Effect.gen(function* () {
     if (credential === "") return Exit.fail(missingKey)
     if (credential === conflictingCredentials) return Exit.fail(differentCredentials)
     const recent = recentKeys.find(credential)
-    return recent === undefined ? identify(Redacted.make(credential), request) : Exit.succeed(recent)
+    return recent === undefined || isUnrecordedUse(recent, request)
+      ? identify(Redacted.make(credential), request)
+      : Exit.succeed(recent.account)
   }
 })
 

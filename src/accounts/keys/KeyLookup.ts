@@ -6,8 +6,10 @@ import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
+import { toCanonicalAddress } from "../../rules/IpNetworks.ts"
 import { PrepaidBalances } from "../billing/PrepaidBalances.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
+import { makeNetworkCompiler } from "./AllowedNetworks.ts"
 import { CurrentAccount } from "./Authentication.ts"
 
 /** How long the result of a lookup may be reused, ms. A revoked key must be refused within a second (D2, API keys). */
@@ -16,6 +18,8 @@ export const apiKeyCacheTtlMillis = 500
 /** The result of a key lookup. */
 export interface ApiKeyLookupResult {
   readonly account: typeof CurrentAccount.Service
+  /** Whether `last_used_at` must be updated, and no request has done it yet. */
+  readonly isUseDue: boolean
   /** Start of the lookup (monotonic clock, ms). */
   readonly asOf: number
 }
@@ -27,6 +31,7 @@ const KeyRow = Schema.Struct({
   reserved_microdollars: Schema.BigInt,
   key_id: Schema.BigInt,
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
+  networks: Schema.NullOr(Schema.Array(Schema.String)),
   is_usable: Schema.Boolean,
   /** Whether `last_used_at` must be updated: it is null or older than a minute. */
   is_use_due: Schema.Boolean,
@@ -43,32 +48,45 @@ const disabledKey = new ApiKeyDisabled({
 /** Partition of the connection pool that only key lookups use, so that reads of a locked table do not delay them. */
 const poolPartition = "keys"
 
-/** Returns the account in the row of a usable key. */
-const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, tier }: typeof KeyRow.Type) =>
-  CurrentAccount.of({
-    account_id: Number(account_id),
-    key_id: Number(key_id),
-    tier,
-    endpoints,
-    balance_microdollars: balance_microdollars === null ? null : Number(balance_microdollars),
-  })
-
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
   const clock = yield* Clock.Clock
   const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
+  const compileNetworks = makeNetworkCompiler()
+  /** Keys whose use is being recorded. */
+  const recording = new Set<number>()
 
-  /** Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account). */
-  const recordUse = (key_id: bigint) =>
-    sql`
-      update api_keys set last_used_at = now()
+  /** Returns the account in the row of a usable key. */
+  const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, networks, tier }: typeof KeyRow.Type) =>
+    CurrentAccount.of({
+      account_id: Number(account_id),
+      key_id: Number(key_id),
+      tier,
+      endpoints,
+      networks: networks === null ? null : compileNetworks(networks),
+      balance_microdollars: balance_microdollars === null ? null : Number(balance_microdollars),
+    })
+
+  /**
+   * Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account), and the
+   * address of the client, if it is known.
+   */
+  const recordUse = Effect.fnUntraced(function* (key_id: number, address: string | undefined) {
+    if (recording.has(key_id)) return
+    recording.add(key_id)
+    const canonical = address === undefined ? null : toCanonicalAddress(address) ?? null
+    yield* sql`
+      update api_keys set last_used_at = now(),
+        last_used_address = coalesce(${canonical}::text::inet, last_used_address)
       where key_id = ${key_id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')
     `.pipe(
       Effect.catch((error) => Effect.logWarning("last_used_at was not updated", error)),
+      Effect.ensuring(Effect.sync(() => recording.delete(key_id))),
       FiberSet.run(background),
     )
+  })
 
   const updateBalance = (row: typeof KeyRow.Type, asOf: number) => {
     if (row.balance_microdollars === null) return
@@ -76,12 +94,12 @@ const makeKeyReader = Effect.gen(function* () {
     balances.update(Number(row.account_id), { balance, reserved }, asOf)
   }
 
-  /** Reads the keys that meet the condition. Updates balances, and `last_used_at` of the usable keys if it is due. */
-  return Effect.fnUntraced(function* (condition: Statement.Fragment) {
+  /** Reads the keys that meet the condition, and updates balances. */
+  const readKeys = Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const asOf = getMonotonicMillis(clock)
     const rows = yield* decodeRows(KeyRow)(reader.query(
       sql`
-        select account_id, tier, balance_microdollars, key_id, endpoints,
+        select account_id, tier, balance_microdollars, key_id, endpoints, networks::text[] as networks,
           case when balance_microdollars is null then 0 else (
             select coalesce(sum(amount_microdollars), 0) from balance_reservations
             where balance_reservations.account_id = accounts.account_id and balance_reservations.expires_at > now()
@@ -94,36 +112,38 @@ const makeKeyReader = Effect.gen(function* () {
       poolPartition,
     ))
     for (const row of rows) updateBalance(row, asOf)
-    yield* Effect.forEach(
-      rows.filter(({ is_usable, is_use_due }) => is_usable && is_use_due),
-      ({ key_id }) => recordUse(key_id),
-      { discard: true },
-    )
     return rows
   })
+  return { readKeys, recordUse, toAccount }
 })
 
 export const makeApiKeyLookup = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
-  const readKeys = yield* makeKeyReader
+  const { readKeys, recordUse, toAccount } = yield* makeKeyReader
 
   /** Finds the account of a key by the hexadecimal SHA-256. Fails with 401 if the key is unknown or unusable. */
-  return Effect.fnUntraced(function* (digest: string) {
+  const lookUp = Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const [row] = yield* readKeys(sql`key_hash = decode(${digest}, 'hex')`)
     if (row === undefined) return yield* unknownApiKeyError
     if (!row.is_usable) return yield* disabledKey
-    return { account: toAccount(row), asOf } satisfies ApiKeyLookupResult
+    return { account: toAccount(row), isUseDue: row.is_use_due, asOf } satisfies ApiKeyLookupResult
   })
+  return { lookUp, recordUse }
 })
 
-/** Makes the function that reads the accounts of the keys of open streams. The result omits unusable keys. */
+/**
+ * Makes the function that reads the accounts of the keys of open streams and exports, and records that the keys are in
+ * use. The result omits unusable keys.
+ */
 export const makeAccountsByKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const readKeys = yield* makeKeyReader
+  const { readKeys, recordUse, toAccount } = yield* makeKeyReader
   return Effect.fnUntraced(function* (keyIds: ReadonlyArray<number>) {
     const rows = yield* readKeys(sql`key_id = any(${makeArrayParameter(keyIds, OID.float8)}::bigint[])`)
-    return new Map(rows.filter(({ is_usable }) => is_usable).map((row) => [Number(row.key_id), toAccount(row)]))
+    const usable = rows.filter(({ is_usable }) => is_usable)
+    for (const { is_use_due, key_id } of usable) if (is_use_due) yield* recordUse(Number(key_id), undefined)
+    return new Map(usable.map((row) => [Number(row.key_id), toAccount(row)]))
   })
 })

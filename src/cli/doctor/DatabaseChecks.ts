@@ -247,6 +247,10 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
           ('select on api_keys', has_table_privilege('public.api_keys', 'select')),
           ('select on accounts', has_table_privilege('public.accounts', 'select')),
           ('update of last_used_at', has_column_privilege('public.api_keys', 'last_used_at', 'update')),
+          ('update of last_used_address', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.api_keys'::regclass and attname = 'last_used_address'
+          )),
           ('update of balances', has_column_privilege('public.accounts', 'balance_microdollars', 'update'))
       ), beyond (what, has) as (
         select 'write ' || t, has_table_privilege('public.' || t, 'insert, update, delete, truncate')

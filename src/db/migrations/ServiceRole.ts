@@ -35,7 +35,7 @@ const makeServiceGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
-  `grant update (last_used_at) on public.api_keys to ${role}`,
+  `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,
   `grant insert, update, delete on public.balance_reservations to ${role}`,
   `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)

@@ -3,6 +3,7 @@ import { Effect, Equivalence, Scope, type Stream } from "effect"
 import { Refusal } from "../../accounts/AccountErrors.ts"
 import { findAccessError } from "../../accounts/Admission.ts"
 import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { canKeyUseAddress } from "../../accounts/keys/AllowedNetworks.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
@@ -144,7 +145,8 @@ export const changesHandlers = Effect.gen(function* () {
         filter: { datasets, tickers: ticker, kinds: kind },
         place,
         hasSameAccess: (current) =>
-          canAccountUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
+          canKeyUseAddress(current, request.address) && canAccountUseEndpoint(current, streamAccess) &&
+          isEqual(listUsableDatasets(current, dataset), datasets),
         disconnect: request.disconnect,
       }),
       Scope.Scope,

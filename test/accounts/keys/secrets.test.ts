@@ -354,7 +354,13 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
       yield* createCustomer("maker")
       captured.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
-        const made = yield* ApiKeys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
+        const made = yield* ApiKeys.createApiKey({
+          account: "maker",
+          name: "made",
+          expires: null,
+          endpoints: null,
+          networks: null,
+        })
         const { key_id } = yield* findAccountAndKeyIds(made)
         return [made, yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))]
       }).pipe(Effect.withSpan("keys"), Effect.provide(captureLayer))

@@ -254,7 +254,14 @@ it.live(
         Layer.build(service),
         Context.get(AccountRateLimiter),
       )
-      const account = { account_id: 1, key_id: 1, tier: "basic", balance_microdollars: null, endpoints: null } as const
+      const account = {
+        account_id: 1,
+        key_id: 1,
+        tier: "basic",
+        balance_microdollars: null,
+        endpoints: null,
+        networks: null,
+      } as const
       assert.isUndefined((yield* count(account)).refusal)
       assert.isFalse(isCountingLocally())
       yield* network.stall

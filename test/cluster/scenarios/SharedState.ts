@@ -26,7 +26,7 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
 
 const createScenarioCustomer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
   yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
-  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
+  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null, networks: null })
 })
 
 const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
@@ -56,7 +56,9 @@ export const keyRevoked: Scenario = {
         `${app} answered a new key with ${statuses.join(", ")}.`,
       )
     }
-    const id = (yield* asOwner(ApiKeys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
+    const id = (yield* asOwner(ApiKeys.listApiKeys({ account: null, unusedFor: null }))).find(({ account }) =>
+      account === "leaving"
+    )?.key_id
     yield* asOwner(ApiKeys.revokeApiKey(Number(id)))
     const since = performance.now()
     const taken = yield* Effect.forEach(appHosts, (app) => measureRevocation(app, key, since), {

@@ -227,6 +227,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "balance_reservations update",
         "balance_reservations delete",
         "api_keys.last_used_at update",
+        "api_keys.last_used_address update",
         "announcement_mails.status update",
         "announcement_mails.attempts update",
         "announcement_mails.next_attempt_at update",

@@ -8,6 +8,7 @@
 
 from . import types
 from ._api_errors import (
+    AddressNotAllowed,
     AmbiguousTickerLineage,
     ApiKeyDisabled,
     AsOfTooEarly,
@@ -47,6 +48,7 @@ from ._senders import Response
 from ._version import __version__
 
 __all__ = [
+    "AddressNotAllowed",
     "AmbiguousTickerLineage",
     "ApiError",
     "ApiKeyDisabled",

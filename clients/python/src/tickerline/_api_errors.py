@@ -10,6 +10,18 @@ from ._errors import ApiError
 from ._structures import Structure
 
 
+class AddressNotAllowed(ApiError):
+    """The error ``address_not_allowed``."""
+
+    code = "address_not_allowed"
+    details: types.AddressNotAllowedDetails
+
+    @property
+    def address(self) -> str | None:
+        """The address from which the request came. Null: it is not known."""
+        return self.details["address"]
+
+
 class AmbiguousTickerLineage(ApiError):
     """The error ``ambiguous_ticker_lineage``."""
 
@@ -253,6 +265,7 @@ class ValidationError(ApiError):
 
 
 ERRORS: dict[str, tuple[tuple[type[ApiError], Structure | None], ...]] = {
+    "address_not_allowed": ((AddressNotAllowed, _contract.ADDRESS_NOT_ALLOWED_DETAILS),),
     "ambiguous_ticker_lineage": ((AmbiguousTickerLineage, _contract.AMBIGUOUS_TICKER_LINEAGE_DETAILS),),
     "api_key_disabled": ((ApiKeyDisabled, None),),
     "as_of_too_early": ((AsOfTooEarly, _contract.AS_OF_TOO_EARLY_DETAILS),),

@@ -1111,6 +1111,10 @@ CORRECTIONS_BODY = Structure(
     Field("counted_until", "datetime", nullable=True),
 )
 
+ADDRESS_NOT_ALLOWED_DETAILS = Structure(
+    Field("address", "text", nullable=True),
+)
+
 LINEAGE_CANDIDATE = Structure(
     Field("cik", "text"),
     Field("company_name", "text", nullable=True),

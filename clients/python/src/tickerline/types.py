@@ -1945,6 +1945,11 @@ class CorrectionsBody(TypedDict):
     """An instant, printed with the fixed offset -05:00."""
 
 
+class AddressNotAllowedDetails(TypedDict):
+    address: str | None
+    """The address from which the request came. Null: it is not known."""
+
+
 class LineageCandidate(TypedDict):
     cik: str
     company_name: str | None
