@@ -39,6 +39,7 @@ import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
 import { ListEndpointFactory } from "./lists/ListEndpoints.ts"
 import { emailSenderJob } from "./mail/EmailSender.ts"
+import { keyExpiryJob } from "./mail/KeyExpiryNotices.ts"
 import * as Mcp from "./mcp/Http.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
@@ -127,6 +128,7 @@ const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
 const allJobs = [
   emailSenderJob,
+  keyExpiryJob,
   UsagePartitions.usagePartitionsJob,
   historyPartitionsJob,
   auditRetentionJob,

@@ -75,7 +75,7 @@ export const announceCommand = Command.make(
   Command.provide(migratedDatabaseClientLayer),
 )
 
-const entry = Flag.optional(makeFlag("entry", Schema.String, "ID of a changelog entry (default: all entries)"))
+const entry = Flag.optional(makeFlag("entry", Schema.String, "ID of a changelog entry or notice (default: all)"))
 
 const printTabSeparated = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
   Console.log([header, ...rows].map((cells) => cells.join("\t")).join("\n"))
@@ -84,7 +84,7 @@ const listProgress = Effect.gen(function* () {
   const rows = yield* Announcements.readAnnouncementProgress
   yield* printTabSeparated(
     ["entry", "to send", "sent", "failed", "unknown"],
-    rows.map(({ entry_id, failed, queued, sent, unknown }) => [entry_id, queued, sent, failed, unknown]),
+    rows.map(({ entry_id, failed, queued, sent, unknown }) => [entry_id ?? "(notices)", queued, sent, failed, unknown]),
   )
 })
 
@@ -123,7 +123,7 @@ const retryCommand = Command.make(
 )
 
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
-  Command.withDescription("Show the progress of each announcement, tab-separated"),
+  Command.withDescription("Show the progress of each announcement, and of all notices to accounts, tab-separated"),
   withSilentExamples({ "announcements": "Show all announcements" }),
   Command.withSubcommands([problemsCommand, retryCommand]),
   Command.provide(migratedDatabaseClientLayer),

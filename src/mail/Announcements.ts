@@ -158,23 +158,26 @@ export const queueAnnouncements = Effect.fnUntraced(function* (options: Announce
 })
 
 export const AnnouncementProgress = Schema.Struct({
-  entry_id: Schema.String,
+  entry_id: Schema.NullOr(Schema.String).annotate({
+    description: "Null: the notices to single accounts, which are counted together.",
+  }),
   queued: Schema.Int,
   sent: Schema.Int,
   failed: Schema.Int,
   unknown: Schema.Int,
 })
 
-/** Counts the emails of each announced entry by status, oldest announcement first. */
+/** Counts the emails of each announced entry by status, oldest announcement first, then those of all notices. */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(AnnouncementProgress)(sql`
-    select entry_id, (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,
+    select case when account_id is null then entry_id end as entry_id,
+      (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,
       (count(*) filter (where status = 'sent'))::int as sent,
       (count(*) filter (where status = 'failed'))::int as failed,
       (count(*) filter (where status = 'unknown'))::int as unknown
     from announcements join announcement_mails using (entry_id)
-    group by entry_id, announced_at order by announced_at, entry_id
+    group by 1 order by 1 is null, min(announced_at), 1
   `)
 })
 

@@ -1,4 +1,4 @@
-/** Renders a changelog entry as an email: §9.6 (notification). */
+/** Renders changelog entries (§9.6, notification) and notices to single accounts as emails. */
 import { Option, Schema } from "effect"
 import { escapeXml } from "../changelog/AtomFeed.ts"
 import { isEmailMandatory } from "../changelog/Changelog.ts"
@@ -60,6 +60,40 @@ const explainRecipient = (operational: boolean, unsubscribeAddress: Option.Optio
   return `You are receiving this email because your account is subscribed to Tickerline news. ${unsubscribe}`
 }
 
+interface Contents {
+  readonly title: string
+  readonly paragraphs: ReadonlyArray<string>
+  readonly facts: ReadonlyArray<readonly [label: string, value: string]>
+  readonly links: ReadonlyArray<readonly [label: string, url: string]>
+  readonly footer: string
+}
+
+const formatLines = (lines: Contents["facts"]) => lines.map(([label, value]) => `${label}: ${value}`).join("\n")
+
+const renderContent = ({ facts, footer, links, paragraphs, title }: Contents) => {
+  const text = [
+    title,
+    ...paragraphs,
+    ...(facts.length === 0 ? [] : [formatLines(facts)]),
+    ...(links.length === 0 ? [] : [formatLines(links)]),
+    `-- \n${footer}`,
+  ].map((paragraph) => paragraph.split("\n").map(wrapLine).join("\n")).join("\n\n")
+  const html = [
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(title)}</title></head><body>`,
+    `<h1 style="font-size:1.2em">${escapeXml(title)}</h1>`,
+    ...paragraphs.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
+    ...(facts.length === 0 ? [] : [
+      "<table>",
+      ...facts.map(([label, value]) => `<tr><th align="left">${label}</th><td>${escapeXml(value)}</td></tr>`),
+      "</table>",
+    ]),
+    ...links.map(([label, url]) => `<p>${label}: <a href="${escapeXml(url)}">${escapeXml(url)}</a></p>`),
+    `<hr><p><small>${escapeXml(footer)}</small></p>`,
+    "</body></html>",
+  ].join("\n")
+  return { text: `${text}\n`, html: `${html}\n` }
+}
+
 export const renderChangelogEmail = (
   entry: ChangelogEntry,
   { baseUrl, unsubscribeAddress }: EmailLinks,
@@ -75,23 +109,14 @@ export const renderChangelogEmail = (
     ],
   })
   const footer = explainRecipient(operational, unsubscribeAddress)
-  const text = [
-    entry.title,
-    ...paragraphs,
-    facts.map(([label, value]) => `${label}: ${value}`).join("\n"),
-    ...(links.length === 0 ? [] : [links.map(([label, url]) => `${label}: ${url}`).join("\n")]),
-    `-- \n${footer}`,
-  ].map((paragraph) => paragraph.split("\n").map(wrapLine).join("\n")).join("\n\n")
-  const html = [
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(entry.title)}</title></head><body>`,
-    `<h1 style="font-size:1.2em">${escapeXml(entry.title)}</h1>`,
-    ...paragraphs.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
-    "<table>",
-    ...facts.map(([label, value]) => `<tr><th align="left">${label}</th><td>${escapeXml(value)}</td></tr>`),
-    "</table>",
-    ...links.map(([label, url]) => `<p>${label}: <a href="${escapeXml(url)}">${escapeXml(url)}</a></p>`),
-    `<hr><p><small>${escapeXml(footer)}</small></p>`,
-    "</body></html>",
-  ].join("\n")
-  return { subject: renderSubject(entry), text: `${text}\n`, html: `${html}\n`, operational }
+  const content = renderContent({ title: entry.title, paragraphs, facts, links, footer })
+  return { subject: renderSubject(entry), ...content, operational }
+}
+
+/** Renders a notice to one account. Its subject is also its title. */
+export const renderNotice = (subject: string, paragraphs: ReadonlyArray<string>): EmailContent => {
+  const footer = "You are receiving this email because it concerns your account. We send such notices to the contact " +
+    "address of the account."
+  const content = renderContent({ title: subject, paragraphs, facts: [], links: [], footer })
+  return { subject: `Tickerline: ${subject}`, ...content, operational: true }
 }

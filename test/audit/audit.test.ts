@@ -215,7 +215,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       // These never change, are secret, or change with requests or by the service.
-      const isUnrecorded = /_id$|\.created_|_hash$|\.last_|secret$|_service$|_in_a_row$/
+      const isUnrecorded = /_id$|\.created_|_hash$|\.last_|\.expiry_set_|secret$|_service$|_in_a_row$/
       const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
         select attrelid::regclass || '.' || attname as name from pg_attribute
         where attrelid in (select tgrelid from pg_trigger where tgfoid = 'audit_row'::regproc)

@@ -40,6 +40,7 @@ const makeServiceGrants = (role: string) => [
   `grant insert, update, delete on public.balance_reservations to ${role}`,
   `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
     on public.announcement_mails to ${role}`,
+  `grant execute on function public.queue_notice to ${role}`,
   `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant insert (name), update (holder, until) on public.leases to ${role}`,
   `grant insert, update on public.rate_limit_buckets to ${role}`,

@@ -5,6 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
@@ -12,6 +13,7 @@ import { ChangeFeedReader } from "../../../src/history/ChangeFeed.ts"
 import { countNextFeedChanges } from "../../../src/history/CorrectionCounts.ts"
 import { makeJobLeaseStatements } from "../../../src/jobs/JobLease.ts"
 import { makeEmailOutboxStatements } from "../../../src/mail/EmailSender.ts"
+import { queueNotice } from "../../../src/mail/Notices.ts"
 import * as Server from "../../../src/Server.ts"
 import { queueDatasetEvents } from "../../../src/webhooks/DatasetEvents.ts"
 import type { DeliveryResult } from "../../../src/webhooks/WebhookDelivery.ts"
@@ -263,6 +265,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
         "start_month as its owner",
+        "queue_notice as its owner",
         "record_audit as its owner",
         "record_settings as its owner",
         "drop_audit_before as its owner",
@@ -298,6 +301,39 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         select corrections::int as number from history.corrected_fields where field = 'outstanding_shares'
       `
       assert.strictEqual(counted?.number, 1)
+    }))
+
+  it.effect("queues a notice once, to the contact address, and cannot announce with it (operations/announcements)", () =>
+    Effect.gen(function* () {
+      const [owner, serving] = [yield* SqlClient.SqlClient, yield* servingClient]
+      yield* Accounts.ensureAccount({ name: "noticed", tier: "basic", email: " ops@x.example ", prepaid: false })
+      const [account] = yield* owner<{ readonly account_id: bigint }>`
+        select account_id from accounts where name = 'noticed'
+      `
+      const notice = { account_id: account?.account_id ?? 0n, subject: "Something <new>", paragraphs: ["One & two."] }
+      const queue = (id: string) => Effect.provideService(queueNotice({ ...notice, id }), SqlClient.SqlClient, serving)
+      assert.deepStrictEqual([yield* queue("test:1"), yield* queue("test:1")], [true, false])
+      yield* owner`update accounts set contact_email = 'new@x.example' where name = 'noticed'`
+      assert.isFalse(yield* queue("test:1"))
+      yield* owner`update accounts set contact_email = null where name = 'noticed'`
+      assert.isFalse(yield* queue("test:2"))
+      assert.match((yield* Effect.flip(queue("ticker-changes"))).message, /Query failed/)
+      const outbox = yield* owner<Readonly<Record<string, string>>>`
+        select entry_id, recipient, subject, text, html, operational::text from announcements
+        join announcement_mails using (entry_id) where account_id is not null
+      `
+      assert.strictEqual(outbox.length, 1)
+      assert.deepInclude(outbox[0], {
+        entry_id: "test:1",
+        recipient: "ops@x.example",
+        subject: "Tickerline: Something <new>",
+        operational: "true",
+      })
+      assert.match(outbox[0]?.["text"] ?? "", /^Something <new>\n\nOne & two\.\n\n-- \nYou are receiving/)
+      assert.include(outbox[0]?.["html"], "<p>One &amp; two.</p>")
+      yield* owner`delete from announcement_mails`
+      yield* owner`delete from announcements`
+      assert.deepStrictEqual(yield* owner`select from audit where subject_type = 'announcement'`, [])
     }))
 
   it.effect("claims, sends and completes announcements (operations/deployment)", () =>
@@ -445,6 +481,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           for (
             const name of [
               "create_usage_partition",
+              "queue_notice",
               "record_audit",
               "record_settings",
               "drop_audit_before",
