@@ -62,7 +62,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         yield* fs.writeFileString(`${folder}/first.ndjson`, split("first"))
         yield* byOld("load", "split-status", `${folder}/first.ndjson`, "--append")
         const key = yield* byOld("keys", "create", "--account", "steady", "--tier", "ultimate")
-        yield* byOld("accounts", "credit", "steady", "--usd", "1000", "--reference", "before")
+        yield* byOld("accounts", "credit", "steady", "--usd", "1000", "--prepaid", "--reference", "before")
 
         const its = new URL(url)
         its.username = its.password = "service"
