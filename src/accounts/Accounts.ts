@@ -17,7 +17,7 @@ class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly mes
 /** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
 class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
 
-const noSuchAccount = (name: string) =>
+export const noSuchAccount = (name: string) =>
   new NoSuchAccount({
     message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` creates one.`,
   })

@@ -4,8 +4,10 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { Account, Credit } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { ListedApiKey, maxNetworksPerKey, Network } from "../accounts/keys/ApiKeyManagement.ts"
 import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
 import { AnnouncementProgress, requeueableEmailStatuses, UndeliveredEmail } from "../mail/Announcements.ts"
+import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
 import { CustomerSettings } from "../catalogue/PriceList.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
@@ -131,6 +133,79 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
   }).annotateMerge(describe("Add to the balance; a negative amount subtracts", "admin")),
 ) {}
 
+const keyPath = { params: { id: Schema.FiniteFromString.check(Schema.isInt()) }, headers: writeHeaders }
+
+const CreatedKey = Schema.Struct({
+  key_id: Schema.Int,
+  key: Schema.NullOr(Schema.String).annotate({
+    description: "The key, which is shown only once. Null if the request was repeated.",
+  }),
+}).pipe(HttpApiSchema.status(201))
+
+const keyNetworks = Schema.NullOr(
+  Schema.NonEmptyArray(Network).check(Schema.isMaxLength(maxNetworksPerKey)),
+).annotate({ description: "Networks from which the key may be used, such as `10.0.0.0/8`. Null: from everywhere." })
+
+export class KeysGroup extends HttpApiGroup.make("keys").add(
+  HttpApiEndpoint.get("list", "/keys", {
+    query: {
+      account: Schema.optionalKey(Schema.String),
+      unused_days: Schema.optionalKey(
+        Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 36_500 })),
+      ),
+    },
+    success: listOf(ListedApiKey),
+    error: NotFound,
+  }).annotateMerge(
+    describe("API keys, oldest first; `unused_days` selects usable keys that were not used for so long", "read"),
+  ),
+  HttpApiEndpoint.post("create", "/keys", {
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      account: TrimmedName,
+      name: Schema.optionalKey(TrimmedName),
+      expires: Schema.optionalKey(Schema.NullOr(CalendarDate)).annotate({
+        description: "The last day on which the key works, in New York.",
+      }),
+      endpoints: Schema.optionalKey(Schema.NullOr(Schema.NonEmptyArray(Schema.Literals(keyEndpointPaths)))),
+      networks: Schema.optionalKey(keyNetworks),
+    }),
+    success: CreatedKey,
+    error: NotFound,
+  }).annotateMerge(describe("Create an API key for an account", "support")),
+  HttpApiEndpoint.post("rotate", "/keys/:id/rotate", {
+    ...keyPath,
+    payload: Schema.Struct({
+      grace_seconds: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 31_536_000 })).annotate({
+        description: "How long the old key continues to work.",
+      }),
+    }),
+    success: CreatedKey,
+    error: [NotFound, Conflict],
+  }).annotateMerge(describe("Replace an API key with a new one", "support")),
+  HttpApiEndpoint.post("networks", "/keys/:id/networks", {
+    ...keyPath,
+    payload: Schema.Struct({ networks: keyNetworks }),
+    success: HttpApiSchema.NoContent,
+    error: [NotFound, Conflict],
+  }).annotateMerge(describe("Replace the networks from which an API key may be used", "support")),
+  HttpApiEndpoint.post("disable", "/keys/:id/disable", {
+    ...keyPath,
+    success: HttpApiSchema.NoContent,
+    error: [NotFound, Conflict],
+  }).annotateMerge(describe("Disable an API key until it is enabled again", "support")),
+  HttpApiEndpoint.post("enable", "/keys/:id/enable", {
+    ...keyPath,
+    success: HttpApiSchema.NoContent,
+    error: [NotFound, Conflict],
+  }).annotateMerge(describe("Enable a disabled API key", "support")),
+  HttpApiEndpoint.post("revoke", "/keys/:id/revoke", {
+    ...keyPath,
+    success: HttpApiSchema.NoContent,
+    error: NotFound,
+  }).annotateMerge(describe("Revoke an API key permanently", "support")),
+) {}
+
 export class UsageGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("totals", "/usage", {
     query: {
@@ -217,7 +292,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
 ) {}
 
 export class AdminApi extends HttpApi.make("tickerline-admin")
-  .add(AccountsGroup, UsageGroup, OperationsGroup, AnnouncementsGroup, AdminTokensGroup)
+  .add(AccountsGroup, KeysGroup, UsageGroup, OperationsGroup, AnnouncementsGroup, AdminTokensGroup)
   .prefix("/v1")
   .middleware(AdminTransaction)
   .middleware(AdminAccess)

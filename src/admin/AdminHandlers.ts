@@ -1,8 +1,10 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type SqlError } from "effect/sql"
 import * as Accounts from "../accounts/Accounts.ts"
+import type { KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
+import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { readChangesAfter, readNewestChanges } from "../audit/AuditLog.ts"
 import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
 import { customerSettings } from "../catalogue/PriceList.ts"
@@ -111,6 +113,40 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
       ),
   }))
 
+const withKeyErrors = <A, R>(effect: Effect.Effect<A, KeyNotActive | NoSuchKey | SqlError.SqlError, R>) =>
+  effect.pipe(
+    Effect.catchTags({
+      NoSuchKey: (error) => Effect.fail(toNotFound(error)),
+      KeyNotActive: (error) => Effect.fail(toConflict("key_not_active")(error)),
+    }),
+    withDatabaseErrors,
+  )
+
+const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { account = null, unused_days } }) =>
+      Keys.listApiKeys({ account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) }).pipe(
+        Effect.map((results) => ({ results })),
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+    create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
+      Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+    rotate: ({ params: { id }, payload: { grace_seconds } }) =>
+      withKeyErrors(Keys.rotateApiKey(id, Duration.seconds(grace_seconds))),
+    networks: ({ params: { id }, payload: { networks } }) => withKeyErrors(Keys.setApiKeyNetworks(id, networks)),
+    disable: ({ params: { id } }) => withKeyErrors(Keys.disableApiKey(id)),
+    enable: ({ params: { id } }) => withKeyErrors(Keys.enableApiKey(id)),
+    revoke: ({ params: { id } }) =>
+      Keys.revokeApiKey(id).pipe(
+        Effect.catchTag("NoSuchKey", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+  }))
+
 /** The columns of `usage_daily` by which usage is grouped. */
 const usageGroups = {
   account: "accounts.name as account",
@@ -206,6 +242,7 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
 
 export const adminHandlersLayer = Layer.mergeAll(
   accountHandlers,
+  keyHandlers,
   usageHandlers,
   operationsHandlers,
   announcementHandlers,

@@ -118,3 +118,6 @@ const findSimilarPath = (path: string): Option.Option<string> => {
 
 /** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
 export const formatEndpointSuggestion = (path: string) => formatSuggestion(findSimilarPath(path))
+
+/** The endpoints to which a key can be limited. */
+export const keyEndpointPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)

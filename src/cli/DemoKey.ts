@@ -24,7 +24,7 @@ export const createDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* getDemoKeyFile(home)
   yield* ensureAccount(demoAccount)
-  const key = yield* createApiKey({
+  const { key } = yield* createApiKey({
     account: demoAccount.name,
     name: demoKeyName,
     expires: null,

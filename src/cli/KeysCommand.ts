@@ -15,7 +15,7 @@ import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
-import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
@@ -77,9 +77,6 @@ const KeyId = Schema.String.check(
 
 const id = makeArgument("id", KeyId, "ID of the key, as listed by keys list")
 
-/** The endpoints to which a key can be limited. */
-const paths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
-
 const createCommand = Command.make(
   "create",
   {
@@ -93,7 +90,7 @@ const createCommand = Command.make(
     expires: Flag.optional(
       makeFlag("expires", ExpiryDate, "Last day on which the key works, in New York, YYYY-MM-DD"),
     ),
-    endpoint: Flag.Literals("endpoint", paths).pipe(
+    endpoint: Flag.Literals("endpoint", keyEndpointPaths).pipe(
       Flag.withDescription("Limit the key to this endpoint; repeatable (default: all endpoints)"),
       Flag.atLeast(0),
     ),
@@ -105,7 +102,7 @@ const createCommand = Command.make(
   },
   Effect.fnUntraced(function* ({ account, email, endpoint, expires, name, network, tier }) {
     yield* ensureAccountForKey(account, Option.getOrNull(tier), Option.getOrNull(email))
-    const key = yield* Keys.createApiKey({
+    const { key } = yield* Keys.createApiKey({
       account,
       name,
       expires: Option.getOrNull(expires),
@@ -161,7 +158,7 @@ const rotateCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ grace, id }) {
-    const key = yield* Keys.rotateApiKey(id, grace)
+    const { key } = yield* Keys.rotateApiKey(id, grace)
     const end = Duration.isZero(grace) ? "no longer works" : `works for another ${Duration.format(grace)}`
     yield* printKey(`The API key that replaces key ${id}, which ${end}:`, key)
   }),

@@ -174,6 +174,49 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("admin A
       ])
     }))
 
+  it.effect("creates, limits, rotates and revokes keys, which a token may do that cannot change accounts (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      yield* Accounts.createAccount({ name: "keyed", tier: "pro", email: null, prepaid: false })
+      const post = (path: string, body?: unknown) => send(path, { method: "POST", body, token: tokens.support })
+      const statuses = Effect.map(
+        send("/keys?account=keyed"),
+        ({ body }) => resultsOf(body).map((key) => Predicate.hasProperty(key, "status") ? key.status : undefined),
+      )
+      const key = { account: "keyed", endpoints: ["/v1/news"], networks: ["10.0.0.0/8"], expires: "2099-01-01" }
+      const created = yield* post("/keys", key)
+      assert.strictEqual(created.status, 201)
+      const id = Predicate.hasProperty(created.body, "key_id") ? String(created.body.key_id) : ""
+      assert.match(JSON.stringify(created.body), /"key":"tl_live_\w{38}"/)
+      const [listed] = resultsOf((yield* send("/keys?account=keyed", { token: tokens.read })).body)
+      assert.deepInclude(listed, {
+        status: "active",
+        endpoints: ["/v1/news"],
+        networks: ["10.0.0.0/8"],
+        name: "default",
+      })
+      assert.strictEqual((yield* post(`/keys/${id}/networks`, { networks: null })).status, 204)
+      assert.strictEqual((yield* post(`/keys/${id}/disable`)).status, 204)
+      const disabled = yield* post(`/keys/${id}/rotate`, { grace_seconds: 60 })
+      assert.deepStrictEqual([disabled.status, codeOf(disabled.body)], [409, "key_not_active"])
+      assert.strictEqual((yield* post(`/keys/${id}/enable`)).status, 204)
+      assert.strictEqual((yield* post(`/keys/${id}/rotate`, { grace_seconds: 60 })).status, 201)
+      assert.strictEqual((yield* post(`/keys/${id}/revoke`)).status, 204)
+      assert.deepStrictEqual(yield* statuses, ["revoked", "active"])
+      assert.strictEqual((yield* post(`/keys/${id}/enable`)).status, 409)
+      for (const path of ["/keys/999999/revoke", "/keys/999999/enable"]) {
+        assert.strictEqual((yield* post(path)).status, 404)
+      }
+      assert.strictEqual((yield* post("/keys", { account: "nobody" })).status, 404)
+      for (
+        const wrong of [{ endpoints: ["/v1/nws"] }, { networks: ["10.0.0.1/8"] }, { networks: [] }, { expires: "soon" }]
+      ) {
+        assert.strictEqual((yield* post("/keys", { account: "keyed", ...wrong })).status, 422, JSON.stringify(wrong))
+      }
+      assert.strictEqual((yield* send("/keys?account=nobody")).status, 404)
+      assert.deepStrictEqual(resultsOf((yield* send("/keys?account=keyed&unused_days=1")).body), [])
+    }))
+
   it.effect("refuses to overwrite the change of another admin (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin

@@ -33,7 +33,14 @@ const createClusterCustomer = Effect.fnUntraced(function* (name: keyof typeof cu
   if (balance !== undefined) {
     yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", mayBecomePrepaid: true })
   }
-  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null, networks: null })
+  const { key } = yield* ApiKeys.createApiKey({
+    account: name,
+    name: "cluster",
+    expires: null,
+    endpoints: null,
+    networks: null,
+  })
+  return key
 })
 
 const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>

@@ -90,7 +90,7 @@ export const copySampleDatabase = Effect.flatMap(sampleTemplate, createTestDatab
 export const ensureAccountWithKey = Effect.fnUntraced(
   function* (account: string, tier: Tier, more: Partial<ApiKeys.NewApiKey> = {}) {
     yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
-    return yield* ApiKeys.createApiKey({
+    const { key } = yield* ApiKeys.createApiKey({
       account,
       name: "test",
       expires: null,
@@ -98,6 +98,7 @@ export const ensureAccountWithKey = Effect.fnUntraced(
       networks: null,
       ...more,
     })
+    return key
   },
 )
 

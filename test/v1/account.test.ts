@@ -40,7 +40,7 @@ const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Recor
 
 /** Creates another key for the account. */
 const another = Effect.fnUntraced(function* (account: string, more: Partial<ApiKeys.NewApiKey> = {}) {
-  const key = yield* ApiKeys.createApiKey({
+  const { key } = yield* ApiKeys.createApiKey({
     account,
     name: "another",
     expires: null,
@@ -212,7 +212,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       yield* become("disabled", 401)
       yield* ApiKeys.enableApiKey(key_id)
       yield* become("active", 200)
-      const next = yield* findAccountAndKeyIds(yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1)))
+      const next = yield* findAccountAndKeyIds((yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))).key)
       yield* become("active", 200)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
       yield* set(key_id, { expires_at: "2025-01-01T00:00:00Z" })

@@ -3,14 +3,14 @@ import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTra
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
-import { findAccount } from "../Accounts.ts"
+import { findAccount, noSuchAccount } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
-class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
+export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
 /** A key that is not active cannot be rotated, and a revoked key cannot be enabled or disabled. */
-class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
+export class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
@@ -63,7 +63,9 @@ const makeTextArraySql = Effect.map(
     `,
 )
 
-/** Creates a key for an existing account and returns it. The key cannot be retrieved later. */
+const decodeCreated = decodeRows(Schema.Struct({ key_id: Schema.Int }))
+
+/** Creates a key for an existing account, and returns it with its id. The key cannot be retrieved later. */
 export const createApiKey = Effect.fnUntraced(function* (
   { account, endpoints, expires, name, networks }: NewApiKey,
 ) {
@@ -72,7 +74,7 @@ export const createApiKey = Effect.fnUntraced(function* (
   const key = yield* generateApiKey
   const digest = yield* hash(key)
   const toTextArray = yield* makeTextArraySql
-  yield* sql`
+  const [created] = yield* decodeCreated(sql`
     with created as (
       insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
       select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
@@ -80,9 +82,9 @@ export const createApiKey = Effect.fnUntraced(function* (
         ${toTextArray(networks)}::cidr[]
       from accounts where name = ${account} returning api_keys as key
     )
-    select enqueue_key_event('key.created', key) from created
-  `
-  return Redacted.value(key)
+    select (key).key_id::float8 as key_id, enqueue_key_event('key.created', key) from created
+  `)
+  return created === undefined ? yield* noSuchAccount(account) : { ...created, key: Redacted.value(key) }
 })
 
 /** Fails because a key cannot be changed: with the message, unless there is no such key. */
@@ -99,7 +101,7 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
   const key = yield* generateApiKey
   const digest = yield* hash(key)
   const graceMillis = Duration.toMillis(grace)
-  const created = yield* sql`
+  const [created] = yield* decodeCreated(sql`
     with old as (
       select * from api_keys
       where key_id = ${id} and revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now())
@@ -113,9 +115,9 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
       select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints, networks from old
       returning api_keys as key
     )
-    select enqueue_key_event('key.rotated', key, ${id}) from created
-  `
-  if (created.length === 1) return Redacted.value(key)
+    select (key).key_id::float8 as key_id, enqueue_key_event('key.rotated', key, ${id}) from created
+  `)
+  if (created !== undefined) return { ...created, key: Redacted.value(key) }
   return yield* failUnchangeable(
     id,
     `Key ${id} is not active and cannot be rotated. Create a new key with \`keys create\`.`,

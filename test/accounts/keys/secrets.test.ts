@@ -354,7 +354,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
       yield* createCustomer("maker")
       captured.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
-        const made = yield* ApiKeys.createApiKey({
+        const { key: made } = yield* ApiKeys.createApiKey({
           account: "maker",
           name: "made",
           expires: null,
@@ -362,7 +362,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
           networks: null,
         })
         const { key_id } = yield* findAccountAndKeyIds(made)
-        return [made, yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))]
+        return [made, (yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))).key]
       }).pipe(Effect.withSpan("keys"), Effect.provide(captureLayer))
       assert.isTrue(captured.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
       for (const key of [made ?? "", rotated ?? ""]) {

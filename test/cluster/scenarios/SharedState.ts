@@ -26,7 +26,14 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
 
 const createScenarioCustomer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
   yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
-  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null, networks: null })
+  const { key } = yield* ApiKeys.createApiKey({
+    account: name,
+    name: "cluster",
+    expires: null,
+    endpoints: null,
+    networks: null,
+  })
+  return key
 })
 
 const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
