@@ -151,7 +151,9 @@ export const Account = Schema.Struct({
   tier: Tier,
   contact_email: Schema.NullOr(Schema.String),
   news: Schema.Boolean.annotate({ description: "Whether the account gets emails about new features." }),
-  balance_microdollars: Schema.NullOr(Schema.Int).annotate({ description: "Null: the account is postpaid." }),
+  balance_microdollars: Schema.NullOr(Schema.Finite).annotate({
+    description: "Null: the account is postpaid. Rounded from 2^53 on.",
+  }),
   last_charged_at: Schema.NullOr(Schema.String),
   created_at: Schema.String,
   keys: Schema.Int.annotate({ description: "Number of keys, also of those that do not work any more." }),
@@ -188,7 +190,7 @@ export const listAccounts = Effect.fnUntraced(function* ({ after = 0, limit, sea
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(Account)(sql`
     select ${sql.literal(accountColumnsSql)} from accounts
-    where account_id > ${after}::float8
+    where account_id > ${after}::float8::bigint
       and (${search} = '' or position(lower(${search}) in lower(concat_ws(' ', name, contact_email))) > 0)
     order by account_id limit ${limit ?? null}::float8::bigint
   `)
@@ -196,7 +198,7 @@ export const listAccounts = Effect.fnUntraced(function* ({ after = 0, limit, sea
 
 export const Credit = Schema.Struct({
   credit_id: Schema.Int,
-  amount_microdollars: Schema.Int,
+  amount_microdollars: Schema.Finite,
   reference: Schema.NullOr(Schema.String),
   created_at: Schema.String,
 }).annotate({ identifier: "Credit" })
@@ -207,6 +209,6 @@ export const listCredits = Effect.fnUntraced(function* (name: string) {
   const { account_id } = yield* findAccount(name)
   return yield* decodeRows(Credit)(sql`
     select credit_id::float8, amount_microdollars::float8, reference, ${sql.literal(makeUtcTimeSql("created_at"))}
-    from credits where account_id = ${account_id}::float8 order by credit_id desc
+    from credits where account_id = ${account_id}::float8::bigint order by credit_id desc
   `)
 })

@@ -14,6 +14,7 @@ import {
 
 /** The admin who sends a request. */
 export class CurrentAdmin extends Context.Service<CurrentAdmin, {
+  readonly token_id: number
   /** The name of the token. */
   readonly name: string
   readonly scope: AdminScope

@@ -22,10 +22,14 @@ const listOf = <A extends Schema.Top>(row: A) => Schema.Struct({ results: Schema
 const pageOf = <A extends Schema.Top>(row: A) =>
   Schema.Struct({ results: Schema.Array(row), next: Schema.NullOr(Schema.Int) })
 
+const IntegerText = Schema.String.check(Schema.isPattern(/^\d{1,15}$/, { message: "must be a whole number" })).pipe(
+  Schema.decodeTo(Schema.FiniteFromString),
+)
+
 const paging = {
-  after: Schema.optionalKey(Schema.FiniteFromString.check(Schema.isInt())),
+  after: Schema.optionalKey(IntegerText),
   limit: Schema.optionalKey(
-    Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1_000 })),
+    IntegerText.check(Schema.isBetween({ minimum: 1, maximum: 1_000 })),
   ),
 }
 
@@ -70,6 +74,9 @@ const describe = (summary: string, scope: AdminScope) =>
   Context.add(OpenApi.annotations({ summary }), RequiredScope, scope)
 
 const parseOptions = { onExcessProperty: "error", errors: "all" } as const
+
+/** A billion US dollars, as on the command line. */
+const maxCredit = 1_000_000_000_000_000
 
 const AccountFields = {
   tier: Tier,
@@ -117,6 +124,7 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
     headers: writeHeaders,
     payload: Schema.Struct({
       amount_microdollars: Schema.Int.check(
+        Schema.isBetween({ minimum: -maxCredit, maximum: maxCredit }),
         Schema.makeFilter((amount: number) => amount !== 0, { message: "must not be 0" }),
       ),
       reference: Schema.optionalKey(TrimmedName).annotate({
@@ -126,14 +134,14 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
         description: "Required for a postpaid account: the credit makes it prepaid.",
       }),
     }),
-    success: Schema.Struct({ balance_microdollars: Schema.Int, became_prepaid: Schema.Boolean }).pipe(
+    success: Schema.Struct({ balance_microdollars: Schema.Finite, became_prepaid: Schema.Boolean }).pipe(
       HttpApiSchema.status(201),
     ),
     error: [NotFound, Conflict],
   }).annotateMerge(describe("Add to the balance; a negative amount subtracts", "admin")),
 ) {}
 
-const keyPath = { params: { id: Schema.FiniteFromString.check(Schema.isInt()) }, headers: writeHeaders }
+const keyPath = { params: { id: IntegerText }, headers: writeHeaders }
 
 const CreatedKey = Schema.Struct({
   key_id: Schema.Int,
@@ -151,7 +159,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
     query: {
       account: Schema.optionalKey(Schema.String),
       unused_days: Schema.optionalKey(
-        Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 36_500 })),
+        IntegerText.check(Schema.isBetween({ minimum: 1, maximum: 36_500 })),
       ),
     },
     success: listOf(ListedApiKey),
@@ -284,7 +292,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
     error: Conflict,
   }).annotateMerge(describe("Create an admin token", "admin")),
   HttpApiEndpoint.post("revoke", "/tokens/:id/revoke", {
-    params: { id: Schema.FiniteFromString.check(Schema.isInt()) },
+    params: { id: IntegerText },
     headers: writeHeaders,
     success: HttpApiSchema.NoContent,
     error: NotFound,

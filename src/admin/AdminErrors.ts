@@ -6,7 +6,8 @@ import { describeError, makeErrorFields, makeErrorFieldsWithDetails } from "../r
 export const adminScopes = ["read", "support", "admin"] as const
 export const AdminScope = Schema.Literals(adminScopes).annotate({
   identifier: "AdminScope",
-  description: "`read`: see everything. `support`: also manage keys and contact addresses. `admin`: everything.",
+  description:
+    "`read`: see everything. `support`: also manage keys, contact addresses and emails. `admin`: everything.",
 })
 export type AdminScope = typeof AdminScope.Type
 

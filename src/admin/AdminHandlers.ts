@@ -174,14 +174,14 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
   handlers.handleAll({
     audit: ({ query: { after, limit = defaultPageSize, ...filter } }) =>
       (after === undefined && filter.since === undefined
-        ? readNewestChanges(filter, limit)
-        : readChangesAfter(filter, after ?? 0, limit)).pipe(
-          Effect.map((rows) => toPage(rows, limit, ({ audit_id }) => audit_id)),
-          withDatabaseErrors,
-        ),
+        ? Effect.map(readNewestChanges(filter, limit), (results) => ({ results, next: null }))
+        : Effect.map(readChangesAfter(filter, after ?? 0, limit), (rows) =>
+          toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withDatabaseErrors),
     datasets: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
-      const names = JSON.stringify(endpointsByDataset.map(({ dataset }) => dataset))
+      const names = JSON.stringify(endpointsByDataset.map(({ dataset }) =>
+        dataset
+      ))
       const results = yield* decodeRows(DatasetState)(sql`
         select dataset, greatest(reltuples, 0)::float8 as rows, (
             select ${sql.literal(formatUtcTimeSql("max(changed_at)"))}

@@ -1,13 +1,13 @@
 /** Runs the requests of the admin API: authentication, scopes, transactions, `Idempotency-Key` and errors. */
-import { Context, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { Digest, SecureRandom } from "effect/crypto"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
-import { isConnectionLost, isLockError, isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
+import { isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout } from "../db/SqlState.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { withActor } from "../db/SessionActor.ts"
-import { ValidationError } from "../rules/Errors.ts"
+import { type InternalError, makeFieldError } from "../rules/Errors.ts"
 import { logDefectAsInternalError, makeValidationError } from "../rules/Validation.ts"
 import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import { AdminAccess, AdminTransaction, CurrentAdmin, isScopeSufficient, RequiredScope } from "./AdminAccess.ts"
@@ -21,6 +21,16 @@ import {
 } from "./AdminErrors.ts"
 import { findAdminToken } from "./AdminTokens.ts"
 
+const isTemporary = (error: SqlError.SqlError) =>
+  [isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout].some((is) => is(error))
+
+const databaseUnavailable = new DatabaseUnavailable({
+  error: {
+    message: "PostgreSQL cannot be reached, does not accept writes, or did not answer in time. Repeat the request " +
+      "later; a write with the same Idempotency-Key.",
+  },
+})
+
 /** Turns an error of PostgreSQL into one that the admin API declares. An unexpected one is a defect. */
 const toDatabaseError = (
   error: SqlError.SqlError,
@@ -31,11 +41,7 @@ const toDatabaseError = (
       "with `tickerline grant ROLE --admin`, or set ADMIN_DATABASE_URL to a role that has them."
     return Effect.fail(new DatabaseRoleInsufficient({ error: { message } }))
   }
-  if (![isConnectionLost, isLockError, isOutOfResources, isStatementTimeout].some((is) => is(error))) {
-    return Effect.die(error)
-  }
-  const message = "PostgreSQL cannot be reached, or did not answer in time. Try again."
-  return Effect.fail(new DatabaseUnavailable({ error: { message } }))
+  return isTemporary(error) ? Effect.fail(databaseUnavailable) : Effect.die(error)
 }
 
 /** Turns errors of PostgreSQL into declared ones. */
@@ -72,6 +78,11 @@ const replay = ({ body, etag, status }: typeof StoredResponse.Type) =>
       HttpServerResponse.setHeaders({ "idempotency-replayed": "true", ...(etag !== null && { etag }) }),
     )
 
+interface WriteRequest {
+  readonly request: HttpServerRequest.HttpServerRequest
+  readonly body: string
+}
+
 const makeRunOnce = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digest = yield* Digest.Digest
@@ -82,15 +93,12 @@ const makeRunOnce = Effect.gen(function* () {
     function* <E, R>(
       admin: string,
       key: string,
-      request: HttpServerRequest.HttpServerRequest,
+      { body, request }: WriteRequest,
       write: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
     ) {
       if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
-        const reason = "must have 1 to 255 visible ASCII characters"
-        const fields = [{ field: "Idempotency-Key", reason }]
-        return yield* new ValidationError({ error: { message: `Idempotency-Key ${reason}`, details: { fields } } })
+        return yield* makeFieldError("Idempotency-Key", "must have 1 to 255 visible ASCII characters")
       }
-      const body = yield* Effect.orDie(request.text)
       const keyHash = yield* hash(key)
       const requestHash = yield* hash(`${request.method} ${request.url}\n${body}`)
       const isRow = sql`admin = ${admin} and key_hash = decode(${keyHash}, 'hex')`
@@ -146,11 +154,47 @@ const setRequestId = (request_id: string) => <E>(error: E) => {
   return error
 }
 
+/** Limits of the time for a body to arrive, and for a request, whose connection to PostgreSQL may hang. */
+const [bodyTimeout, requestTimeout] = [Duration.seconds(10), Duration.seconds(40)]
+
+/** Reads the body before the request uses a connection to PostgreSQL. Later reads get the same text. */
+const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const contentType = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
+  const body = yield* request.text.pipe(
+    Effect.timeout(bodyTimeout),
+    Effect.mapError(() => makeFieldError("body", "must have at most 1 MiB and arrive within 10 seconds")),
+  )
+  if (body !== "" && contentType !== "application/json") {
+    return yield* makeFieldError("Content-Type", "must be application/json")
+  }
+  return body
+})
+
+/** Fails if the URL or the body contains the character NUL, which PostgreSQL cannot store. */
+const refuseNul = (text: string) =>
+  /%00|\\u0000/.test(text) ? Effect.fail(makeFieldError("request", "must not contain the character NUL")) : Effect.void
+
+/** A defect hides the failure with it, such as a rollback that fails on a lost connection. */
+const recoverDefect =
+  (request_id: string) => (defect: unknown): Effect.Effect<never, DatabaseUnavailable | InternalError> =>
+    (SqlError.isSqlError(defect) && isTemporary(defect)) || defect instanceof DatabaseUnavailable
+      ? Effect.fail(databaseUnavailable)
+      : Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)
+
+/** Ends a request that PostgreSQL does not answer. Does not wait for the interruption of its query, which may hang. */
+const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Effect.forkDetach(effect), (fiber) =>
+    Effect.timeoutOrElse(Fiber.join(fiber), {
+      duration: requestTimeout,
+      orElse: () => Effect.andThen(Effect.forkDetach(Fiber.interrupt(fiber)), Effect.fail(databaseUnavailable)),
+    }))
+
 /** Turns defects and errors of PostgreSQL into declared errors. Gives errors the id of the request. */
 const withRequestId = (request_id: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(
     withDatabaseErrors,
-    Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)),
+    withTimeLimit,
+    Effect.catchDefect(recoverDefect(request_id)),
     Effect.mapError(setRequestId(request_id)),
   )
 
@@ -159,7 +203,7 @@ const makeInvalidToken = (message: string) => new InvalidAdminToken({ error: { m
 const identifyAdmin = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   if (Redacted.value(token) === "") {
     return yield* makeInvalidToken(
-      "Send an admin token as `Authorization: Bearer tl_admin_…`. `tickerline admin tokens create` creates one.",
+      "Send an admin token as `Authorization: Bearer TOKEN`. `tickerline admin tokens create` creates one.",
     )
   }
   return (yield* findAdminToken(token)) ?? (yield* makeInvalidToken("The admin token is unknown, revoked or expired."))
@@ -183,7 +227,10 @@ export const adminAccessLayer = Layer.effect(
       token: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {
         const request_id = SecureRandom.uuidV7Unsafe()
         yield* HttpEffect.appendPreResponseHandler((_request, response) =>
-          Effect.succeed(HttpServerResponse.setHeader(response, "x-request-id", request_id))
+          Effect.succeed(HttpServerResponse.setHeaders(response, {
+            "x-request-id": request_id,
+            ...(response.status === 401 && { "www-authenticate": "Bearer" }),
+          }))
         )
         const admin = yield* identifyAdmin(credential).pipe(
           Effect.tap(({ scope }) => requireScope(scope, Context.get(endpoint.annotations, RequiredScope))),
@@ -203,19 +250,28 @@ export const adminTransactionLayer = Layer.effect(
     const runOnce = yield* makeRunOnce
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
-      const { name, request_id } = yield* CurrentAdmin
+      const { name, request_id, token_id } = yield* CurrentAdmin
       const request = yield* HttpServerRequest.HttpServerRequest
-      const key = request.headers["idempotency-key"]
-      const run = endpoint.method === "GET" ? httpEffect : withActor(
-        {
-          actor: name,
-          via: "admin",
-          origin: Option.getOrElse(request.remoteAddress, () => "unknown"),
-          operation: `${endpoint.method} ${request.url.split("?", 1).join("")}`,
-        },
-        key === undefined ? httpEffect : runOnce(name, key, request, httpEffect),
+      const write = Effect.gen(function* () {
+        const body = yield* readBody(request)
+        yield* refuseNul(body)
+        const key = request.headers["idempotency-key"]
+        return yield* withActor(
+          {
+            actor: name,
+            via: "admin",
+            origin: Option.getOrElse(request.remoteAddress, () => "unknown"),
+            operation: `${endpoint.method} ${endpoint.path}`,
+          },
+          key === undefined ? httpEffect : runOnce(String(token_id), key, { request, body }, httpEffect),
+        )
+      })
+      return yield* refuseNul(request.url).pipe(
+        Effect.andThen(endpoint.method === "GET" ? httpEffect : write),
+        withValidationErrors,
+        withRequestId(request_id),
+        Effect.provideContext(services),
       )
-      return yield* run.pipe(withValidationErrors, withRequestId(request_id), Effect.provideContext(services))
     })
   }),
 )

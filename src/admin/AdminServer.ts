@@ -1,11 +1,15 @@
 /** Serves the admin API on a port of its own, if `ADMIN_PORT` is set. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { PgClient } from "@effect/sql-pg"
-import { ByteSize, Config, Effect, Layer, Option } from "effect"
-import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
+import { ByteSize, Effect, Layer, Option, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HttpIncomingMessage, HttpMiddleware, HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient } from "effect/sql"
 import { createServer } from "node:http"
 import { DirectConnectionConfig, makeConnectionConfig } from "../db/pool/ConnectionSettings.ts"
+import { describeSqlError } from "../db/SqlState.ts"
+import { NotFound } from "../rules/Errors.ts"
 import { findUrlFile } from "../db/pool/PasswordRotation.ts"
 import { adminAccessLayer, adminTransactionLayer } from "./AdminRequests.ts"
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "./AdminSettings.ts"
@@ -26,22 +30,48 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
 
 const maxBodySize = ByteSize.mebibytes(1)
 
-export const adminRoutesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
+const encodeNotFound = Schema.encodeSync(NotFound)
+
+/** Answers a request for an unknown method and path like the other errors. */
+const notFoundLayer = HttpRouter.add("*", "/*", (request) => {
+  const request_id = SecureRandom.uuidV7Unsafe()
+  const message = `There is no endpoint ${request.method} ${request.url}. /v1/openapi.json lists all endpoints.`
+  const body = encodeNotFound(new NotFound({ error: { message }, request_id }))
+  return HttpServerResponse.json(body, { status: 404, headers: { "x-request-id": request_id } })
+})
+
+const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
   Layer.provide(adminHandlersLayer),
   Layer.provide([adminAccessLayer, adminTransactionLayer]),
+  Layer.merge(notFoundLayer),
 )
 
-const makeServer = (host: string, port: number) =>
-  HttpRouter.serve(adminRoutesLayer, { disableLogger: true, disableListenLog: true }).pipe(
-    Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port })),
-    Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
-    Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, maxBodySize)),
-    Layer.provide(databaseLayer),
-  )
-
-export const adminServerLayer = Layer.unwrap(
-  Effect.map(
-    Config.all([AdminPortConfig, AdminHostConfig]),
-    ([port, host]) => Option.match(port, { onNone: () => Layer.empty, onSome: (port) => makeServer(host, port) }),
+/** Warns of a role that cannot be used, because the service itself starts without the admin API's connections. */
+const warnOfUnusableRole = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select from admin_tokens limit 1`
+}).pipe(
+  Effect.catch((error) =>
+    Effect.logWarning(
+      `The admin API cannot use its database: ${
+        describeSqlError(error)
+      }. Check ADMIN_DATABASE_URL, and grant its role ` +
+        "the privileges with `tickerline grant ROLE --admin`.",
+    )
   ),
 )
+
+/** Serves on `ADMIN_PORT`, if it is set. `reusePort` lets several processes share the port. */
+export const adminServerLayer = (reusePort: boolean) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const port = yield* AdminPortConfig
+    if (Option.isNone(port)) return Layer.empty
+    const host = yield* AdminHostConfig
+    return HttpRouter.serve(routesLayer, { disableLogger: true, disableListenLog: true }).pipe(
+      Layer.merge(Layer.effectDiscard(warnOfUnusableRole)),
+      Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: port.value, reusePort })),
+      Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
+      Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, maxBodySize)),
+      Layer.provide(databaseLayer),
+    )
+  }))

@@ -72,7 +72,7 @@ export const revokeAdminToken = Effect.fnUntraced(function* (id: number) {
   if (revoked.length === 0) return yield* new NoSuchAdminToken({ message: `There is no admin token ${id}.` })
 })
 
-const FoundToken = Schema.Struct({ name: Schema.String, scope: AdminScope })
+const FoundToken = Schema.Struct({ token_id: Schema.Int, name: Schema.String, scope: AdminScope })
 
 /** Finds the name and scope of a token that works; undefined if there is none. Records its use. */
 export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
@@ -86,7 +86,7 @@ export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redac
       where token_hash = decode(${digest}, 'hex')
         and (last_used_at is null or last_used_at < now() - interval '1 minute')
     )
-    select name, scope from admin_tokens
+    select token_id::float8, name, scope from admin_tokens
     where token_hash = decode(${digest}, 'hex') and revoked_at is null and (expires_at is null or expires_at > now())
   `)
   return found

@@ -76,7 +76,7 @@ const readRows = Effect.fnUntraced(
         actor, via, origin, operation, database_role, subject_type, subject, accounts.name as account, change, before,
         after
       from audit left join accounts using (account_id)
-      where ${sql.and([...conditions, isNewest ? sql`true` : sql`audit_id > ${order.after}::float8`])}
+      where ${sql.and([...conditions, isNewest ? sql`true` : sql`audit_id > ${order.after}::float8::bigint`])}
       order by audit_id ${sql.literal(isNewest ? "desc" : "asc")} limit ${order.limit}
     `)
   },

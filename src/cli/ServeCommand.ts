@@ -40,7 +40,7 @@ export const startServer = Effect.fnUntraced(
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
     // Starts the jobs last, because a process that cannot listen must not run jobs.
     yield* Effect.provide(Layer.build(Layer.fresh(Server.backgroundJobsLayer)), services)
-    yield* Layer.build(Layer.fresh(adminServerLayer))
+    yield* Layer.build(Layer.fresh(adminServerLayer(yield* ReusePortConfig)))
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )

@@ -37,6 +37,9 @@ export const isPasswordRejected = (error: unknown) =>
 /** The server lacks disk space, memory or another resource, but still accepts connections. */
 export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
 
+/** The server or the role only reads, as a standby does. */
+export const isReadOnly = (error: unknown) => hasSqlState(error, /^25006$/)
+
 /** The server's disk is full. */
 export const isDiskFull = (error: unknown) => hasSqlState(error, /^53100$/)
 

@@ -5,6 +5,7 @@ import { ConfigProvider, Context, Effect, Layer, Logger, Predicate, Redacted } f
 import { SecureRandom } from "effect/crypto"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
+import { connect } from "node:net"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { RequiredScope } from "../../src/admin/AdminAccess.ts"
 import { adminServerLayer } from "../../src/admin/AdminServer.ts"
@@ -24,6 +25,8 @@ interface AdminRequest {
 }
 
 class Admin extends Context.Service<Admin, {
+  readonly port: number
+  readonly role: string
   readonly tokens: Readonly<Record<"admin" | "read" | "support", string>>
   readonly send: (path: string, request?: AdminRequest) => Effect.Effect<{
     readonly status: number
@@ -51,13 +54,15 @@ const adminLayer = Layer.effect(
     url.password = "admin"
     const port = yield* chooseFreePort
     const settings = ConfigProvider.fromUnknown({ ADMIN_PORT: String(port), ADMIN_DATABASE_URL: url.href })
-    yield* Layer.build(adminServerLayer.pipe(Layer.provide(ConfigProvider.layer(settings))))
+    yield* Layer.build(adminServerLayer(false).pipe(Layer.provide(ConfigProvider.layer(settings))))
     const tokens = {
       admin: yield* createToken("alice", "admin"),
       support: yield* createToken("sam", "support"),
       read: yield* createToken("rita", "read"),
     }
     return Admin.of({
+      port,
+      role,
       tokens,
       send: (path, { body, headers, method = "GET", token = tokens.admin } = {}) =>
         Effect.promise(async () => {
@@ -170,7 +175,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("admin A
       assert.deepStrictEqual([again.status, codeOf(again.body)], [409, "already_exists"])
       assert.deepStrictEqual(yield* countAudit("acme & co"), [
         "alice POST /v1/accounts 127.0.0.1",
-        `alice POST /v1${path}/credits 127.0.0.1`,
+        "alice POST /v1/accounts/:name/credits 127.0.0.1",
       ])
     }))
 
@@ -320,6 +325,58 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("admin A
       assert.deepInclude(response.body, { request_id: id })
       assert.strictEqual((yield* send("/accounts?limit=0")).status, 422)
       assert.strictEqual((yield* send("/accounts?page=2")).status, 422)
+    }))
+
+  it.effect("answers other requests while three bodies do not arrive (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { port, send, tokens } = yield* Admin
+      const head = [
+        "PATCH /v1/accounts/nobody HTTP/1.1",
+        "host: admin",
+        `authorization: Bearer ${tokens.support}`,
+        "content-type: application/json",
+        "content-length: 20",
+      ]
+      for (let stalled = 0; stalled < 3; stalled += 1) {
+        yield* Effect.acquireRelease(
+          Effect.sync(() => connect(port, "127.0.0.1").on("error", () => undefined)),
+          (socket) => Effect.sync(() => socket.destroy()),
+        ).pipe(Effect.tap((socket) => Effect.sync(() => socket.write(`${head.join("\r\n")}\r\n\r\n{`))))
+      }
+      for (let sent = 0; sent < 4; sent += 1) assert.strictEqual((yield* send("/accounts")).status, 200)
+    }).pipe(Effect.scoped))
+
+  it.effect("refuses bodies and texts that it cannot store, in the form of other errors (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const post = (body: unknown, headers: Record<string, string> = {}) =>
+        send("/accounts", { method: "POST", body, headers })
+      const account = { name: "stored", tier: "pro" }
+      const refused = [
+        yield* post(account, { "content-type": "text/plain" }),
+        yield* post(account, { "content-type": "text/plain", "idempotency-key": "k" }),
+        yield* post({ ...account, name: "x".repeat(1_100_000) }),
+        yield* post({ ...account, name: "x".repeat(501) }),
+        yield* post({ ...account, name: "\u0000" }),
+        yield* send("/accounts?search=%00"),
+        yield* send("/audit?actor=%00"),
+        yield* send("/accounts?limit=0x10"),
+      ]
+      assert.deepStrictEqual(refused.map(({ status }) => status), refused.map(() => 422))
+      for (const { body } of refused) assert.strictEqual(codeOf(body), "validation_error")
+      const unknown = yield* send("/nothing", { token: "" })
+      assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [404, "not_found"])
+    }))
+
+  it.effect("cannot be used to replace rows of the audit log (operations/audit)", () =>
+    Effect.gen(function* () {
+      const { role } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const executable = yield* sql<{ readonly name: string }>`
+        select proname::text as name from pg_proc
+        where proname ~ 'audit' and has_function_privilege(${role}, oid, 'execute')
+      `
+      assert.deepStrictEqual(executable.map(({ name }) => name), ["record_audit"])
     }))
 
   it.effect("pages through accounts, and finds them by name and address (operations/admin-api)", () =>

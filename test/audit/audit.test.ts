@@ -63,6 +63,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
         ]],
         [["accounts", "credit", "acme", "--usd", "5"], [
           { ...who, operation: "accounts credit", subject_type: "credit", change: "created" },
+          { ...account, before: { balance_microdollars: 25_000_000 }, after: { balance_microdollars: 30_000_000 } },
         ]],
       ] as const
       for (const [args, expected] of cases) {
@@ -162,21 +163,21 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* run("accounts", "create", "direct", "--tier", "basic", "--prepaid")
-      yield* sql`update accounts set tier = 'pro', balance_microdollars = 5 where name = 'direct'`
+      yield* sql`update accounts set tier = 'pro' where name = 'direct'`
+      yield* sql`update accounts set balance_microdollars = 5 where name = 'direct'`
       yield* sql`update accounts set balance_microdollars = 4, last_charged_at = now() where name = 'direct'`
       yield* sql`delete from accounts where name = 'direct'`
       const rows = yield* decodeRows(Schema.Struct({ ...Recorded.fields, operation: Schema.String }))(sql`
         select change, before, after, operation from audit
         where subject = 'direct' and via = 'sql' and actor = current_user order by audit_id
       `)
-      assert.strictEqual(rows.length, 2)
-      assert.deepStrictEqual(rows[0], {
-        change: "changed",
-        before: { tier: "basic", balance_microdollars: 0 },
-        after: { tier: "pro", balance_microdollars: 5 },
-        operation: "psql",
-      })
-      assert.deepInclude(rows[1]?.before, { name: "direct", tier: "pro" })
+      assert.strictEqual(rows.length, 3)
+      const change = { change: "changed", operation: "psql" }
+      assert.deepStrictEqual(rows.slice(0, 2), [
+        { ...change, before: { tier: "basic" }, after: { tier: "pro" } },
+        { ...change, before: { balance_microdollars: 0 }, after: { balance_microdollars: 5 } },
+      ])
+      assert.deepInclude(rows[2]?.before, { name: "direct", tier: "pro" })
     }))
 
   it.effect("records prices and limits when they change (operations/audit)", () =>

@@ -55,7 +55,7 @@ const makeServiceGrants = (role: string) => [
     on public.webhook_endpoints to ${role}`,
   `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant execute on function public.edgar_place_due_companies to ${role}`,
-  `grant execute on function public.record_audit, public.record_settings, public.drop_audit_before to ${role}`,
+  `grant execute on function public.record_settings, public.drop_audit_before to ${role}`,
   `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
 ]
 

@@ -28,20 +28,30 @@ create index on audit (recorded_at);
 create index on audit (account_id, audit_id) where account_id is not null;
 create index on audit (subject_type, subject, audit_id);
 
--- Records a change. Connections tell who makes it in the setting `tickerline.actor`; without it, it is the role.
-create function record_audit(
-  subject_type text, subject text, change text, before jsonb, after jsonb,
-  account bigint default null, history_transaction bigint default null
+-- Writes a row. Connections tell who makes the change in the setting `tickerline.actor`; without it, it is the role.
+-- Only the functions below call it, because a role that may name a transaction of the history could replace its row.
+create function write_audit(
+  subject_type text, subject text, change text, before jsonb, after jsonb, account bigint, history_transaction bigint
 ) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
   insert into public.audit as recorded (
     actor, via, origin, operation, database_role, subject_type, subject, account_id, change, before, after, transaction
   )
-  select coalesce(given ->> 'actor', session_user), coalesce(given ->> 'via', 'sql'),
-    case when given is null then host(inet_client_addr()) else given ->> 'origin' end,
-    case when given is null then nullif(current_setting('application_name'), '') else given ->> 'operation' end,
+  select left(coalesce(given ->> 'actor', session_user), 200),
+    case when given ->> 'via' in ('admin', 'command') then given ->> 'via' else 'sql' end,
+    left(case when given is null then host(inet_client_addr()) else given ->> 'origin' end, 200),
+    left(case when given is null then nullif(current_setting('application_name'), '') else given ->> 'operation' end,
+      200),
     session_user, subject_type, subject, account, change, before, after, history_transaction
   from (values (nullif(current_setting('tickerline.actor', true), '')::jsonb)) as actors (given)
   on conflict (transaction) do update set subject = excluded.subject, after = excluded.after
+$$;
+
+revoke execute on function write_audit from public;
+
+-- Records a change of something that is no audited row.
+create function record_audit(subject_type text, subject text, change text, before jsonb, after jsonb) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select public.write_audit(subject_type, subject, change, before, after, null, null)
 $$;
 
 revoke execute on function record_audit from public;
@@ -60,21 +70,24 @@ begin
     from jsonb_each(present) where value is distinct from previous -> key;
     if present is null then return null; end if;
   end if;
-  perform public.record_audit(
+  perform public.write_audit(
     tg_argv[0], row ->> tg_argv[1],
     case tg_op when 'INSERT' then 'created' when 'DELETE' then 'removed' else 'changed' end,
-    previous, present, (row ->> 'account_id')::bigint
+    previous, present, (row ->> 'account_id')::bigint, null
   );
   return null;
 end $$;
 
 revoke execute on function audit_row from public;
 
--- Usage updates the balance and `last_charged_at`, so only a change of the kind of account counts there.
+-- Usage updates `last_charged_at` and reduces the balance, so only an increase or another kind of account is recorded.
 create trigger audit after insert or delete or update of name, contact_email, tier, news on accounts
   for each row execute function audit_row('account', 'name', 'last_charged_at');
 create trigger audit_prepaid after update of balance_microdollars on accounts
-  for each row when ((old.balance_microdollars is null) <> (new.balance_microdollars is null))
+  for each row when (
+    (old.balance_microdollars is null) <> (new.balance_microdollars is null)
+    or new.balance_microdollars > old.balance_microdollars
+  )
   execute function audit_row('account', 'name', 'last_charged_at');
 
 create trigger audit after insert or delete
@@ -87,14 +100,21 @@ create trigger audit after insert or delete or update on credits
 create trigger audit after insert or delete or update on announcements
   for each row execute function audit_row('announcement', 'entry_id', 'text', 'html');
 
--- Records a transaction that changed datasets, with its counts and what a load says of itself, such as its file.
+-- Records a transaction that changed datasets, with its counts and what a load says of itself, such as its file. If
+-- constraints are set immediate, the record changes until the commit.
 create function audit_datasets() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  details jsonb := nullif(current_setting('tickerline.audit_details', true), '')::jsonb;
 begin
-  perform public.record_audit(
+  if new.changes = '{}' then
+    delete from public.audit where transaction = new.id;
+    return null;
+  end if;
+  if jsonb_typeof(details) is distinct from 'object' then details := '{}'; end if;
+  perform public.write_audit(
     'dataset', (select string_agg(key, ', ' order by key) from jsonb_each(new.changes)), 'changed', null,
-    new.changes || coalesce(nullif(current_setting('tickerline.audit_details', true), '')::jsonb, '{}'),
-    history_transaction => new.id
+    details || new.changes, null, new.id
   );
   return null;
 end $$;
@@ -102,7 +122,7 @@ end $$;
 revoke execute on function audit_datasets from public;
 
 create trigger audit after update of changes on history.transactions
-  for each row when (new.recorded_at is not null and new.changes <> '{}') execute function audit_datasets();
+  for each row when (old.changes <> new.changes) execute function audit_datasets();
 
 -- Records what customers pay and how often they may call, if that differs from what was recorded last.
 create function record_settings(present jsonb) returns void
