@@ -98,15 +98,19 @@ export const readManifest = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
+/** Reads the manifest of a complete backup that has a dump. */
+export const readManifestWithDump = Effect.fnUntraced(function* (folder: string) {
+  const manifest = yield* readManifest(folder)
+  if (manifest.files.length > 0) return manifest
+  return yield* new DamagedBackup({ message: `${folder} has only digests and no dump, so it cannot be restored.` })
+})
+
 const maxReportedFiles = 5
 
 /** Fails if a file of the backup is missing, truncated or altered. */
 export const verifyFiles = Effect.fnUntraced(function* (folder: string, { files }: Manifest) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
-  if (files.length === 0) {
-    return yield* new DamagedBackup({ message: `${folder} has only digests and no dump, so it cannot be restored.` })
-  }
   const findProblem = Effect.fnUntraced(function* ({ bytes, file, sha256 }: typeof BackupFile.Type, index: number) {
     const path = `${folder}/${file}`
     Object.assign(progress, { label: "checking files", done: index, total: files.length, count: 0 })

@@ -10,7 +10,7 @@ import { migrationLockId, migrationsTableName, runMigrations } from "../db/migra
 import { renewRolePrivileges } from "../db/migrations/ServiceRole.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
-import { dumpFolderName, type Manifest, readManifest, verifyFiles } from "./Manifest.ts"
+import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyFiles } from "./Manifest.ts"
 import { findDifferences } from "./TableDigests.ts"
 
 /** A backup may not be restored here. Nothing was changed. The message says why, and what to do. */
@@ -230,7 +230,7 @@ const findDatabase = Effect.fnUntraced(function* (name: string) {
 
 /** Reads a backup and checks its files, and that this program and server can restore it. */
 const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
-  const manifest = yield* readManifest(folder)
+  const manifest = yield* readManifestWithDump(folder)
   const server = yield* readServer
   yield* requireCompatible(manifest, server)
   yield* verifyFiles(folder, manifest)
@@ -355,7 +355,7 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
 
 /** Reads a backup and only checks its files, without a database. */
 export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
-  const manifest = yield* readManifest(folder)
+  const manifest = yield* readManifestWithDump(folder)
   yield* verifyFiles(folder, manifest)
   return manifest
 })
