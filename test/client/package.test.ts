@@ -385,10 +385,9 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
         argument: "",
         text: "export const text: string = 1",
       }
-      symlinkSync(
-        join(projectRoot, "node_modules/@modelcontextprotocol"),
-        join(folder, "node_modules/@modelcontextprotocol"),
-      )
+      for (const name of ["@modelcontextprotocol", "standardwebhooks"]) {
+        symlinkSync(join(projectRoot, "node_modules", name), join(folder, "node_modules", name))
+      }
       const found = yield* findTypeErrors(folder, ["consumer.ts"], [...fences, wrong], {
         ...bundler,
         typeRoots: [join(projectRoot, "node_modules/@types")],
