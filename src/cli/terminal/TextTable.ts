@@ -48,7 +48,11 @@ const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCap
 export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities) => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeTerminalLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
-    Math.max(getDisplayWidth(name), ...cells.map((row) => getDisplayWidth(row[index] ?? placeholder(screen))))
+    // `Math.max(...widths)` would overflow the stack for 200,000 rows.
+    cells.reduce(
+      (widest, row) => Math.max(widest, getDisplayWidth(row[index] ?? placeholder(screen))),
+      getDisplayWidth(name),
+    )
   )
   const widths = fitWidths(naturalWidths, screen.columns())
   const alignCell = (text: string, index: number) => {

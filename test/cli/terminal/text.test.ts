@@ -1,6 +1,6 @@
 /** Tests that terminal output fits the width and contains no control sequences. */
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { ProgressState } from "../../../src/observability/Progress.ts"
 import {
   addProgressSample,
@@ -17,6 +17,7 @@ import {
   getDisplayWidth,
   truncateToWidth,
 } from "../../../src/cli/terminal/TerminalText.ts"
+import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -107,6 +108,14 @@ describe("A table", () => {
       for (const cell of row) assert.include(`${lines[index + 1]}  `, escapeTerminalLine(cell ?? "").trimEnd())
     }
   })
+
+  it.effect("formats 200,000 rows (operations/command-line)", () =>
+    Effect.gen(function* () {
+      yield* skipUnlessThorough
+      // Empty cells, because measuring text takes most of the time.
+      const rows = Array.from({ length: 200_000 }, () => [""])
+      assert.strictEqual(formatTextTable({ columns: [{ name: "name" }], rows }, screen(80)).lines.length, 200_001)
+    }))
 
   it("marks a shortened cell with ~ on a terminal without Unicode (operations/command-line)", () => {
     const table = { columns: [{ name: "name" }], rows: [["abcdefghijklmnopqrstuvwxyz"]] }
