@@ -2,7 +2,7 @@
  * Secret settings from files: `NAME_FILE` names a file with the value of `NAME`, as Docker, Kubernetes and systemd
  * provide secrets. Every read of the setting reads the file, so that a changed secret is found without a restart.
  */
-import { ConfigProvider, Data, Effect, FileSystem } from "effect"
+import { ConfigProvider, Data, Effect, FileSystem, type PlatformError } from "effect"
 import { formatFileErrorReason } from "../load/FileErrors.ts"
 
 /** The variable that names a file with the value of a secret setting. */
@@ -19,12 +19,22 @@ export class SecretFileError extends Data.TaggedError("SecretFileError")<{
 /** Returns the content without its last line break, with which most editors end a file. */
 const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name: string, file: string) {
   const problem = `${toFileVariable(name)} is ${JSON.stringify(file)}, which`
-  const text = yield* Effect.mapError(fs.readFileString(file), (error) =>
+  const toSecretFileError = (error: PlatformError.PlatformError) =>
     new SecretFileError({
       name,
       problem: `${problem} cannot be read: ${formatFileErrorReason(error)}.`,
       fix: "Correct the path or the permissions of the file.",
-    }))
+    })
+  // Reading a pipe or a device may never end.
+  const { type } = yield* Effect.mapError(fs.stat(file), toSecretFileError)
+  if (type !== "File") {
+    return yield* new SecretFileError({
+      name,
+      problem: `${problem} is not a regular file.`,
+      fix: "Name a file, or a symbolic link to one, but no folder, pipe or device.",
+    })
+  }
+  const text = yield* Effect.mapError(fs.readFileString(file), toSecretFileError)
   const secret = text.replace(/\r?\n$/, "")
   if (secret !== "") return secret
   return yield* new SecretFileError({
@@ -32,6 +42,13 @@ const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name:
     problem: `${problem} is empty.`,
     fix: `Write the value of ${name} into the file, or unset ${toFileVariable(name)}.`,
   })
+})
+
+/** Whether a variable is set to the empty string, which providers load as a missing value, although they list it. */
+const isEmptyVariable = Effect.fnUntraced(function* (variables: ConfigProvider.ConfigProvider, name: string) {
+  const path = name.split("_")
+  const parent = yield* variables.load(path.slice(0, -1))
+  return parent?._tag === "Record" && parent.keys.has(path.at(-1) ?? "") && (yield* variables.load(path)) === undefined
 })
 
 /** Adds `NAME_FILE` for each of the named settings to the variables of the current provider. */
@@ -42,7 +59,14 @@ export const secretFilesLayer = (names: ReadonlySet<string>) =>
     const load = Effect.fnUntraced(function* (name: string) {
       const own = yield* variables.load([name])
       const file = (yield* variables.load([toFileVariable(name)]))?.value
-      if (file === undefined) return own
+      if (file === undefined) {
+        if (!(yield* isEmptyVariable(variables, toFileVariable(name)))) return own
+        return yield* new SecretFileError({
+          name,
+          problem: `${toFileVariable(name)} is empty.`,
+          fix: `Set it to the path of a file with the value of ${name}, or unset it.`,
+        })
+      }
       if (own?.value !== undefined) {
         return yield* new SecretFileError({
           name,

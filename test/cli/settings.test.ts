@@ -3,6 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer, Option, Redacted, Result } from "effect"
 import { HttpServerError } from "effect/http"
+import { execFileSync } from "node:child_process"
 import { createServer } from "node:net"
 import { checkSettings } from "../../src/cli/doctor/SettingsChecks.ts"
 import { describeListenError } from "../../src/cli/ErrorReport.ts"
@@ -251,20 +252,33 @@ layer(NodeServices.layer)("A secret in a file", (it) => {
     Effect.gen(function* () {
       const empty = yield* writeSecret("\n")
       const invalid = yield* writeSecret("x://user:geheim@geheim/?geheim\n")
-      const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const [pipe, pipeLink, link] = [`${folder}/pipe`, `${folder}/pipe-link`, `${folder}/link`]
+      execFileSync("mkfifo", [pipe])
+      yield* fs.symlink(pipe, pipeLink)
       for (const name of secretNames) {
         const variable = `${name}_FILE`
         const { example = "", expected = "" } = settingDefinitions[name] ?? {}
         const valid = { [variable]: yield* writeSecret(`${example}\n`), MAIL_FROM: "a@example.com" }
         assert.strictEqual(yield* findSecretProblems(valid), "")
+        yield* fs.symlink(valid[variable] ?? "", `${link}-${name}`)
+        assert.strictEqual(yield* findSecretProblems({ ...valid, [variable]: `${link}-${name}` }), "")
         // An empty variable counts as unset, as for all settings.
         assert.strictEqual(yield* findSecretProblems({ ...valid, [name]: "" }), "")
+        const emptyVariable =
+          `${variable} is empty. Set it to the path of a file with the value of ${name}, or unset it.`
+        assert.strictEqual(yield* findSecretProblems({ [variable]: "" }), emptyVariable)
+        assert.strictEqual(yield* findSecretProblems({ [variable]: "", [name]: example }), emptyVariable)
         const both = yield* findSecretProblems({ [name]: "geheim", [variable]: invalid })
         assert.strictEqual(both, `${name} and ${variable} are both set. Unset one of them.`)
         for (
           const [file, reason] of [
             ["/nowhere", "cannot be read: no such file or directory"],
-            [folder, "cannot be read: is a directory"],
+            [folder, "is not a regular file"],
+            [pipe, "is not a regular file"],
+            [pipeLink, "is not a regular file"],
+            ["/dev/zero", "is not a regular file"],
             [empty, "is empty"],
           ]
         ) {
