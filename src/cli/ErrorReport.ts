@@ -39,17 +39,28 @@ export const summarizeError = (error: unknown) => {
 /** Error codes returned by systems that do not support `SO_REUSEPORT`. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
-/** Returns the address on which the API or the metrics server cannot listen, and the names of the settings for it. */
+/** Settings of the servers in addition to that of the API. */
+const extraServers = [
+  { host: "METRICS_HOST", port: "METRICS_PORT" },
+  { host: "ADMIN_HOST", port: "ADMIN_PORT" },
+]
+
+/** Returns the address on which a server cannot listen, and the names of the settings for it. */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
-  const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], readSettingText)
-  const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
+  const apiHost = Option.getOrUndefined(yield* readSettingText("HOST"))
   const [failedHost, failedPort] = [getText(cause, "address") ?? getText(cause, "hostname"), getText(cause, "port")]
-  const isMetrics = failedPort === undefined
-    ? failedHost !== undefined && failedHost === metricsHost && failedHost !== host
-    : failedPort === metricsPort
-  return isMetrics
-    ? { host: "METRICS_HOST", port: "METRICS_PORT", failedHost: failedHost ?? metricsHost, failedPort }
-    : { host: "HOST", port: "PORT", failedHost: failedHost ?? host, failedPort: failedPort ?? "8080" }
+  const hasFailed = Effect.fnUntraced(function* ({ host, port }: (typeof extraServers)[number]) {
+    const [hostValue, portValue] = yield* Effect.all([readSettingText(host), readSettingText(port)])
+    return failedPort === undefined
+      ? failedHost !== undefined && failedHost !== apiHost && Option.isSome(portValue) &&
+        Option.contains(hostValue, failedHost)
+      : Option.contains(portValue, failedPort)
+  })
+  const [extra] = yield* Effect.filter(extraServers, hasFailed)
+  if (extra === undefined) {
+    return { host: "HOST", port: "PORT", failedHost: failedHost ?? apiHost, failedPort: failedPort ?? "8080" }
+  }
+  return { ...extra, failedHost: failedHost ?? Option.getOrUndefined(yield* readSettingText(extra.host)), failedPort }
 })
 
 /** Explains why the service cannot listen, and names the setting to change. */

@@ -329,6 +329,19 @@ describe("The port error", () => {
         }),
         /^METRICS_HOST is "nowhere"/,
       )
+      const admin = { METRICS_PORT: "9464", ADMIN_PORT: "8081", ADMIN_HOST: "nowhere" }
+      assert.match(
+        yield* describeFailure({ ...socket, port: 8081, code: "EADDRINUSE" }, admin),
+        /^ADMIN_PORT is 8081, but another program .*ADMIN_PORT=8082\.$/,
+      )
+      assert.match(
+        yield* describeFailure({ code: "ENOTFOUND", hostname: "nowhere" }, admin),
+        /^ADMIN_HOST is "nowhere"/,
+      )
+      assert.match(
+        yield* describeFailure({ ...socket, address: "192.0.2.1", port: 8081, code: "EADDRNOTAVAIL" }, admin),
+        /^ADMIN_HOST is "192\.0\.2\.1"/,
+      )
       assert.match(
         yield* describeFailure({ ...socket, code: "ENOTSUP" }, { REUSE_PORT: "true" }),
         /^REUSE_PORT is set, but this system cannot share a port .*Linux can/,
@@ -401,22 +414,25 @@ layer(NodeServices.layer, { excludeTestServices: true })("The command line", (it
       assertNoStack(err)
     }))
 
-  it.effect("names METRICS_PORT if the metrics port is in use (operations/settings)", () =>
-    Effect.gen(function* () {
-      const port = yield* chooseFreePort
-      yield* Effect.acquireRelease(
-        Effect.callback<ReturnType<typeof createServer>>((resume) => {
-          const server = createServer().listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
-        }),
-        (server) => Effect.sync(() => server.close()),
-      )
-      const { code, err } = yield* InProcessCommands.runCommandInProcess(["serve"], {
-        DATABASE_URL: Redacted.value(yield* copyMigratedDatabase),
-        PORT: String(yield* chooseFreePort),
-        METRICS_PORT: String(port),
-      })
-      assert.strictEqual(code, 1)
-      assert.match(err, new RegExp(`METRICS_PORT is ${port}, but another program already uses that port`))
-      assertNoStack(err)
-    }))
+  it.effect.each(["METRICS_PORT", "ADMIN_PORT"])(
+    "names %s if that port is in use (operations/settings)",
+    (name) =>
+      Effect.gen(function* () {
+        const port = yield* chooseFreePort
+        yield* Effect.acquireRelease(
+          Effect.callback<ReturnType<typeof createServer>>((resume) => {
+            const server = createServer().listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
+          }),
+          (server) => Effect.sync(() => server.close()),
+        )
+        const { code, err } = yield* InProcessCommands.runCommandInProcess(["serve"], {
+          DATABASE_URL: Redacted.value(yield* copyMigratedDatabase),
+          PORT: String(yield* chooseFreePort),
+          [name]: String(port),
+        })
+        assert.strictEqual(code, 1)
+        assert.match(err, new RegExp(`${name} is ${port}, but another program already uses that port`))
+        assertNoStack(err)
+      }),
+  )
 })
