@@ -31,6 +31,26 @@ const readGrantsQuery = `
   where nspname in ('public', 'history') and relkind in ('r', 'p') and not relispartition
     and not (nspname = 'public' and relname = any ($2::text[]))`
 
+/**
+ * Query for the statements that revoke all privileges on tables (with columns), sequences and functions, except those
+ * that the role has as their owner.
+ */
+const revokesQuery = `
+  select format('revoke all on %s %I.%I from %I', case relkind when 'S' then 'sequence' else 'table' end, nspname,
+    relname, rolname) as statement
+  from pg_class join pg_namespace on pg_namespace.oid = relnamespace join pg_roles on rolname = $1
+  where nspname in ('public', 'history') and relowner <> pg_roles.oid and pg_has_role(relowner, 'usage') and exists (
+    select from aclexplode(relacl) where grantee = pg_roles.oid
+    union all
+    select from pg_attribute, aclexplode(attacl) where attrelid = pg_class.oid and grantee = pg_roles.oid
+  )
+  union all
+  select format('revoke all on routine %s from %I', pg_proc.oid::regprocedure, rolname)
+  from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_roles on rolname = $1
+  where nspname in ('public', 'history') and proowner <> pg_roles.oid and pg_has_role(proowner, 'usage')
+    and exists (select from aclexplode(proacl) where grantee = pg_roles.oid)`
+
+/** Includes what processes of the previous release need during an upgrade, because `grant` revokes the rest. */
 const makeServiceGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
@@ -136,7 +156,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Grants a role the privileges that its purpose needs, and revokes its default privileges to create tables. */
-export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose = "service") {
+const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
@@ -169,8 +189,21 @@ export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, pu
 })
 
 /**
+ * Gives a role the privileges that its purpose needs, and no others on tables, sequences and functions. Other sessions
+ * see the change at once, so a service with this role can continue.
+ */
+export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose = "service") {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(Effect.gen(function* () {
+    const revokes = yield* decodeStatements(sql.unsafe(revokesQuery, [role]))
+    yield* Effect.forEach(revokes, ({ statement }) => sql.unsafe(statement), { discard: true })
+    yield* addRolePrivileges(role, purpose)
+  }))
+})
+
+/**
  * Grants the privileges on new tables to the existing service roles, which may call `create_usage_partition`, and to
- * the roles of the admin API, which may insert credits.
+ * the roles of the admin API, which may insert credits. Revokes nothing, because a process may rely on it.
  */
 export const renewRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -182,5 +215,5 @@ export const renewRolePrivileges = Effect.gen(function* () {
     select rolname, 'admin' from pg_class, aclexplode(relacl) join pg_roles on pg_roles.oid = grantee
     where pg_class.oid = to_regclass('public.credits') and grantee <> relowner and privilege_type = 'INSERT'
   `)
-  yield* Effect.forEach(roles, ({ purpose, role }) => grantRolePrivileges(role, purpose), { discard: true })
+  yield* Effect.forEach(roles, ({ purpose, role }) => addRolePrivileges(role, purpose), { discard: true })
 })

@@ -2,7 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { Context, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -426,6 +426,20 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.strictEqual((yield* partitions).length, before.length - dropped.length)
     }))
 
+  it.effect("serves while its privileges are granted again (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      const [role] = yield* (yield* servingClient)<{ readonly name: string }>`select current_user as name`
+      for (let page = 1; page <= 60; page += 20) {
+        const granting = yield* Effect.forkChild(ServiceRole.grantRolePrivileges(role?.name ?? ""))
+        for (let next = page; next < page + 20; next += 1) {
+          const { status, text } = yield* requestJson(`/v1/news?page=${next}&limit=11`, { key: ultimate })
+          assert.strictEqual(status, 200, text)
+        }
+        yield* Fiber.join(granting)
+      }
+    }))
+
   it.effect("can start the service if all migrations are applied, and otherwise gets advice (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* servingClient]
@@ -437,6 +451,23 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.include(error.message, "tickerline -- migrate")
       yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
     }))
+})
+
+/** Lists the privileges of a role on tables, columns, sequences and functions, without its name. */
+const listPrivileges = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql<{ readonly what: string }>`
+    select oid::regclass || ' ' || privilege_type as what from pg_class, aclexplode(relacl)
+    where grantee = ${role}::regrole
+    union all
+    select attrelid::regclass || '.' || attname || ' ' || privilege_type from pg_attribute, aclexplode(attacl)
+    where grantee = ${role}::regrole
+    union all
+    select pg_proc.oid::regprocedure || ' ' || privilege_type from pg_proc, aclexplode(proacl)
+    where grantee = ${role}::regrole
+    order by 1
+  `
+  return found.map(({ what }) => what)
 })
 
 /** The services for tests that do not start the HTTP service. */
@@ -457,6 +488,45 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           assert.deepStrictEqual(yield* may, [{ may: false }])
           yield* ServiceRole.renewRolePrivileges
           assert.deepStrictEqual(yield* may, [{ may: true }])
+        }),
+        context,
+      )
+    }))
+
+  it.effect("replace those of the other purpose and any others, but a renewal keeps them (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const [serving, admin, changed] = yield* Effect.all([
+            createServiceRole(url),
+            createServiceRole(url),
+            createServiceRole(url),
+          ])
+          const list = ({ name }: typeof changed) => listPrivileges(`"${name}"`)
+          yield* ServiceRole.grantRolePrivileges(serving.name)
+          yield* ServiceRole.grantRolePrivileges(admin.name, "admin")
+          const [ofService, ofAdmin] = [yield* list(serving), yield* list(admin)]
+          yield* ServiceRole.grantRolePrivileges(changed.name)
+          yield* ServiceRole.grantRolePrivileges(changed.name, "admin")
+          assert.deepStrictEqual(yield* list(changed), ofAdmin)
+          yield* sql.unsafe(`grant delete on usage to "${changed.name}"`)
+          yield* sql.unsafe(`grant usage on sequence accounts_account_id_seq to "${changed.name}"`)
+          yield* ServiceRole.renewRolePrivileges
+          assert.strictEqual((yield* list(changed)).length, ofAdmin.length + 2)
+          yield* ServiceRole.grantRolePrivileges(changed.name)
+          assert.deepStrictEqual(yield* list(changed), ofService)
+          yield* sql`create table owned (x text)`
+          yield* sql.unsafe(`alter table owned owner to "${changed.name}"`)
+          yield* ServiceRole.grantRolePrivileges(changed.name)
+          const [own] = yield* sql`select has_table_privilege(${changed.name}, 'owned', 'insert') as may`
+          assert.deepStrictEqual(own, { may: true })
+          yield* ServiceRole.renewRolePrivileges
+          for (const [role, before] of [[serving, ofService], [admin, ofAdmin]] as const) {
+            assert.deepStrictEqual((yield* list(role)).filter((what) => what !== "owned SELECT"), before)
+          }
         }),
         context,
       )
