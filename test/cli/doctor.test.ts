@@ -1,7 +1,7 @@
 /** Tests what `doctor` finds in databases and settings with one defect each, and that `doctor` changes nothing. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Redacted, Schema } from "effect"
+import { ConfigProvider, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, SqlError } from "effect/sql"
 import { createServer, type Socket } from "node:net"
@@ -270,6 +270,40 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       yield* runAsOwner(url, `grant insert on news to ${name}`)
       const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
+      assert.isTrue(excessRights?.advice?.startsWith(`Run \`tickerline grant ${name}\``), excessRights?.advice)
+      const owner = { DATABASE_URL: Redacted.value(url) }
+      assert.strictEqual((yield* runCommandInProcess(["grant", name, "--admin"], owner)).code, 0)
+      const admin = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
+      assert.strictEqual(admin?.state, "failed")
+      assert.match(
+        admin?.advice ?? "",
+        /^If the admin API uses this role, set DATABASE_URL to another role\. Otherwise: /,
+      )
+    }))
+
+  it.effect("counts the connections of the admin API, but not against the limit of another role (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const url = yield* copyMigratedDatabase
+      const name = `limited_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+      yield* Effect.acquireRelease(
+        runAsOwner(url, `create role ${name} login password 'hunter2' connection limit 40`),
+        () => Effect.orDie(runAsOwner(url, `drop role ${name}`)),
+      )
+      const its = new URL(Redacted.value(url))
+      its.username = name
+      its.password = "hunter2"
+      const readCount = Effect.fnUntraced(function* (environment: Environment, address = Redacted.value(url)) {
+        const found = yield* runDatabaseCheck(Redacted.make(address), DatabaseChecks.checkConnectionLimit).pipe(
+          Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env: environment }))),
+        )
+        return Number(/uses up to (\d+)/.exec(found?.found ?? "")?.[1])
+      })
+      const count = yield* readCount({})
+      const [shared, separate] = [{ ADMIN_PORT: "8081" }, { ADMIN_PORT: "8081", ADMIN_DATABASE_URL: its.href }]
+      assert.strictEqual(yield* readCount(shared), count + 3)
+      assert.strictEqual(yield* readCount(separate), count + 3)
+      assert.strictEqual(yield* readCount(shared, its.href), count + 3)
+      assert.strictEqual(yield* readCount(separate, its.href), count)
     }))
 
   it.effect("reports an unreachable database and invalid or misspelled settings, but no secrets (operations/command-line)", () =>

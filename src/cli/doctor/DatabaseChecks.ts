@@ -2,6 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
+import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
 import { DatabasePoolSizeConfig } from "../../db/pool/ConnectionPool.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { migrationsTableName } from "../../db/migrations/Migrations.ts"
@@ -148,6 +149,9 @@ export const checkDatabaseClock = Effect.gen(function* () {
     : Finding.warning(found, advice)
 })
 
+/** Connections of the admin API (docs/operations/admin-api.md). */
+const adminConnections = 3
+
 export const checkConnectionLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
@@ -159,8 +163,11 @@ export const checkConnectionLimit = Effect.gen(function* () {
   const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
   // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
   // poll for dataset versions connect directly.
-  const needed = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
+  const own = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
+  // The limit of the service's role does not count the connections of another role.
+  const countsAdmin = row === undefined || max === row.max || Option.isNone(yield* AdminDatabaseUrlConfig)
+  const needed = own + (countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0)
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
   if (needed > max) return Finding.failed(found, `There are too few connections: ${advice}`)
@@ -217,6 +224,8 @@ interface RolePrivileges {
   readonly name: string
   readonly owns_tables: boolean
   readonly is_superuser: boolean
+  /** Whether it has a privilege of the admin API. */
+  readonly is_admin: boolean
   readonly missing: ReadonlyArray<string> | null
   readonly excessive: ReadonlyArray<string> | null
 }
@@ -261,12 +270,16 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
           ('create temporary tables', has_database_privilege(current_database(), 'temporary'))
       )
       select current_user as name, rolsuper as is_superuser,
+        has_table_privilege('public.credits', 'insert') as is_admin,
         (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
         (select array_agg(what) from needed where not has) as missing,
         (select array_agg(what) from beyond where has) as excessive
       from pg_roles where rolname = current_user
     `
-    const advice = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
+    const grant = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
+    const advice = role?.is_admin === true
+      ? `If the admin API uses this role, set DATABASE_URL to another role. Otherwise: ${grant}`
+      : grant
     if (role?.missing != null) {
       return Finding.failed(`${role.name} lacks: ${formatNames(role.missing)}`, advice)
     }
