@@ -4,6 +4,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { Account, Credit } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import { ListedApiKey, maxNetworksPerKey, Network } from "../accounts/keys/ApiKeyManagement.ts"
 import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
 import { AnnouncementProgress, requeueableEmailStatuses, UndeliveredEmail } from "../mail/Announcements.ts"
@@ -172,7 +173,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
     payload: Schema.Struct({
       account: TrimmedName,
       name: Schema.optionalKey(TrimmedName),
-      expires: Schema.optionalKey(Schema.NullOr(CalendarDate)).annotate({
+      expires: Schema.optionalKey(Schema.NullOr(ExpiryDate)).annotate({
         description: "The last day on which the key works, in New York.",
       }),
       endpoints: Schema.optionalKey(Schema.NullOr(Schema.NonEmptyArray(Schema.Literals(keyEndpointPaths)))),
@@ -282,7 +283,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
     payload: Schema.Struct({
       name: TrimmedName,
       scope: AdminScope,
-      expires: Schema.optionalKey(Schema.NullOr(CalendarDate)),
+      expires: Schema.optionalKey(Schema.NullOr(ExpiryDate)),
     }),
     success: Schema.Struct({
       token: Schema.NullOr(Schema.String).annotate({

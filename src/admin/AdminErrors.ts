@@ -76,7 +76,7 @@ export class PreconditionRequired extends Schema.Error<PreconditionRequired>("Pr
   readonly _tag = "PreconditionRequired"
 }
 
-/** 503: PostgreSQL cannot be reached, or did not answer in time. Nothing was changed. */
+/** 503: PostgreSQL cannot be reached, or did not answer in time. A write may have been made. */
 export class DatabaseUnavailable extends Schema.Error<DatabaseUnavailable>("DatabaseUnavailable")(
   makeErrorFields("database_unavailable"),
   describeError(503, "PostgreSQL cannot be reached, or did not answer in time."),

@@ -24,12 +24,14 @@ import { findAdminToken } from "./AdminTokens.ts"
 const isTemporary = (error: SqlError.SqlError) =>
   [isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout].some((is) => is(error))
 
-const databaseUnavailable = new DatabaseUnavailable({
-  error: {
-    message: "PostgreSQL cannot be reached, does not accept writes, or did not answer in time. Repeat the request " +
-      "later; a write with the same Idempotency-Key.",
-  },
-})
+/** Makes an error of its own for each request, because it gets the id of the request. */
+const makeDatabaseUnavailable = () =>
+  new DatabaseUnavailable({
+    error: {
+      message: "PostgreSQL cannot be reached, does not accept writes, or did not answer in time. Repeat the request " +
+        "later; a write with the same Idempotency-Key.",
+    },
+  })
 
 /** Turns an error of PostgreSQL into one that the admin API declares. An unexpected one is a defect. */
 const toDatabaseError = (
@@ -41,7 +43,7 @@ const toDatabaseError = (
       "with `tickerline grant ROLE --admin`, or set ADMIN_DATABASE_URL to a role that has them."
     return Effect.fail(new DatabaseRoleInsufficient({ error: { message } }))
   }
-  return isTemporary(error) ? Effect.fail(databaseUnavailable) : Effect.die(error)
+  return isTemporary(error) ? Effect.fail(makeDatabaseUnavailable()) : Effect.die(error)
 }
 
 /** Turns errors of PostgreSQL into declared ones. */
@@ -100,7 +102,8 @@ const makeRunOnce = Effect.gen(function* () {
         return yield* makeFieldError("Idempotency-Key", "must have 1 to 255 visible ASCII characters")
       }
       const keyHash = yield* hash(key)
-      const requestHash = yield* hash(`${request.method} ${request.url}\n${body}`)
+      const condition = request.headers["if-match"] ?? ""
+      const requestHash = yield* hash(`${request.method} ${request.url}\n${condition}\n${body}`)
       const isRow = sql`admin = ${admin} and key_hash = decode(${keyHash}, 'hex')`
       yield* sql`delete from admin_requests where requested_at < now() - interval '24 hours'`
       // Waits for a transaction that makes the same write at this moment.
@@ -170,15 +173,17 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return body
 })
 
-/** Fails if the URL or the body contains the character NUL, which PostgreSQL cannot store. */
-const refuseNul = (text: string) =>
-  /%00|\\u0000/.test(text) ? Effect.fail(makeFieldError("request", "must not contain the character NUL")) : Effect.void
+/** Fails if the URL or a text in the body contains the character NUL, which PostgreSQL cannot store. */
+const refuseNul = ({ body, url }: { readonly body: string; readonly url: string }) =>
+  /%00/.test(url) || /(?<!\\)(?:\\\\)*\\u0000/.test(body)
+    ? Effect.fail(makeFieldError("request", "must not contain the character NUL"))
+    : Effect.void
 
 /** A defect hides the failure with it, such as a rollback that fails on a lost connection. */
 const recoverDefect =
   (request_id: string) => (defect: unknown): Effect.Effect<never, DatabaseUnavailable | InternalError> =>
     (SqlError.isSqlError(defect) && isTemporary(defect)) || defect instanceof DatabaseUnavailable
-      ? Effect.fail(databaseUnavailable)
+      ? Effect.fail(makeDatabaseUnavailable())
       : Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)
 
 /** Ends a request that PostgreSQL does not answer. Does not wait for the interruption of its query, which may hang. */
@@ -186,7 +191,7 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.forkDetach(effect), (fiber) =>
     Effect.timeoutOrElse(Fiber.join(fiber), {
       duration: requestTimeout,
-      orElse: () => Effect.andThen(Effect.forkDetach(Fiber.interrupt(fiber)), Effect.fail(databaseUnavailable)),
+      orElse: () => Effect.andThen(Effect.forkDetach(Fiber.interrupt(fiber)), Effect.fail(makeDatabaseUnavailable())),
     }))
 
 /** Turns defects and errors of PostgreSQL into declared errors. Gives errors the id of the request. */
@@ -254,7 +259,7 @@ export const adminTransactionLayer = Layer.effect(
       const request = yield* HttpServerRequest.HttpServerRequest
       const write = Effect.gen(function* () {
         const body = yield* readBody(request)
-        yield* refuseNul(body)
+        yield* refuseNul({ body, url: "" })
         const key = request.headers["idempotency-key"]
         return yield* withActor(
           {
@@ -266,7 +271,7 @@ export const adminTransactionLayer = Layer.effect(
           key === undefined ? httpEffect : runOnce(String(token_id), key, { request, body }, httpEffect),
         )
       })
-      return yield* refuseNul(request.url).pipe(
+      return yield* refuseNul({ body: "", url: request.url }).pipe(
         Effect.andThen(endpoint.method === "GET" ? httpEffect : write),
         withValidationErrors,
         withRequestId(request_id),

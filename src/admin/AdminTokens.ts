@@ -81,13 +81,15 @@ export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redac
   const hash = yield* makeApiKeyHasher
   const digest = yield* hash(token)
   const [found] = yield* decodeRows(FoundToken)(sql`
-    with used as (
-      update admin_tokens set last_used_at = now()
-      where token_hash = decode(${digest}, 'hex')
-        and (last_used_at is null or last_used_at < now() - interval '1 minute')
+    with found as (
+      select token_id, name, scope, last_used_at from admin_tokens
+      where token_hash = decode(${digest}, 'hex') and revoked_at is null and (expires_at is null or expires_at > now())
+    ), used as (
+      update admin_tokens set last_used_at = now() from found
+      where admin_tokens.token_id = found.token_id
+        and (found.last_used_at is null or found.last_used_at < now() - interval '1 minute')
     )
-    select token_id::float8, name, scope from admin_tokens
-    where token_hash = decode(${digest}, 'hex') and revoked_at is null and (expires_at is null or expires_at > now())
+    select token_id::float8, name, scope from found
   `)
   return found
 })

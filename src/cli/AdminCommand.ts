@@ -7,7 +7,7 @@ import * as Tokens from "../admin/AdminTokens.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ProcessActor } from "../db/SessionActor.ts"
 import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
-import { ExpiryDate } from "./KeysCommand.ts"
+import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const createCommand = Command.make(

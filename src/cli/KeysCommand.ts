@@ -1,23 +1,13 @@
 /** The `keys` command: creates, lists, changes, rotates and revokes API keys. */
-import {
-  Array,
-  Console,
-  Duration,
-  Effect,
-  Option,
-  Schema,
-  SchemaGetter,
-  SchemaIssue,
-  SchemaTransformation,
-} from "effect"
+import { Array, Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
+import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
 import {
   makeArgument,
@@ -47,20 +37,6 @@ export const ShortDuration = Schema.String.check(
     encode: (duration) => `${Duration.toSeconds(duration)}s`,
   }),
 ))
-
-/** The last day on which a key works: today in New York, or later. */
-export const ExpiryDate = CalendarDate.pipe(Schema.decode({
-  decode: SchemaGetter.checkEffect((date: string) =>
-    Effect.map(
-      todayInNewYork,
-      (today) =>
-        date >= today ? undefined : new SchemaIssue.InvalidValue({
-          message: `must be today or later: ${date} is in the past; today is ${today} in New York`,
-        }),
-    )
-  ),
-  encode: SchemaGetter.passthrough(),
-}))
 
 /** Prints only the key on standard output, for scripts, and everything else on standard error. */
 const printKey = Effect.fnUntraced(function* (title: string, key: string) {

@@ -39,7 +39,7 @@ export interface UndoTask {
   readonly dataset: string
   /** A date, which means the end of that day in New York, or a timestamp with an offset. */
   readonly to: string
-  /** Decides whether the dataset is changed. The preview is exact while this runs, and is checked again afterwards. */
+  /** Decides whether the dataset is changed. If others change it while this runs, the undo is refused. */
   readonly confirm: (preview: UndoPreview) => Effect.Effect<boolean>
   /** Runs as soon as the change is committed, even if the undo is interrupted at that moment. */
   readonly onCommit: Effect.Effect<void>
@@ -123,8 +123,15 @@ const stagePastRows = Effect.fnUntraced(
 /** Fails the transaction of an undo that nobody confirmed, so that it is rolled back. */
 class UndoDeclined extends Data.TaggedError("UndoDeclined")<{ readonly preview: UndoPreview }> {}
 
-const areCountsEqual = (one: Staging.ReplacedRowCounts, other: Staging.ReplacedRowCounts) =>
-  one.added === other.added && one.updated === other.updated && one.removed === other.removed
+/** Returns the time of the last transaction that changed the dataset; undefined if there is none. */
+const readLastChange = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [last] = yield* decodeRows(Schema.Struct({ recorded_at: Schema.String }))(sql`
+    select recorded_at::text from history.transactions
+    where recorded_at is not null and changes ? ${table} order by history.transactions.recorded_at desc limit 1
+  `)
+  return last?.recorded_at
+})
 
 const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error: SqlError.SqlError) {
   if (!isCheckViolation(error)) return yield* Effect.fail(error)
@@ -152,6 +159,8 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
     // Without defaults, null in a row of the history stays null.
     const staged = { ...created, columns: created.columns.map((column) => ({ ...column, default_value: null })) }
     yield* stagePastRows(staged, moment)
+    // Read before the rows, so that a change in between is noticed.
+    const lastChange = yield* readLastChange(table)
     const counts = yield* Staging.countReplacement(staged, [])
     const preview: UndoPreview = {
       table,
@@ -163,7 +172,7 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
     if (changes === 0 || !(yield* confirm(preview))) return yield* new UndoDeclined({ preview })
     Object.assign(progress, { label: `${table}: replacing rows` })
     yield* Staging.lockTableAgainstWriters(staged)
-    if (!areCountsEqual(yield* Staging.countReplacement(staged, []), counts)) {
+    if ((yield* readLastChange(table)) !== lastChange) {
       return yield* new UndoRefused({
         message: `Other programs have changed ${table} meanwhile, so nothing was changed. Run the command again.`,
       })

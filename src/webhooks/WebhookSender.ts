@@ -244,7 +244,12 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
 
   /** Retries until it succeeds, because a message whose result is lost is sent again. */
   const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
-    Effect.retry(statement, { schedule: Schedule.spaced("1 second") })
+    statement.pipe(
+      Effect.tapError((error) =>
+        Effect.logWarning("The result of a webhook message was not stored, and is retried", error)
+      ),
+      Effect.retry({ schedule: Schedule.spaced("1 second") }),
+    )
 
   const handleFailure = Effect.fnUntraced(function* (
     endpointId: bigint,

@@ -122,14 +122,21 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         const context = yield* Effect.context<SqlClient.SqlClient>()
         const addRow = Effect.provideContext(Effect.orDie(insertRows("news", newsItem("undo-other"))), context)
         // In a fiber of its own, because the preview belongs to the transaction of the undo.
-        const elsewhere = Effect.promise(() => Effect.runPromise(addRow))
-        const changed = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere, true)))
+        const elsewhere = <A, E>(change: Effect.Effect<A, E>) => Effect.promise(() => Effect.runPromise(change))
+        const correct = Effect.orDie(sql`update news set title = 'corrected' where id = 'undo-rule'`)
+        // The same row would be changed back, but to what the preview does not show.
+        const corrected = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere(correct), true)))
+        assert.match(corrected.message, /Other programs have changed news meanwhile/)
+        const changed = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere(addRow), true)))
         assert.match(changed.message, /Other programs have changed news meanwhile/)
         yield* sql`alter table news add constraint news_later_rule check (title <> 'undo-rule')`
         const forbidden = yield* Effect.flip(undo("news", moment))
         assert.match(forbidden.message, /violate a rule.*news_later_rule/)
         const left = yield* sql`select id, title from news where ticker = 'UNDO' order by id`
-        assert.deepStrictEqual(left, [{ id: "undo-other", title: "undo-other" }, { id: "undo-rule", title: "allowed" }])
+        assert.deepStrictEqual(left, [{ id: "undo-other", title: "undo-other" }, {
+          id: "undo-rule",
+          title: "corrected",
+        }])
       })
     ))
 

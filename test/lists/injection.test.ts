@@ -118,7 +118,9 @@ const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
     sql<{ readonly digest: string }>`
-      select md5(string_agg((to_jsonb(t) - 'last_used_at' - 'last_charged_at')::text, '' order by t::text)) as digest
+      select md5(string_agg(
+        (to_jsonb(t) - array['last_used_at', 'last_used_address', 'last_charged_at'])::text, '' order by t::text
+      )) as digest
         from ${sql(table)} as t
     `
   const names = [

@@ -23,7 +23,7 @@ create trigger audit after insert or delete or update of name, scope, token_hint
 create table admin_requests (
   admin        text not null,
   key_hash     bytea not null,
-  -- The SHA-256 of method, path and body.
+  -- The SHA-256 of method, path, `If-Match` and body.
   request_hash bytea not null,
   status       smallint,
   headers      jsonb,
