@@ -90,7 +90,7 @@ const makeRunOnce = Effect.gen(function* () {
   const digest = yield* Digest.Digest
   const hash = (text: string) => digest.digestHex(Digest.sha256, new TextEncoder().encode(text))
 
-  /** Makes a write, unless a request with the same key made it within the last 24 hours: then returns its response. */
+  /** Makes a write once: if a request with the same key made it within the last 24 hours, returns that response. */
   return Effect.fnUntraced(
     function* <E, R>(
       admin: string,

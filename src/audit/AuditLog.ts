@@ -43,9 +43,9 @@ export const AuditTime = Schema.String.check(
 const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00Z`)
 
 export interface AuditFilter {
-  /** The first recorded time, as text that PostgreSQL accepts for a `timestamptz`. */
+  /** Only changes at this time or later, as text that PostgreSQL accepts for a `timestamptz`. */
   readonly since?: string | undefined
-  /** The time before which changes were recorded. */
+  /** Only changes before this time. */
   readonly until?: string | undefined
   readonly actor?: string | undefined
   readonly account?: string | undefined

@@ -1,6 +1,6 @@
 /**
  * Backs up the database into a folder: a dump in the directory format of `pg_dump`, and a manifest with the counts and
- * digests of all tables, both of the same snapshot.
+ * digests of all tables. Both are taken in the same snapshot.
  */
 import { Clock, Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"

@@ -81,7 +81,7 @@ export const requireClientProgram = Effect.fnUntraced(function* (program: Client
   return version
 })
 
-/** The database that a program connects to, on the server of the command. */
+/** The database to which a program connects, on the server to which the command is connected. */
 export interface ProgramTarget {
   readonly database: string
   readonly user: string

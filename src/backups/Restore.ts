@@ -153,7 +153,7 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
   })
 })
 
-/** Splits the contents of the dump: everything but the rows of the table of migrations, and these rows. */
+/** Splits the contents of the dump in two: the rows of the table of migrations, and everything before them. */
 const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
   const fs = yield* FileSystem.FileSystem
   const makeFile = fs.makeTempFileScoped({ prefix: "tickerline-restore-" })
@@ -353,7 +353,7 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   return manifest
 })
 
-/** Reads a backup and only checks its files, without a database. */
+/** Checks the files of a backup against its manifest, without a database. */
 export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
   const manifest = yield* readManifestWithDump(folder)
   yield* verifyFiles(folder, manifest)

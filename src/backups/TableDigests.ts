@@ -76,7 +76,7 @@ export const computeTableDigests = Effect.fnUntraced(function* (tables: Readonly
   })
 })
 
-/** Reads the values of all sequences. They do not belong to a snapshot. */
+/** Reads the values of all sequences, which are current even in an older snapshot. */
 export const readSequences = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeSequences(sql`

@@ -202,7 +202,7 @@ const listCommand = Command.make(
   Command.withDescription("List keys in a table, oldest first"),
   withSilentExamples({
     "keys list": "Find the IDs that the other commands take",
-    "keys list --unused-since 90d": "Find keys that nobody may need any more",
+    "keys list --unused-since 90d": "Find keys that are perhaps no longer needed",
     "keys list --account acme --json": "Pass the keys of an account to another program",
   }),
 )

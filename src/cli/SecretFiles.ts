@@ -8,7 +8,7 @@ import { formatFileErrorReason } from "../load/FileErrors.ts"
 /** The variable that names a file with the value of a secret setting. */
 export const toFileVariable = (name: string) => `${name}_FILE`
 
-/** The file with a secret cannot be used. Both texts are sentences that name the file, and never its content. */
+/** The file with a secret cannot be used. The sentences `problem` and `fix` name the file, and never its content. */
 export class SecretFileError extends Data.TaggedError("SecretFileError")<{
   /** Name of the setting. */
   readonly name: string

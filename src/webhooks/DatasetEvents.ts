@@ -1,6 +1,6 @@
 /**
  * The job that reads the change feed and queues a `dataset.changed` for each transaction, dataset and endpoint that
- * wants to know of it. The rows are not in the message: its receiver reads them with `/v1/changes`.
+ * subscribes to it. The rows are not in the message: its receiver reads them with `/v1/changes`.
  */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -39,7 +39,7 @@ const Subscriber = Schema.Struct({
 })
 type Subscriber = typeof Subscriber.Type
 
-/** Returns the datasets that an endpoint wants to know of and its account may read. */
+/** Returns the datasets to which an endpoint subscribes and that its account may read. */
 const listDatasets = ({ datasets, tier }: Subscriber) =>
   changeFeedDatasets.filter((dataset) =>
     datasets?.includes(dataset) !== false &&
@@ -55,7 +55,7 @@ const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V) => {
   return found
 }
 
-/** What changed in one dataset, as far as one endpoint wants to know. */
+/** What changed in one dataset, limited to what one endpoint subscribes to. */
 class Tally {
   readonly counts: Record<ChangeKind, number> = { added: 0, corrected: 0, removed: 0 }
   readonly tickers = new Set<string>()

@@ -13,7 +13,7 @@ import { checkWebhookUrl } from "./WebhookUrl.ts"
 /** So that one account cannot occupy all concurrent attempts, and its events are not multiplied without limit. */
 const maxEndpointsPerAccount = 20
 
-/** As in `enqueue_webhook_message`. */
+/** Maximum number of waiting messages of an endpoint. `enqueue_webhook_message` has the same limit. */
 const maxPendingMessages = 10_000
 
 class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
@@ -25,7 +25,7 @@ class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: stri
 const noSuchEndpoint = (id: number) =>
   new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
 
-/** SQL condition of a row in `webhook_endpoints`: the endpoint is enabled and wants to know of changed datasets. */
+/** SQL condition of a row in `webhook_endpoints`: the endpoint is enabled and subscribes to changed datasets. */
 export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
 
 /** Statement that makes the feed begin now, if no endpoint wanted it so far. Runs together with the first that does. */

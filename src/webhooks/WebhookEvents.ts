@@ -13,7 +13,7 @@ export const webhookEventTypes = [
   "deprecation.announced",
 ] as const
 
-/** Types of which nothing but the group is listed here, because the code that reports them defines them. */
+/** Groups of events whose types are defined by the code that reports them. */
 const otherGroups = ["budget.*"] as const
 
 /** What an endpoint can subscribe to: a type of event, or a group of types. */

@@ -20,7 +20,7 @@ import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
 
 const pollInterval = Duration.seconds(1)
 
-/** The numbers of the metrics are read in every tenth run, because they count all waiting messages. */
+/** Only every tenth run updates the metrics, because that takes a count of all waiting messages. */
 const runsPerReading = 10
 
 /** Maximum number of receivers that get a message at the same time. */

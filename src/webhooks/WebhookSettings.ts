@@ -1,6 +1,6 @@
 /** Settings of webhooks: whether this process sends them, and to which internal addresses. */
 import { Config, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { AddressSet } from "./AddressSet.ts"
+import { AddressSet } from "../accounts/AddressSet.ts"
 
 /** Whether this process may send webhooks. */
 export const WebhooksConfig = Config.schema(Schema.Literals(["on", "off"]), "WEBHOOKS").pipe(Config.withDefault("off"))

@@ -1,6 +1,6 @@
 /** Which URLs a webhook endpoint may have, and to which addresses its messages may go (SECURITY.md). */
 import { isIP } from "node:net"
-import { isInternalAddress } from "./AddressSet.ts"
+import { isInternalAddress } from "./InternalAddresses.ts"
 import type { AllowedHosts } from "./WebhookSettings.ts"
 
 const maxLength = 2048

@@ -1,7 +1,7 @@
 /** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes (docs/operations/admin-api.md). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { ConfigProvider, Context, Effect, Layer, Logger, Predicate, Redacted } from "effect"
+import { ConfigProvider, Context, Effect, Fiber, Layer, Logger, Predicate, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
@@ -14,6 +14,7 @@ import { AdminApi } from "../../src/admin/AdminApi.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { grantRolePrivileges } from "../../src/db/migrations/ServiceRole.ts"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 
 interface AdminRequest {
@@ -376,6 +377,45 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("admin A
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [404, "not_found"])
     }))
 
+  it.effect("answers 503 if PostgreSQL ends a connection during a write, or accepts no writes (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { role, send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const endSessions = sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`
+      yield* Accounts.createAccount({ name: "cut", tier: "pro", email: null, prepaid: true })
+      const write = (number: number) =>
+        send("/accounts/cut/credits", {
+          method: "POST",
+          body: { amount_microdollars: 1 },
+          headers: { "idempotency-key": `cut-${number}` },
+        })
+      const { commit } = yield* beginTransaction(sql`select from accounts where name = 'cut' for update`)
+      const waiting = yield* Effect.forkChild(write(1))
+      yield* waitUntilBlocked
+      yield* endSessions
+      const { body, status } = yield* Fiber.join(waiting)
+      yield* commit
+      assert.deepStrictEqual([status, codeOf(body)], [503, "database_unavailable"])
+      for (const number of [1, 1, 2]) assert.strictEqual((yield* write(number)).status, 201)
+      assert.deepInclude((yield* send("/accounts/cut")).body, { balance_microdollars: 2 })
+      yield* sql.unsafe(`alter role "${role}" set default_transaction_read_only = on`)
+      yield* endSessions
+      const refused = yield* send("/accounts", { method: "POST", body: { name: "read only", tier: "pro" } })
+      yield* sql.unsafe(`alter role "${role}" reset default_transaction_read_only`)
+      yield* endSessions
+      assert.deepStrictEqual([refused.status, codeOf(refused.body)], [503, "database_unavailable"])
+    }))
+
+  it.effect("names the missing privilege if its role lost one (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { role, send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      yield* sql.unsafe(`revoke insert on accounts from "${role}"`)
+      const { body, status } = yield* send("/accounts", { method: "POST", body: { name: "denied", tier: "pro" } })
+      yield* sql.unsafe(`grant insert on accounts to "${role}"`)
+      assert.deepStrictEqual([status, codeOf(body)], [403, "database_role_insufficient"])
+    }))
+
   it.effect("cannot be used to replace rows of the audit log (operations/audit)", () =>
     Effect.gen(function* () {
       const { role } = yield* Admin
@@ -385,6 +425,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("admin A
         where proname ~ 'audit' and has_function_privilege(${role}, oid, 'execute')
       `
       assert.deepStrictEqual(executable.map(({ name }) => name), ["record_audit"])
+      const writable = yield* sql`
+        select from unnest(array['insert', 'update', 'delete', 'truncate', 'trigger']) as privilege
+        where has_table_privilege(${role}, 'audit', privilege)
+      `
+      assert.lengthOf(writable, 0)
     }))
 
   it.effect("pages through accounts, and finds them by name and address (operations/admin-api)", () =>

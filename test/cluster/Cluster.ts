@@ -1,10 +1,9 @@
 /** Starts the whole cluster, fills it with data, and checks its health. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
-import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
+import { createCustomer } from "./Customers.ts"
 import * as CommitCounter from "./CommitCounter.ts"
 import { databasePasswords } from "./Patroni.ts"
 import * as DatabaseCluster from "./DatabaseCluster.ts"
@@ -26,22 +25,6 @@ const customers = {
   ending: { tier: "pro", balance: 1n },
   later: { tier: "ultimate", balance: undefined },
 } as const
-
-const createClusterCustomer = Effect.fnUntraced(function* (name: keyof typeof customers) {
-  const { balance, tier } = customers[name]
-  yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: balance !== undefined })
-  if (balance !== undefined) {
-    yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", mayBecomePrepaid: true })
-  }
-  const { key } = yield* ApiKeys.createApiKey({
-    account: name,
-    name: "cluster",
-    expires: null,
-    endpoints: null,
-    networks: null,
-  })
-  return key
-})
 
 const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -100,7 +83,11 @@ const make = Effect.gen(function* () {
       yield* FirstStart.loadSampleMarket(`${folder}/samples`)
       const names = ["lasting", "ending", "later"] as const
       return Object.fromEntries(
-        yield* Effect.forEach(names, (name) => Effect.map(createClusterCustomer(name), (key) => [name, key])),
+        yield* Effect.forEach(
+          names,
+          (name) =>
+            Effect.map(createCustomer(name, customers[name].tier, customers[name].balance), (key) => [name, key]),
+        ),
       )
     })),
   )

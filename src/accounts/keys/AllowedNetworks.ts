@@ -1,29 +1,15 @@
 /** D2 (API keys): the networks from which a key may be used. */
 import { LRUCache } from "lru-cache"
-import { BlockList } from "node:net"
+import { AddressSet } from "../AddressSet.ts"
 import { toCanonicalAddress } from "../../rules/IpNetworks.ts"
 import type { AllowedNetworks, CurrentAccount } from "./Authentication.ts"
 
 /** Maximum number of networks of all compiled lists, which take about 500 bytes each. */
 const maxCompiledNetworks = 20_000
 
-const getFamily = (address: string) => address.includes(":") ? "ipv6" : "ipv4"
-
-/** An IPv4 address must not match `::/0`, which it would in a common list, so each family has its own. */
 const compileNetworks = (networks: ReadonlyArray<string>): AllowedNetworks => {
-  const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
-  for (const network of networks) {
-    const [address = "", prefixLength = ""] = network.split("/")
-    const family = getFamily(address)
-    lists[family].addSubnet(address, Number(prefixLength), family)
-  }
-  return {
-    size: networks.length,
-    includes: (address) => {
-      const family = getFamily(address)
-      return lists[family].check(address, family)
-    },
-  }
+  const addresses = new AddressSet(networks)
+  return { size: networks.length, includes: (address) => addresses.has(address) }
 }
 
 /** Makes a function that compiles networks such as `10.0.0.0/8` once, although keys are looked up repeatedly. */

@@ -3,6 +3,7 @@ import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
+import { createCustomer } from "../Customers.ts"
 import { Cluster } from "../Cluster.ts"
 import { failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
@@ -24,18 +25,6 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
   })
 })
 
-const createScenarioCustomer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
-  yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
-  const { key } = yield* ApiKeys.createApiKey({
-    account: name,
-    name: "cluster",
-    expires: null,
-    endpoints: null,
-    networks: null,
-  })
-  return key
-})
-
 const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
   const answer = yield* requestFrom(app, key).pipe(
     Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
@@ -54,7 +43,7 @@ export const keyRevoked: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const key = yield* asOwner(createScenarioCustomer("leaving", "pro"))
+    const key = yield* asOwner(createCustomer("leaving", "pro"))
     for (const app of appHosts) {
       // The first request reads the key from the database, the other two from the memory of the process.
       const statuses = yield* Effect.replicateEffect(Effect.map(requestFrom(app, key), ({ status }) => status), 3)
@@ -135,7 +124,7 @@ export const sharedRateLimits: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const { refilled, given } = yield* burst(yield* asOwner(createScenarioCustomer("eager", "basic")))
+    const { refilled, given } = yield* burst(yield* asOwner(createCustomer("eager", "basic")))
     yield* failUnless(
       given >= limitPerMinute * 0.9 && given <= limitPerMinute + refilled,
       `${given} requests were allowed, with a limit of ${limitPerMinute} and ${refilled} refilled meanwhile.`,

@@ -1,37 +1,6 @@
-/** Sets of IP addresses, and those to which webhooks are not sent (SECURITY.md). */
-import { BlockList, isIP } from "node:net"
-
-/**
- * A set of addresses and networks. The families are separate: in one list, Node compares an IPv4 address with IPv6
- * networks as an IPv4-mapped address, so that `::/3` would contain all IPv4 addresses.
- */
-export class AddressSet {
-  readonly #families = { 4: new BlockList(), 6: new BlockList() }
-
-  constructor(networks: ReadonlyArray<string> = []) {
-    for (const network of networks) {
-      if (!this.add(network)) throw new Error(`${network} is not a network`)
-    }
-  }
-
-  /** Adds an address such as `10.0.0.1`, or a network such as `10.0.0.0/8`. Returns false if the text is neither. */
-  add(text: string) {
-    const [, address = "", prefix] = /^([^/]*?)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-    const family = isIP(address)
-    // A zone is only valid on this machine.
-    if ((family !== 4 && family !== 6) || address.includes("%")) return false
-    const width = family === 4 ? 32 : 128
-    const length = prefix === undefined ? width : Number(prefix)
-    if (length > width) return false
-    this.#families[family].addSubnet(address, length, family === 4 ? "ipv4" : "ipv6")
-    return true
-  }
-
-  has(address: string) {
-    const family = isIP(address)
-    return (family === 4 || family === 6) && this.#families[family].check(address, family === 4 ? "ipv4" : "ipv6")
-  }
-}
+/** The addresses to which webhooks are not sent (SECURITY.md). */
+import { isIP } from "node:net"
+import { AddressSet } from "../accounts/AddressSet.ts"
 
 /**
  * All addresses that do not belong to one host in the public Internet (IANA's special-purpose registries). They include
