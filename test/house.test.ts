@@ -75,6 +75,7 @@ const levels: ReadonlyArray<ReadonlyArray<string>> = [
   ["mail", "site", "webhooks"],
   ["mcp", "ingest", "backups"],
   ["admin"],
+  ["console"],
   ["Server.ts"],
   ["cli"],
   ["main.ts"],

@@ -15,9 +15,12 @@ import {
 /** The admin who sends a request. */
 export class CurrentAdmin extends Context.Service<CurrentAdmin, {
   readonly token_id: number
-  /** The name of the token. */
+  /** `session` if the request comes from the console. */
+  readonly kind: "session" | "token"
+  /** The name of the token, or of the person who has signed in. */
   readonly name: string
   readonly scope: AdminScope
+  readonly expires_at: string | null
   readonly request_id: string
 }>()("tickerline/admin/CurrentAdmin") {}
 

@@ -275,8 +275,21 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
 ) {}
 
 export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
+  HttpApiEndpoint.get("me", "/me", {
+    success: Schema.Struct({
+      token_id: Schema.Int,
+      kind: Schema.Literals(["session", "token"]),
+      name: Schema.String,
+      scope: AdminScope,
+      expires_at: Schema.NullOr(Schema.String),
+    }).annotate({ identifier: "SignedInAdmin" }),
+  }).annotateMerge(describe("The token of this request", "read")),
+  HttpApiEndpoint.post("signOut", "/me/revoke", {
+    headers: writeHeaders,
+    success: HttpApiSchema.NoContent,
+  }).annotateMerge(describe("Revoke the token of this request", "read")),
   HttpApiEndpoint.get("list", "/tokens", { success: listOf(AdminToken) }).annotateMerge(
-    describe("Admin tokens", "admin"),
+    describe("Admin tokens, and the console's sessions and invitations that work", "admin"),
   ),
   HttpApiEndpoint.post("create", "/tokens", {
     headers: writeHeaders,

@@ -1,5 +1,5 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Accounts from "../accounts/Accounts.ts"
@@ -227,6 +227,11 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
 
 const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
   handlers.handleAll({
+    me: () => Effect.map(CurrentAdmin, Struct.omit(["request_id"])),
+    signOut: Effect.fnUntraced(function* () {
+      const { token_id } = yield* CurrentAdmin
+      yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))
+    }, withDatabaseErrors),
     list: () => withDatabaseErrors(Effect.map(Tokens.listAdminTokens, (results) => ({ results }))),
     create: ({ payload: { expires = null, name, scope } }) =>
       Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))

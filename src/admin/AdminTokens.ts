@@ -1,5 +1,8 @@
-/** Tokens of the admin API: created, listed and revoked by commands and admins (docs/operations/admin-api.md). */
-import { Data, Effect, Redacted, Schema } from "effect"
+/**
+ * Tokens of the admin API: created, listed and revoked by commands and admins (docs/operations/admin-api.md).
+ * Sessions of the console and invitations to it are tokens too (docs/operations/console.md).
+ */
+import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeApiKeyHasher, makeSecretFormat } from "../accounts/keys/ApiKeyFormat.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
@@ -10,10 +13,36 @@ export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ rea
 
 export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
 
-const format = makeSecretFormat("tl_admin_")
+/** The session cannot be opened, because the token or invitation does not work. */
+export class SignInRefused extends Data.TaggedError("SignInRefused")<{ readonly message: string }> {}
+
+const kinds = ["token", "session", "invitation"] as const
+type Kind = typeof kinds[number]
+
+const formats = {
+  token: makeSecretFormat("tl_admin_"),
+  session: makeSecretFormat("tl_session_"),
+  invitation: makeSecretFormat("tl_invite_"),
+}
+
+/** How long a session lasts, and for how long it may be unused. */
+const [sessionLength, maxIdleTime] = [Duration.hours(12), Duration.hours(1)]
+
+const invitationLength = Duration.hours(1)
+
+const toIntervalSql = (duration: Duration.Duration) => `interval '${Duration.toSeconds(duration)} seconds'`
+
+/** Whether a row of `admin_tokens as token` works. */
+const isUsableSql = `token.revoked_at is null and (token.expires_at is null or token.expires_at > now())
+  and (token.kind <> 'session' or token.last_used_at > now() - ${toIntervalSql(maxIdleTime)})
+  and not exists (
+    select from admin_tokens as opener where opener.token_id = token.opened_with
+      and (opener.revoked_at is not null or opener.expires_at <= now())
+  )`
 
 export const AdminToken = Schema.Struct({
   token_id: Schema.Int,
+  kind: Schema.Literals(kinds),
   name: Schema.String,
   scope: AdminScope,
   token_hint: Schema.String.annotate({ description: "The first characters of the token." }),
@@ -33,33 +62,99 @@ export interface NewAdminToken {
   readonly created_by: string
 }
 
+/** Returns the columns of a new secret, of which only the digest and the first characters are stored. */
+const generateSecret = Effect.fnUntraced(function* (kind: Kind) {
+  const hash = yield* makeApiKeyHasher
+  const secret = yield* formats[kind].generate
+  return { secret: Redacted.value(secret), digest: yield* hash(secret), hint: Redacted.value(secret).slice(0, 13) }
+})
+
 /** Creates a token and returns it. It cannot be retrieved later. */
 export const createAdminToken = Effect.fnUntraced(function* ({ created_by, expires, name, scope }: NewAdminToken) {
   const sql = yield* SqlClient.SqlClient
-  const hash = yield* makeApiKeyHasher
-  const token = yield* format.generate
-  const digest = yield* hash(token)
-  const hint = Redacted.value(token).slice(0, 13)
+  const { digest, hint, secret } = yield* generateSecret("token")
   const created = yield* sql`
     insert into admin_tokens (name, scope, token_hash, token_hint, created_by, expires_at)
     values (${name}, ${scope}, decode(${digest}, 'hex'), ${hint}, ${created_by},
       (${expires}::text::date + 1)::timestamp at time zone 'America/New_York')
-    on conflict (name) where revoked_at is null do nothing returning token_id
+    on conflict (name) where kind = 'token' and revoked_at is null do nothing returning token_id
   `
-  if (created.length === 1) return Redacted.value(token)
+  if (created.length === 1) return secret
   return yield* new AdminTokenExists({
     message: `There already is a token with the name ${name}. Choose another name, or revoke that token first.`,
   })
 })
 
-/** Returns all tokens, oldest first. */
+/** Creates an invitation and returns it. It opens one session. */
+export const createInvitation = Effect.fnUntraced(
+  function* ({ created_by, name, scope }: Omit<NewAdminToken, "expires">) {
+    const sql = yield* SqlClient.SqlClient
+    const { digest, hint, secret } = yield* generateSecret("invitation")
+    yield* sql`
+      insert into admin_tokens (kind, name, scope, token_hash, token_hint, created_by, expires_at)
+      values ('invitation', ${name}, ${scope}, decode(${digest}, 'hex'), ${hint}, ${created_by},
+        now() + ${sql.literal(toIntervalSql(invitationLength))})
+    `
+    return secret
+  },
+)
+
+/** Someone who has proved who they are. */
+export interface IdentifiedAdmin {
+  readonly name: string
+  readonly scope: AdminScope
+  /** How they have proved it, such as `token alice`. */
+  readonly created_by: string
+  /** The token that ends the session when it is revoked or expires. */
+  readonly opened_with: number | null
+}
+
+/** Opens a session and returns its secret, which the browser sends as a cookie. */
+export const openSession = Effect.fnUntraced(
+  function* ({ created_by, name, opened_with, scope }: IdentifiedAdmin) {
+    const sql = yield* SqlClient.SqlClient
+    const { digest, hint, secret } = yield* generateSecret("session")
+    yield* sql`
+      insert into admin_tokens
+        (kind, name, scope, token_hash, token_hint, created_by, opened_with, expires_at, last_used_at)
+      values ('session', ${name}, ${scope}, decode(${digest}, 'hex'), ${hint}, ${created_by}, ${opened_with},
+        now() + ${sql.literal(toIntervalSql(sessionLength))}, now())
+    `
+    return secret
+  },
+)
+
+const refuseInvitation = new SignInRefused({
+  message: "This link was used before, or has expired. `tickerline admin invite` prints a new one.",
+})
+
+const InvitedAdmin = Schema.Struct({ name: Schema.String, scope: AdminScope, created_by: Schema.String })
+
+/** Returns whom an invitation is for. If `accept` is true, revokes it, so that it works only once. */
+export const findInvitation = Effect.fnUntraced(function* (invitation: Redacted.Redacted, accept: boolean) {
+  if (!formats.invitation.isWellFormed(invitation)) return yield* refuseInvitation
+  const sql = yield* SqlClient.SqlClient
+  const hash = yield* makeApiKeyHasher
+  const isInvitation = sql`token_hash = decode(${yield* hash(invitation)}, 'hex') and ${sql.literal(isUsableSql)}`
+  const [found] = yield* decodeRows(InvitedAdmin)(
+    accept
+      ? sql`
+        update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
+        returning name, scope, created_by
+      `
+      : sql`select name, scope, created_by from admin_tokens as token where ${isInvitation}`,
+  )
+  return found ?? (yield* refuseInvitation)
+})
+
+/** Returns all tokens, and the sessions and invitations that work, oldest first. */
 export const listAdminTokens = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(AdminToken)(sql`
-    select token_id::int, name, scope, token_hint, created_by, ${
+    select token_id::int, kind, name, scope, token_hint, created_by, ${
     sql.literal(["created_at", "expires_at", "revoked_at", "last_used_at"].map(makeUtcTimeSql).join(", "))
   }
-    from admin_tokens order by token_id
+    from admin_tokens as token where kind = 'token' or ${sql.literal(isUsableSql)} order by token.token_id
   `)
 })
 
@@ -72,24 +167,30 @@ export const revokeAdminToken = Effect.fnUntraced(function* (id: number) {
   if (revoked.length === 0) return yield* new NoSuchAdminToken({ message: `There is no admin token ${id}.` })
 })
 
-const FoundToken = Schema.Struct({ token_id: Schema.Int, name: Schema.String, scope: AdminScope })
+const FoundToken = Schema.Struct({
+  token_id: Schema.Int,
+  kind: Schema.Literals(["token", "session"]),
+  name: Schema.String,
+  scope: AdminScope,
+  expires_at: Schema.NullOr(Schema.String),
+})
 
-/** Finds the name and scope of a token that works; undefined if there is none. Records its use. */
+/** Finds the admin with a token or a session that works; undefined if there is none. Records its use. */
 export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
-  if (!format.isWellFormed(token)) return undefined
+  if (!formats.token.isWellFormed(token) && !formats.session.isWellFormed(token)) return undefined
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
   const digest = yield* hash(token)
   const [found] = yield* decodeRows(FoundToken)(sql`
     with found as (
-      select token_id, name, scope, last_used_at from admin_tokens
-      where token_hash = decode(${digest}, 'hex') and revoked_at is null and (expires_at is null or expires_at > now())
+      select token_id, kind, name, scope, expires_at, last_used_at from admin_tokens as token
+      where token_hash = decode(${digest}, 'hex') and ${sql.literal(isUsableSql)}
     ), used as (
       update admin_tokens set last_used_at = now() from found
       where admin_tokens.token_id = found.token_id
         and (found.last_used_at is null or found.last_used_at < now() - interval '1 minute')
     )
-    select token_id::float8, name, scope from found
+    select token_id::float8, kind, name, scope, ${sql.literal(makeUtcTimeSql("expires_at"))} from found
   `)
   return found
 })

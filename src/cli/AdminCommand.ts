@@ -1,22 +1,26 @@
-/** The `admin` command: manages the tokens of the admin API. */
-import { Console, Effect, Option, Schema } from "effect"
+/** The `admin` command: manages the tokens of the admin API, and invites to the console. */
+import { Console, Data, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { adminScopes } from "../admin/AdminErrors.ts"
+import { AdminOriginConfig } from "../admin/AdminSettings.ts"
 import * as Tokens from "../admin/AdminTokens.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ProcessActor } from "../db/SessionActor.ts"
 import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { makeInvitationUrl } from "../console/ConsolePaths.ts"
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
+
+const scopeFlag = Flag.Literals("scope", adminScopes).pipe(
+  Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
+)
 
 const createCommand = Command.make(
   "create",
   {
     name: makeFlag("name", TrimmedName, "Who uses the token; the audit log shows this name"),
-    scope: Flag.Literals("scope", adminScopes).pipe(
-      Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
-    ),
+    scope: scopeFlag,
     expires: Flag.optional(
       makeFlag("expires", ExpiryDate, "Last day on which the token works, in New York, YYYY-MM-DD"),
     ),
@@ -42,12 +46,15 @@ const listCommand = Command.make(
     yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },
-        ...["name", "scope", "hint", "created by", "created", "expires", "revoked", "last used"].map((name) => ({
+        ...["kind", "name", "scope", "hint", "created by", "created", "expires", "revoked", "last used"].map((
+          name,
+        ) => ({
           name,
         })),
       ],
       rows: tokens.map((token) => [
         String(token.token_id),
+        token.kind,
         token.name,
         token.scope,
         token.token_hint,
@@ -60,7 +67,7 @@ const listCommand = Command.make(
     })
   }),
 ).pipe(
-  Command.withDescription("List all tokens in a table, with times in UTC"),
+  Command.withDescription("List tokens, open sessions and invitations in a table, with times in UTC"),
   withSilentExamples({ "admin tokens list": "Find the ID of a token to revoke" }),
 )
 
@@ -86,9 +93,35 @@ const tokensCommand = Command.make("tokens").pipe(
   Command.withSubcommands([createCommand, listCommand, revokeCommand]),
 )
 
+/** The link of an invitation cannot be printed, because the address of the console is unknown. */
+class ConsoleAddressUnknown extends Data.TaggedError("ConsoleAddressUnknown")<{ readonly message: string }> {}
+
+const inviteCommand = Command.make(
+  "invite",
+  {
+    name: makeFlag("name", TrimmedName, "Who signs in with the link; the audit log shows this name"),
+    scope: scopeFlag.pipe(Flag.withDefault("admin")),
+  },
+  Effect.fnUntraced(function* ({ name, scope }) {
+    const origin = yield* AdminOriginConfig
+    if (Option.isNone(origin)) {
+      return yield* new ConsoleAddressUnknown({
+        message: "The address of the console is unknown. Set ADMIN_PORT or ADMIN_URL as for `serve`, and try again.",
+      })
+    }
+    const created_by = (yield* ProcessActor)?.actor ?? "unknown"
+    const invitation = yield* Tokens.createInvitation({ name, scope, created_by })
+    yield* Console.error(`${name} signs in to the console with this link, which works once, within an hour:`)
+    yield* Console.log(makeInvitationUrl(origin.value, invitation))
+  }),
+).pipe(
+  Command.withDescription("Print a link that opens the console once"),
+  withSilentExamples({ "admin invite --name alice": "Print a link for the first sign-in to the console" }),
+)
+
 export const adminCommand = Command.make("admin").pipe(
-  Command.withDescription("Manage access to the admin API"),
+  Command.withDescription("Manage access to the admin API and the console"),
   withExamples({ "admin tokens list": "List all tokens" }),
-  Command.withSubcommands([tokensCommand]),
+  Command.withSubcommands([inviteCommand, tokensCommand]),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -5,7 +5,18 @@
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { PostgresProgramsConfig } from "../backups/ClientPrograms.ts"
 import { UsageBufferSizeConfig } from "../accounts/billing/UsageMetering.ts"
-import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
+import {
+  AdminDatabaseUrlConfig,
+  AdminHostConfig,
+  AdminPortConfig,
+  AdminUrlConfig,
+  OidcClientIdConfig,
+  OidcClientSecretConfig,
+  OidcGroupsClaimConfig,
+  OidcGroupsConfig,
+  OidcIssuerConfig,
+  OidcScopesConfig,
+} from "../admin/AdminSettings.ts"
 import { AuditRetentionConfig } from "../audit/AuditLog.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
 import { MaxStreamsPerAccountConfig } from "../history/ChangeStream.ts"
@@ -297,6 +308,46 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     isSecret: true,
     hasRules: true,
   },
+  ADMIN_URL: {
+    read: AdminUrlConfig,
+    expected: "the address of the console",
+    example: "https://admin.example.com",
+    unset: "to use http://ADMIN_HOST:ADMIN_PORT",
+    hasRules: true,
+  },
+  ADMIN_OIDC_ISSUER: {
+    read: OidcIssuerConfig,
+    expected: "the URL of an OpenID Connect provider",
+    example: "https://login.example.com/realms/staff",
+    unset: "to sign in only with tokens",
+    hasRules: true,
+  },
+  ADMIN_OIDC_CLIENT_ID: {
+    read: OidcClientIdConfig,
+    expected: "the ID under which the provider knows the console",
+    example: "tickerline",
+    unset: "together with ADMIN_OIDC_ISSUER",
+  },
+  ADMIN_OIDC_CLIENT_SECRET: {
+    read: OidcClientSecretConfig,
+    expected: "the secret that the provider has given",
+    example: "3e1b5f",
+    unset: "if the provider has given none",
+    isSecret: true,
+  },
+  ADMIN_OIDC_GROUPS: {
+    read: OidcGroupsConfig,
+    expected: "the scope of each group of the provider",
+    example: "platform=admin,helpdesk=support",
+    unset: "together with ADMIN_OIDC_ISSUER",
+    hasRules: true,
+  },
+  ADMIN_OIDC_GROUPS_CLAIM: { read: OidcGroupsClaimConfig, expected: "the name of a claim", example: "groups" },
+  ADMIN_OIDC_SCOPES: {
+    read: OidcScopesConfig,
+    expected: "names of OpenID Connect scopes, separated by spaces",
+    example: "openid email groups",
+  },
   METRICS_PORT: { read: MetricsPortConfig, expected: port, example: "9464", unset: "to serve no metrics" },
   METRICS_HOST: { read: MetricsHostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
@@ -432,6 +483,26 @@ const findMissingUserAgent = Effect.map(
     }],
 )
 
+const findMissingOidcSettings = Effect.map(
+  Effect.all({
+    ADMIN_OIDC_ISSUER: OidcIssuerConfig,
+    ADMIN_OIDC_CLIENT_ID: OidcClientIdConfig,
+    ADMIN_OIDC_GROUPS: OidcGroupsConfig,
+    ADMIN_PORT: AdminPortConfig,
+  }),
+  ({ ADMIN_OIDC_ISSUER: issuer, ...required }): ReadonlyArray<SettingProblem> =>
+    Option.isNone(issuer)
+      ? []
+      : Object.entries<Option.Option<unknown>>(required).flatMap(([name, value]) =>
+        Option.isSome(value) ? [] : [{
+          name,
+          problem: `${name} is not set, but ADMIN_OIDC_ISSUER is.`,
+          fix: `Set it, for example ${formatAssignment(name, settingDefinitions[name]?.example ?? "")}, ` +
+            "or unset ADMIN_OIDC_ISSUER.",
+        }]
+      ),
+)
+
 const findSharedPort = Effect.map(
   Effect.all({
     PORT: Effect.map(PortConfig, Option.some),
@@ -461,7 +532,7 @@ export const findInvalidSettings = Effect.gen(function* () {
   )
   // Reports a contradiction between two settings only if both are valid.
   const contradictions = yield* Effect.forEach(
-    [findMissingSender, findMissingUserAgent, findSharedPort],
+    [findMissingSender, findMissingUserAgent, findMissingOidcSettings, findSharedPort],
     (find) => Effect.orElseSucceed(find, () => []),
   )
   return [...invalid, ...contradictions].flat()

@@ -14,12 +14,13 @@ const request_id = Schema.String.annotate({
 const makeEncodedPattern = (text: string) =>
   Array.from(text, (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
 
+const secretPrefixes = ["tl_live_", "tl_admin_", "tl_session_", "tl_invite_"]
 const secretPattern = new RegExp(
-  `(${makeEncodedPattern("tl_live_")}|${makeEncodedPattern("tl_admin_")})(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`,
+  `(${secretPrefixes.map(makeEncodedPattern).join("|")})(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`,
   "gi",
 )
 
-/** Masks API keys and admin tokens, which clients may send in a parameter by mistake. */
+/** Masks API keys and secrets of admins, which clients may send in a parameter by mistake. */
 export const redactApiKeys = (text: string) => text.replace(secretPattern, "$1…")
 
 const redactedText = (annotations: { readonly description?: string }) =>

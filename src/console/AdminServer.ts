@@ -9,12 +9,14 @@ import { SqlClient } from "effect/sql"
 import { createServer } from "node:http"
 import { DirectConnectionConfig, makeConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { describeSqlError } from "../db/SqlState.ts"
+import { OpenIdConnect } from "./OpenIdConnect.ts"
+import { signInLayer } from "./SignIn.ts"
 import { NotFound } from "../rules/Errors.ts"
 import { findUrlFile } from "../db/pool/PasswordRotation.ts"
-import { adminAccessLayer, adminTransactionLayer } from "./AdminRequests.ts"
-import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "./AdminSettings.ts"
-import { AdminApi } from "./AdminApi.ts"
-import { adminHandlersLayer } from "./AdminHandlers.ts"
+import { adminAccessLayer, adminTransactionLayer } from "../admin/AdminRequests.ts"
+import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
+import { AdminApi } from "../admin/AdminApi.ts"
+import { adminHandlersLayer } from "../admin/AdminHandlers.ts"
 
 /** Connections of their own, so that admins and customers never wait for each other. */
 const maxConnections = 3
@@ -43,7 +45,7 @@ const notFoundLayer = HttpRouter.add("*", "/*", (request) => {
 const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
   Layer.provide(adminHandlersLayer),
   Layer.provide([adminAccessLayer, adminTransactionLayer]),
-  Layer.merge(notFoundLayer),
+  Layer.merge([notFoundLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
 )
 
 /** Warns of a role that cannot be used, because the service itself starts without the admin API's connections. */

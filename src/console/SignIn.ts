@@ -1,0 +1,240 @@
+/** Sign-in to the console with an admin token, an invitation or OpenID Connect (docs/operations/console.md). */
+import { Duration, Effect, Option, Redacted, Schema } from "effect"
+import { type Digest, SecureRandom } from "effect/crypto"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { SqlClient, type SqlError } from "effect/sql"
+import { withDatabaseErrors } from "../admin/AdminRequests.ts"
+import { AdminOriginConfig } from "../admin/AdminSettings.ts"
+import {
+  findAdminToken,
+  findInvitation,
+  type IdentifiedAdmin,
+  openSession,
+  SignInRefused,
+} from "../admin/AdminTokens.ts"
+import { withActor } from "../db/SessionActor.ts"
+import { logDefectAsInternalError } from "../rules/Validation.ts"
+import { escapeMarkup } from "../site/browser/markup.js"
+import { getAssetPath } from "../site/Page.ts"
+import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"
+import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
+import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConnect.ts"
+import { isSameOrigin } from "./SameOrigin.ts"
+
+export const sessionCookie = "tickerline_admin"
+const pendingCookie = "tickerline_sign_in"
+
+const oidcPath = `${signInPath}/openid`
+const callbackPath = `${signInPath}/callback`
+
+const hidden = (name: string, value: string) => `<input type="hidden" name="${name}" value="${escapeMarkup(value)}">`
+
+const renderError = (error: string | undefined) =>
+  error === undefined ? "" : `<div class="notice" role="alert"><p>${escapeMarkup(error)}</p></div>`
+
+const renderPage = (body: string) =>
+  `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Sign in · Tickerline console</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="${getAssetPath("style.css")}">
+</head>
+<body>
+<main id="page-content">
+<h1>Sign in to the console</h1>
+${body}
+</main>
+</body>
+</html>
+`
+
+interface SignInForm {
+  readonly to: string
+  readonly hasProvider: boolean
+  readonly error?: string
+}
+
+const renderSignIn = ({ error, hasProvider, to }: SignInForm) =>
+  renderPage(`${renderError(error)}
+${
+    hasProvider
+      ? `<p><a class="button" href="${escapeMarkup(`${oidcPath}?${new URLSearchParams({ to }).toString()}`)}">` +
+        `Sign in with your organization</a></p>`
+      : ""
+  }
+<form method="post" action="${signInPath}">
+${hidden("to", to)}
+<label for="token">Admin token</label>
+<div class="field"><input id="token" name="token" type="password" autocomplete="current-password" required
+ spellcheck="false" autocapitalize="off"><button class="main">Sign in</button></div>
+<p class="quiet">The command <code>tickerline admin tokens create</code> creates a token, and
+ <code>tickerline admin invite</code> a link that signs you in once.</p>
+</form>`)
+
+const renderInvitation = (name: string, scope: string, invitation: string) =>
+  renderPage(
+    `<p>You are invited as <strong>${escapeMarkup(name)}</strong>, with the scope ${scope}. The link works once, and
+ the session ends after 12 hours, or after an hour without use.</p>
+<form method="post" action="${invitationPath}">${hidden("invitation", invitation)}
+<button class="main">Sign in as ${escapeMarkup(name)}</button></form>`,
+  )
+
+/** Reads the fields of a form that a page of the console has sent. */
+export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  if (!isSameOrigin(request.headers, adminOrigin)) {
+    return yield* new SignInRefused({
+      message: "Another site has sent this form. Open the console, and send it there.",
+    })
+  }
+  const text = yield* request.text.pipe(
+    Effect.timeout(Duration.seconds(10)),
+    Effect.mapError(() => new SignInRefused({ message: "The form did not arrive within 10 seconds. Send it again." })),
+  )
+  return new URLSearchParams(text)
+})
+
+const getTarget = (request: HttpServerRequest.HttpServerRequest, adminOrigin: string) =>
+  new URL(request.url, adminOrigin)
+
+const setCookie = (name: string, value: string, isSecure: boolean, seconds?: number) =>
+  HttpServerResponse.setCookieUnsafe(name, value, {
+    path: "/console",
+    httpOnly: true,
+    secure: isSecure,
+    sameSite: "lax",
+    ...(seconds !== undefined && { maxAge: Duration.seconds(seconds) }),
+  })
+
+const identifyByToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+  const found = yield* findAdminToken(token)
+  if (found?.kind !== "token") {
+    return yield* new SignInRefused({ message: "The admin token is unknown, revoked or expired." })
+  }
+  const admin: IdentifiedAdmin = {
+    name: found.name,
+    scope: found.scope,
+    created_by: `token ${found.name}`,
+    opened_with: found.token_id,
+  }
+  return admin
+})
+
+const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
+  const { created_by, name, scope } = yield* findInvitation(invitation, true)
+  const admin: IdentifiedAdmin = { name, scope, created_by: `invitation of ${created_by}`, opened_with: null }
+  return admin
+})
+
+export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
+  const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
+  const provider = yield* OpenIdConnect
+  const adminOrigin = Option.getOrElse(yield* AdminOriginConfig, () => "")
+  const isSecure = adminOrigin.startsWith("https:")
+  const hasProvider = Option.isSome(provider)
+
+  /** Signs in whoever `identify` finds, in the transaction that records it, and goes on to the page. */
+  const signIn = Effect.fnUntraced(
+    function* <E, R>(identify: Effect.Effect<IdentifiedAdmin, E, R>, operation: string, to: string) {
+      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+      const sql = yield* SqlClient.SqlClient
+      const session = yield* sql.withTransaction(Effect.gen(function* () {
+        const admin = yield* identify
+        const origin = Option.getOrElse(remoteAddress, () => "unknown")
+        return yield* withActor({ actor: admin.name, via: "admin", origin, operation }, openSession(admin))
+      }))
+      return makeRedirect(to).pipe(setCookie(sessionCookie, session, isSecure))
+    },
+  )
+
+  const showError = (to: string, status: number) => ({ message }: { readonly message: string }) =>
+    Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, error: message }), status))
+
+  /** Shows the form again with what went wrong. */
+  const withForm = (to: string) =>
+  <R>(
+    response: Effect.Effect<
+      HttpServerResponse.HttpServerResponse,
+      ProviderUnavailable | SignInRefused | SqlError.SqlError,
+      R
+    >,
+  ) =>
+    response.pipe(
+      withDatabaseErrors,
+      Effect.catchTags({
+        DatabaseRoleInsufficient: ({ error }) => showError(to, 503)(error),
+        DatabaseUnavailable: ({ error }) => showError(to, 503)(error),
+        ProviderUnavailable: showError(to, 502),
+        SignInRefused: showError(to, 403),
+      }),
+      Effect.catchDefect((defect) => {
+        const request_id = SecureRandom.uuidV7Unsafe()
+        return Effect.flatMap(logDefectAsInternalError(defect, request_id), () =>
+          showError(to, 500)({ message: `Something went wrong. The log has the details under ${request_id}.` }))
+      }),
+      Effect.provideContext(services),
+    )
+
+  yield* router.add("GET", signInPath, (request) => {
+    const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
+    return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider })))
+  })
+  yield* router.add("POST", signInPath, () =>
+    readForm(adminOrigin).pipe(
+      Effect.flatMap((form) => {
+        const to = toConsolePath(form.get("to"))
+        const token = Redacted.make((form.get("token") ?? "").trim())
+        return withForm(to)(signIn(identifyByToken(token), "sign in with a token", to))
+      }),
+      withForm(homePath),
+    ))
+  yield* router.add("GET", invitationPath, (request) => {
+    const invitation = getTarget(request, adminOrigin).searchParams.get("invitation") ?? ""
+    return findInvitation(Redacted.make(invitation), false).pipe(
+      Effect.map(({ name, scope }) => makeHtmlResponse(renderInvitation(name, scope, invitation))),
+      withForm(homePath),
+    )
+  })
+  yield* router.add("POST", invitationPath, () =>
+    readForm(adminOrigin).pipe(
+      Effect.flatMap((form) =>
+        signIn(
+          identifyByInvitation(Redacted.make(form.get("invitation") ?? "")),
+          "sign in with an invitation",
+          homePath,
+        )
+      ),
+      withForm(homePath),
+    ))
+
+  if (Option.isNone(provider)) return
+  yield* router.add("GET", oidcPath, (request) => {
+    const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
+    return Effect.gen(function* () {
+      const { pending, url } = yield* provider.value.begin(adminOrigin + callbackPath, to)
+      const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
+      return makeRedirect(url.href).pipe(setCookie(pendingCookie, value, isSecure, 600))
+    }).pipe(withForm(to))
+  })
+  yield* router.add("GET", callbackPath, (request) =>
+    Effect.gen(function* () {
+      const pending = yield* decodePending(Buffer.from(request.cookies[pendingCookie] ?? "", "base64url").toString())
+      const admin = yield* provider.value.finish(getTarget(request, adminOrigin), pending)
+      const response = yield* signIn(Effect.succeed(admin), "sign in with OpenID Connect", toConsolePath(pending.to))
+      return HttpServerResponse.expireCookieUnsafe(response, pendingCookie, { path: "/console" })
+    }).pipe(withForm(homePath)))
+}))
+
+const encodePending = (pending: PendingSignIn) => Effect.orDie(Schema.encodeEffect(PendingSignIn)(pending))
+
+const decodePending = (text: string) =>
+  Schema.decodeUnknownEffect(PendingSignIn)(text).pipe(
+    Effect.mapError(() =>
+      new SignInRefused({
+        message: "This sign-in was not begun in this browser, or more than ten minutes ago. Sign in again.",
+      })
+    ),
+  )

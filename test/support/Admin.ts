@@ -1,0 +1,100 @@
+/** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { ConfigProvider, Context, Effect, Layer, Logger, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { adminServerLayer } from "../../src/console/AdminServer.ts"
+import { createAdminToken } from "../../src/admin/AdminTokens.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { grantRolePrivileges } from "../../src/db/migrations/ServiceRole.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { copyMigratedDatabase } from "./Service.ts"
+
+interface AdminRequest {
+  readonly method?: "GET" | "PATCH" | "POST"
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  /** The default is the token with the scope `admin`. */
+  readonly token?: string
+}
+
+export class Admin extends Context.Service<Admin, {
+  readonly port: number
+  readonly role: string
+  readonly tokens: Readonly<Record<"admin" | "read" | "support", string>>
+  readonly send: (path: string, request?: AdminRequest) => Effect.Effect<{
+    readonly status: number
+    readonly headers: Headers
+    readonly body: unknown
+  }>
+}>()("test/support/Admin") {}
+
+export const createToken = (name: string, scope: "admin" | "read" | "support", expires: string | null = null) =>
+  createAdminToken({ name, scope, expires, created_by: "test" })
+
+const adminLayer = (makeSettings: (port: number) => Readonly<Record<string, string>>) =>
+  Layer.effect(
+    Admin,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const url = new URL(yield* DatabaseUrl)
+      const role = `admin ${SecureRandom.uuidV7Unsafe()}`
+      yield* Effect.acquireRelease(
+        sql.unsafe(`create role "${role}" login password 'admin'`),
+        () =>
+          Effect.orDie(
+            Effect.andThen(sql.unsafe(`drop owned by "${role}" cascade`), sql.unsafe(`drop role "${role}"`)),
+          ),
+      )
+      yield* grantRolePrivileges(role, "admin")
+      url.username = encodeURIComponent(role)
+      url.password = "admin"
+      const port = yield* chooseFreePort
+      const settings = ConfigProvider.fromUnknown({
+        ADMIN_PORT: String(port),
+        ADMIN_DATABASE_URL: url.href,
+        ...makeSettings(port),
+      })
+      yield* Layer.build(adminServerLayer(false).pipe(Layer.provide(ConfigProvider.layer(settings))))
+      const tokens = {
+        admin: yield* createToken("alice", "admin"),
+        support: yield* createToken("sam", "support"),
+        read: yield* createToken("rita", "read"),
+      }
+      return Admin.of({
+        port,
+        role,
+        tokens,
+        send: (path, { body, headers, method = "GET", token = tokens.admin } = {}) =>
+          Effect.promise(async () => {
+            const response = await fetch(`http://127.0.0.1:${port}/v1${path}`, {
+              method,
+              headers: {
+                ...(token !== "" && { authorization: `Bearer ${token}` }),
+                ...(body !== undefined && { "content-type": "application/json" }),
+                ...headers,
+              },
+              ...(body !== undefined && { body: JSON.stringify(body) }),
+            })
+            const text = await response.text()
+            const parsed: unknown = text === "" ? null : JSON.parse(text)
+            return { status: response.status, headers: response.headers, body: parsed }
+          }),
+      })
+    }),
+  )
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/AdminDatabaseUrl") {
+  static readonly layer = Layer.effect(DatabaseUrl, Effect.map(copyMigratedDatabase, Redacted.value))
+}
+
+/** The admin server with further settings, which may depend on its port. */
+export const makeAdminLayer = (settings: (port: number) => Readonly<Record<string, string>> = () => ({})) =>
+  adminLayer(settings).pipe(
+    Layer.provideMerge(Layer.unwrap(Effect.map(
+      DatabaseUrl,
+      (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+    ))),
+    Layer.provideMerge(DatabaseUrl.layer),
+    Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeServices.layer, Logger.layer([]))),
+  )
