@@ -9,6 +9,7 @@ import { SqlClient } from "effect/sql"
 import { createServer } from "node:http"
 import { DirectConnectionConfig, makeConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { describeSqlError } from "../db/SqlState.ts"
+import { initializeAdminMetrics, withAdminMetrics } from "./AdminMetrics.ts"
 import { OpenIdConnect } from "./OpenIdConnect.ts"
 import { signInLayer } from "./SignIn.ts"
 import { NotFound } from "../rules/Errors.ts"
@@ -69,8 +70,12 @@ export const adminServerLayer = (reusePort: boolean) =>
     const port = yield* AdminPortConfig
     if (Option.isNone(port)) return Layer.empty
     const host = yield* AdminHostConfig
-    return HttpRouter.serve(routesLayer, { disableLogger: true, disableListenLog: true }).pipe(
-      Layer.merge(Layer.effectDiscard(warnOfUnusableRole)),
+    return HttpRouter.serve(routesLayer, {
+      disableLogger: true,
+      disableListenLog: true,
+      middleware: withAdminMetrics,
+    }).pipe(
+      Layer.merge(Layer.effectDiscard(Effect.andThen(initializeAdminMetrics, warnOfUnusableRole))),
       Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: port.value, reusePort })),
       Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
       Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, maxBodySize)),

@@ -1,6 +1,6 @@
 /** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes (docs/operations/admin-api.md). */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Predicate } from "effect"
+import { Context, Effect, Fiber, Metric, Predicate } from "effect"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
@@ -47,6 +47,13 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       }
       assert.strictEqual((yield* send("/accounts/refused")).status, 404)
       assert.strictEqual((yield* send("/accounts", { token: tokens.read })).status, 200)
+      const counted = (yield* Metric.snapshot).flatMap(({ attributes, id, state }) =>
+        id === "tickerline_admin_responses_total" ? [[attributes?.["status"], state]] : []
+      )
+      assert.includeDeepMembers(counted, [
+        ["401", { count: 6, incremental: true }],
+        ["403", { count: 2, incremental: true }],
+      ])
     }))
 
   it.effect("requires a scope above read for every write (operations/admin-api)", () =>
