@@ -16,6 +16,7 @@ import { NotFound } from "../rules/Errors.ts"
 import { AdminAccess, AdminTransaction, RequiredScope } from "./AdminAccess.ts"
 import { AdminScope, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
 import { AdminToken } from "./AdminTokens.ts"
+import { SlowStatements, Traffic } from "./Traffic.ts"
 
 const listOf = <A extends Schema.Top>(row: A) => Schema.Struct({ results: Schema.Array(row) })
 
@@ -168,6 +169,11 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   }).annotateMerge(
     describe("API keys, oldest first; `unused_days` selects usable keys that were not used for so long", "read"),
   ),
+  HttpApiEndpoint.get("find", "/keys/:id", {
+    params: { id: IntegerText },
+    success: ListedApiKey,
+    error: NotFound,
+  }).annotateMerge(describe("An API key", "read")),
   HttpApiEndpoint.post("create", "/keys", {
     headers: writeHeaders,
     payload: Schema.Struct({
@@ -229,10 +235,20 @@ export class UsageGroup extends HttpApiGroup.make("usage").add(
   ),
 ) {}
 
+export class TrafficGroup extends HttpApiGroup.make("traffic").add(
+  HttpApiEndpoint.get("recent", "/traffic", { success: Traffic }).annotateMerge(
+    describe("Requests and errors of all accounts within the last 15 minutes, by endpoint", "read"),
+  ),
+  HttpApiEndpoint.get("statements", "/statements", { success: SlowStatements }).annotateMerge(
+    describe("The slowest statements of this database, if PostgreSQL has `pg_stat_statements`", "read"),
+  ),
+) {}
+
 export class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
     query: {
       ...paging,
+      before: Schema.optionalKey(IntegerText),
       since: Schema.optionalKey(AuditTime),
       until: Schema.optionalKey(AuditTime),
       actor: Schema.optionalKey(Schema.String),
@@ -242,7 +258,10 @@ export class OperationsGroup extends HttpApiGroup.make("operations").add(
     },
     success: pageOf(AuditRow),
   }).annotateMerge(
-    describe("The audit log, oldest change first; without `after` and `since` the newest changes", "read"),
+    describe(
+      "The audit log, oldest change first; without `after` and `since` the newest changes, or those before `before`",
+      "read",
+    ),
   ),
   HttpApiEndpoint.get("datasets", "/datasets", { success: listOf(DatasetState) }).annotateMerge(
     describe("Datasets with their last change", "read"),
@@ -314,7 +333,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
 ) {}
 
 export class AdminApi extends HttpApi.make("tickerline-admin")
-  .add(AccountsGroup, KeysGroup, UsageGroup, OperationsGroup, AnnouncementsGroup, AdminTokensGroup)
+  .add(AccountsGroup, KeysGroup, UsageGroup, TrafficGroup, OperationsGroup, AnnouncementsGroup, AdminTokensGroup)
   .prefix("/v1")
   .middleware(AdminTransaction)
   .middleware(AdminAccess)

@@ -17,6 +17,7 @@ import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
 import { Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
 import { withDatabaseErrors } from "./AdminRequests.ts"
 import * as Tokens from "./AdminTokens.ts"
+import { readSlowStatements, readTraffic } from "./Traffic.ts"
 import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
 
 const toNotFound = ({ message }: { readonly message: string }) => new NotFound({ error: { message } })
@@ -132,6 +133,11 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
         Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
         withDatabaseErrors,
       ),
+    find: ({ params: { id } }) =>
+      Keys.findApiKey(id).pipe(
+        Effect.catchTag("NoSuchKey", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
     create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
       Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(
         Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
@@ -172,11 +178,17 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
     }, withDatabaseErrors),
   }))
 
+const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>
+  handlers.handleAll({
+    recent: () => withDatabaseErrors(readTraffic),
+    statements: () => withDatabaseErrors(readSlowStatements),
+  }))
+
 const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
   handlers.handleAll({
-    audit: ({ query: { after, limit = defaultPageSize, ...filter } }) =>
-      (after === undefined && filter.since === undefined
-        ? Effect.map(readNewestChanges(filter, limit), (results) => ({ results, next: null }))
+    audit: ({ query: { after, before, limit = defaultPageSize, ...filter } }) =>
+      (before !== undefined || (after === undefined && filter.since === undefined)
+        ? Effect.map(readNewestChanges(filter, limit, before), (results) => ({ results, next: null }))
         : Effect.map(readChangesAfter(filter, after ?? 0, limit), (rows) =>
           toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withDatabaseErrors),
     datasets: Effect.fnUntraced(function* () {
@@ -251,6 +263,7 @@ export const adminHandlersLayer = Layer.mergeAll(
   accountHandlers,
   keyHandlers,
   usageHandlers,
+  trafficHandlers,
   operationsHandlers,
   announcementHandlers,
   tokenHandlers,

@@ -67,24 +67,32 @@ const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
 })
 
 const readRows = Effect.fnUntraced(
-  function* (filter: AuditFilter, order: { readonly after: number | "newest"; readonly limit: number }) {
+  function* (
+    filter: AuditFilter,
+    { after, before, limit }: { readonly after?: number; readonly before?: number | undefined; readonly limit: number },
+  ) {
     const sql = yield* SqlClient.SqlClient
-    const isNewest = order.after === "newest"
     const conditions = yield* makeConditions(filter)
     return yield* decodeRows(AuditRow)(sql`
       select audit_id::float8, to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at,
         actor, via, origin, operation, database_role, subject_type, subject, accounts.name as account, change, before,
         after
       from audit left join accounts using (account_id)
-      where ${sql.and([...conditions, isNewest ? sql`true` : sql`audit_id > ${order.after}::float8::bigint`])}
-      order by audit_id ${sql.literal(isNewest ? "desc" : "asc")} limit ${order.limit}
+      where ${
+      sql.and([
+        ...conditions,
+        after === undefined ? sql`true` : sql`audit_id > ${after}::float8::bigint`,
+        before === undefined ? sql`true` : sql`audit_id < ${before}::float8::bigint`,
+      ])
+    }
+      order by audit_id ${sql.literal(after === undefined ? "desc" : "asc")} limit ${limit}
     `)
   },
 )
 
-/** Returns the newest changes that match, oldest first. */
-export const readNewestChanges = (filter: AuditFilter, limit: number) =>
-  Effect.map(readRows(filter, { after: "newest", limit }), Array.reverse)
+/** Returns the newest changes that match, and have a lower id than `before`, oldest first. */
+export const readNewestChanges = (filter: AuditFilter, limit: number, before?: number) =>
+  Effect.map(readRows(filter, { before, limit }), Array.reverse)
 
 /** Returns changes that match and have a higher id, oldest first. */
 export const readChangesAfter = (filter: AuditFilter, after: number, limit: number) =>

@@ -304,7 +304,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
     Effect.gen(function* () {
       const { role, send } = yield* Admin
       const sql = yield* SqlClient.SqlClient
-      const endSessions = sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`
+      const endSessions = sql`select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = ${role}`
       yield* Accounts.createAccount({ name: "cut", tier: "pro", email: null, prepaid: true })
       const write = (number: number) =>
         send("/accounts/cut/credits", {
@@ -375,6 +375,54 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         after = body.next
       }
       assert.deepStrictEqual(names, ["page 1", "page 2", "page 3"])
+    }))
+
+  it.effect("shows recent requests of all accounts, a key, and older changes (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`select create_usage_partition(now()), create_usage_partition(now() - interval '1 hour')`
+      for (const name of ["busy 1", "busy 2"]) {
+        yield* Accounts.createAccount({ name, tier: "pro", email: null, prepaid: false })
+      }
+      yield* sql`
+        insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
+          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, request_count)
+        select gen_random_uuid(), now() - age, account_id, 1, 'r', '/v1/news', status, 0, 0, 0, duration, status = 200,
+          false, requests
+        from accounts cross join (values (interval '1 minute', 200, 10, 1), ('2 minutes', 200, 20, 1),
+          ('3 minutes', 429, 1, 7), ('4 minutes', 503, 900, 1), ('16 minutes', 500, 5, 1))
+          as recorded (age, status, duration, requests)
+        where name like 'busy %'
+      `
+      const { body } = yield* send("/traffic")
+      assert.deepNestedInclude(body, {
+        endpoints: [{
+          endpoint: "/v1/news",
+          requests: 20,
+          client_errors: 14,
+          server_errors: 2,
+          cached: 4,
+          median_ms: 10,
+          p95_ms: 900,
+          max_ms: 900,
+        }],
+        "errors[0].status_code": 429,
+        "errors[0].accounts": 2,
+        "errors[1].requests": 2,
+        "errors.length": 2,
+      })
+      assert.deepInclude((yield* send("/statements")).body, { results: [] })
+      const { body: created } = yield* send("/keys", { method: "POST", body: { account: "busy 1" } })
+      const id = Predicate.hasProperty(created, "key_id") ? String(created.key_id) : ""
+      assert.deepInclude((yield* send(`/keys/${id}`)).body, { account: "busy 1", status: "active" })
+      assert.strictEqual((yield* send("/keys/999999")).status, 404)
+      const idsOf = (rows: ReadonlyArray<unknown>) =>
+        rows.map((row) => Predicate.hasProperty(row, "audit_id") ? Number(row.audit_id) : 0)
+      const newest = idsOf(resultsOf((yield* send("/audit?limit=3")).body))
+      const older = idsOf(resultsOf((yield* send(`/audit?limit=2&since=2020-01-01&before=${newest[0]}`)).body))
+      assert.isTrue([...older, ...newest].every((id, index, ids) => index === 0 || id > (ids[index - 1] ?? 0)))
+      assert.lengthOf(older, 2)
     }))
 
   it.effect("answers every list, and nothing that the role may not do (operations/admin-api)", () =>

@@ -164,10 +164,8 @@ export interface ApiKeyFilter {
   readonly unusedFor: Duration.Duration | null
 }
 
-/** Returns the keys that match, oldest first. */
-export const listApiKeys = Effect.fnUntraced(function* ({ account, unusedFor }: ApiKeyFilter) {
+const readApiKeys = Effect.fnUntraced(function* ({ account, unusedFor }: ApiKeyFilter, id: number | null) {
   const sql = yield* SqlClient.SqlClient
-  if (account !== null) yield* findAccount(account)
   const unusedSeconds = unusedFor === null ? null : Duration.toSeconds(unusedFor)
   return yield* decodeRows(ListedApiKey)(sql`
     select key_id::float8, accounts.name as account, tier, api_keys.name, key_hint,
@@ -182,9 +180,20 @@ export const listApiKeys = Effect.fnUntraced(function* ({ account, unusedFor }: 
       ${unusedSeconds}::float8 is null
       or coalesce(last_used_at, api_keys.created_at) <= now() - make_interval(secs => ${unusedSeconds}::float8)
       and revoked_at is null and (expires_at is null or expires_at > now())
-    )
+    ) and key_id = coalesce(${id}::float8::bigint, key_id)
     order by key_id
   `)
+})
+
+/** Returns the keys that match, oldest first. */
+export const listApiKeys = Effect.fnUntraced(function* (filter: ApiKeyFilter) {
+  if (filter.account !== null) yield* findAccount(filter.account)
+  return yield* readApiKeys(filter, null)
+})
+
+export const findApiKey = Effect.fnUntraced(function* (id: number) {
+  const [found] = yield* readApiKeys({ account: null, unusedFor: null }, id)
+  return found ?? (yield* noSuchKey(id))
 })
 
 /** Revokes a key permanently. Within a second, every process refuses it. */

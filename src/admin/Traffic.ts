@@ -1,0 +1,113 @@
+/** What customers request at the moment, and which statements of PostgreSQL are slow, for the admin API. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
+import { formatUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { describeSqlError } from "../db/SqlState.ts"
+
+const EndpointTraffic = Schema.Struct({
+  endpoint: Schema.String,
+  requests: Schema.Int,
+  client_errors: Schema.Int.annotate({ description: "Requests that were answered with 4xx." }),
+  server_errors: Schema.Int.annotate({ description: "Requests that were answered with 5xx." }),
+  cached: Schema.Int.annotate({ description: "Requests that needed no database query." }),
+  median_ms: Schema.Int,
+  p95_ms: Schema.Int.annotate({ description: "Of 20 requests, 19 took at most this time." }),
+  max_ms: Schema.Int,
+})
+
+const ErrorTraffic = Schema.Struct({
+  endpoint: Schema.String,
+  status_code: Schema.Int,
+  requests: Schema.Int,
+  accounts: Schema.Int.annotate({ description: "Number of accounts that got this error." }),
+  last_at: Schema.String,
+})
+
+export const Traffic = Schema.Struct({
+  since: Schema.String,
+  endpoints: Schema.Array(EndpointTraffic).annotate({ description: "Endpoint with the most requests first." }),
+  errors: Schema.Array(ErrorTraffic).annotate({ description: "By endpoint and status, most frequent first." }),
+}).annotate({ identifier: "Traffic" })
+
+const trafficMinutes = 15
+
+/**
+ * The usage of the last minutes, as the SQL of a common table expression. The index begins with the account, so each
+ * account is looked up; `offset 0` keeps PostgreSQL from reading the month instead.
+ */
+const recentSql = `recent as (
+  select recorded.* from accounts cross join lateral (
+    select account_id, endpoint, status_code, duration_ms, cached, request_count, requested_at from usage
+    where usage.account_id = accounts.account_id and requested_at > now() - interval '${trafficMinutes} minutes'
+    offset 0
+  ) as recorded
+)`
+
+/** Reads what all accounts requested within the last 15 minutes, as far as processes have written it. */
+export const readTraffic = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const recent = sql.literal(recentSql)
+  const [start] = yield* decodeRows(Schema.Struct({ since: Schema.String }))(sql`
+    select ${sql.literal(formatUtcTimeSql(`(now() - interval '${trafficMinutes} minutes')`))} as since
+  `)
+  const endpoints = yield* decodeRows(EndpointTraffic)(sql`
+    with ${recent}
+    select endpoint, sum(request_count)::float8 as requests,
+      coalesce(sum(request_count) filter (where status_code between 400 and 499), 0)::float8 as client_errors,
+      coalesce(sum(request_count) filter (where status_code >= 500), 0)::float8 as server_errors,
+      (count(*) filter (where cached))::float8 as cached,
+      percentile_disc(0.5) within group (order by duration_ms) as median_ms,
+      percentile_disc(0.95) within group (order by duration_ms) as p95_ms, max(duration_ms) as max_ms
+    from recent group by endpoint order by requests desc, endpoint
+  `)
+  const errors = yield* decodeRows(ErrorTraffic)(sql`
+    with ${recent}
+    select endpoint, status_code::int, sum(request_count)::float8 as requests,
+      count(distinct account_id)::float8 as accounts, ${sql.literal(formatUtcTimeSql("max(requested_at)"))} as last_at
+    from recent where status_code >= 400 group by endpoint, status_code order by requests desc, endpoint, status_code
+  `)
+  return { since: start?.since ?? "", endpoints, errors }
+})
+
+export const SlowStatement = Schema.Struct({
+  statement: Schema.String.annotate({ description: "The text, with `$1` and so on instead of values." }),
+  calls: Schema.Int,
+  mean_ms: Schema.Finite,
+  max_ms: Schema.Finite,
+  total_ms: Schema.Finite,
+})
+
+export const SlowStatements = Schema.Struct({
+  unavailable: Schema.NullOr(Schema.String).annotate({
+    description: "Why there are no statements; null if there are.",
+  }),
+  results: Schema.Array(SlowStatement),
+}).annotate({ identifier: "SlowStatements" })
+
+const makeUnavailable = (unavailable: string) => ({ unavailable, results: [] })
+
+/** Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. */
+export const readSlowStatements = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [extension] = yield* decodeRows(Schema.Struct({ schema: Schema.String }))(sql`
+    select nspname as schema from pg_extension join pg_namespace on pg_namespace.oid = extnamespace
+    where extname = 'pg_stat_statements'
+  `)
+  if (extension === undefined) return makeUnavailable("The extension pg_stat_statements is not installed.")
+  return yield* decodeRows(SlowStatement)(sql`
+    select left(query, 2000) as statement, calls::float8, mean_exec_time as mean_ms, max_exec_time as max_ms,
+      total_exec_time as total_ms
+    from ${sql(extension.schema)}.pg_stat_statements
+    where dbid = (select oid from pg_database where datname = current_database())
+      and query not like '%pg_stat_statements%'
+    order by mean_exec_time desc limit 20
+  `).pipe(
+    Effect.map((results) => ({ unavailable: null, results })),
+    // The extension raises an error if the server has not loaded its library.
+    Effect.catchTag(
+      "SqlError",
+      (error) => Effect.succeed(makeUnavailable(`pg_stat_statements cannot be read: ${describeSqlError(error)}.`)),
+    ),
+  )
+})
