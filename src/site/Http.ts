@@ -2,7 +2,7 @@
  * Serves the documentation. Pages are rendered when they are first requested, then cached with their compressed forms.
  * They load scripts and data only from their own origin.
  */
-import { Effect, Exit, FileSystem, Function, Layer, Option, Path } from "effect"
+import { Effect, Exit, Function, Layer, Option } from "effect"
 import { cacheCompressedBodies } from "../http/Compression.ts"
 import { makeStaticPage } from "../http/StaticPages.ts"
 import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
@@ -13,6 +13,7 @@ import type { PlainAnswer } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { escapeMarkup } from "./browser/markup.js"
+import { type Asset, loadAssets } from "./Assets.ts"
 import { changelogPage } from "./ChangelogPage.ts"
 import { correctionsPageWithoutCounts, makeCorrectionsPageWithCounts } from "./CorrectionsPage.ts"
 import { makeGuidePages } from "./Guides.ts"
@@ -27,11 +28,6 @@ interface SiteFile {
   readonly contentType: string
   readonly render: Effect.Effect<string>
   readonly headers: Readonly<Record<string, string>>
-}
-
-const assetTypes: Readonly<Record<string, string>> = {
-  ".js": "text/javascript; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
 }
 
 const htmlType = "text/html; charset=utf-8"
@@ -67,38 +63,12 @@ const loadPages = Effect.gen(function* () {
   return pages
 })
 
-const browserFolder = new URL("./browser/", import.meta.url)
-
-/** The search library. Scripts in `browser/` import it by the name of its package, as the server does. */
-const searchLibrary = { packageName: "minisearch", asset: "minisearch.js" }
-
-/** Reads the script of the search library, preceded by its license. */
-const loadSearchLibrary = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const script = new URL(import.meta.resolve(searchLibrary.packageName))
-  const license = yield* fs.readFileString(yield* path.fromFileUrl(new URL("../../LICENSE.txt", script)))
-  const code = yield* fs.readFileString(yield* path.fromFileUrl(script))
-  return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
+const assetFile = ({ contentType, name, text }: Asset): SiteFile => ({
+  path: getAssetPath(name),
+  contentType,
+  render: Effect.succeed(text),
+  headers: {},
 })
-
-const loadAssets = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const directory = yield* path.fromFileUrl(browserFolder)
-  const asset = (name: string, text: string): SiteFile => ({
-    path: getAssetPath(name),
-    contentType: assetTypes[path.extname(name)] ?? "",
-    render: Effect.succeed(text.replace(`from "${searchLibrary.packageName}"`, `from "./${searchLibrary.asset}"`)),
-    headers: {},
-  })
-  const names = (yield* fs.readDirectory(directory)).filter((name) => path.extname(name) in assetTypes)
-  const files = yield* Effect.forEach(
-    names,
-    (name) => Effect.map(fs.readFileString(path.join(directory, name)), (text) => asset(name, text)),
-  )
-  return [...files, asset(searchLibrary.asset, yield* loadSearchLibrary)]
-}).pipe(Effect.orDie)
 
 const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: page.path,
@@ -212,7 +182,7 @@ export const layer = Layer.effect(
     const pages = yield* loadPages
     const files = [
       ...pages.flatMap((page) => page === correctionsPageWithoutCounts ? [] : [pageFile(page, pages)]),
-      ...(yield* loadAssets),
+      ...(yield* loadAssets).map(assetFile),
       searchIndexFile(pages),
     ]
     return DocumentationPages.of({

@@ -10,13 +10,13 @@ import {
 } from "./Page.ts"
 
 /** Inlined, so that the icon needs no request. */
-const favicon = "data:image/svg+xml," +
+export const favicon = "data:image/svg+xml," +
   encodeURIComponent(
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path stroke="#07c" stroke-width="3" ` +
       `d="M3 15V9M8 15V2M13 15V6"/></svg>`,
   )
 
-const logo = `<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M3 15V9M8 15V2M13 15V6"/></svg>`
+export const logo = `<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M3 15V9M8 15V2M13 15V6"/></svg>`
 
 const link = (path: string, title: string, currentPath: string) =>
   `<a href="${escapeMarkup(path)}"${path === currentPath ? ` aria-current="page"` : ""}>${escapeMarkup(title)}</a>`
@@ -44,7 +44,8 @@ const mainLinks = [
 ] as const
 
 /** Hidden until a script shows it. Without scripts, the system's theme applies. */
-const themeSwitch = `<label class="theme" hidden><span>Theme</span><select><option value="system">System</option>` +
+export const themeSwitch =
+  `<label class="theme" hidden><span>Theme</span><select><option value="system">System</option>` +
   `<option value="light">Light</option><option value="dark">Dark</option></select></label>`
 
 const renderTableOfContents = (body: string) => {

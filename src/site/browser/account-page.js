@@ -8,7 +8,8 @@ import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./jso
 import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 import { formatNewYorkTime } from "./timestamps.js"
-import { loadDailyUsage, renderUsageByEndpoint, renderUsageCharts } from "./usage-charts.js"
+import { loadDailyUsage } from "./usage-charts.js"
+import { renderUsageByEndpoint, renderUsageCharts } from "./usage-figures.js"
 
 /** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
 

@@ -1,0 +1,46 @@
+/** Reads the scripts and styles in `browser/`, and the search library that they import. */
+import { Effect, FileSystem, Path } from "effect"
+
+export interface Asset {
+  /** Such as `style.css`. */
+  readonly name: string
+  readonly contentType: string
+  readonly text: string
+}
+
+const assetTypes: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+}
+
+const browserFolder = new URL("./browser/", import.meta.url)
+
+/** The search library. Scripts in `browser/` import it by the name of its package, as the server does. */
+const searchLibrary = { packageName: "minisearch", asset: "minisearch.js" }
+
+/** Reads the script of the search library, preceded by its license. */
+const loadSearchLibrary = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const script = new URL(import.meta.resolve(searchLibrary.packageName))
+  const license = yield* fs.readFileString(yield* path.fromFileUrl(new URL("../../LICENSE.txt", script)))
+  const code = yield* fs.readFileString(yield* path.fromFileUrl(script))
+  return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
+})
+
+export const loadAssets = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const directory = yield* path.fromFileUrl(browserFolder)
+  const asset = (name: string, text: string): Asset => ({
+    name,
+    contentType: assetTypes[path.extname(name)] ?? "",
+    text: text.replace(`from "${searchLibrary.packageName}"`, `from "./${searchLibrary.asset}"`),
+  })
+  const names = (yield* fs.readDirectory(directory)).filter((name) => path.extname(name) in assetTypes)
+  const files = yield* Effect.forEach(
+    names,
+    (name) => Effect.map(fs.readFileString(path.join(directory, name)), (text) => asset(name, text)),
+  )
+  return [...files, asset(searchLibrary.asset, yield* loadSearchLibrary)]
+}).pipe(Effect.orDie)
