@@ -43,8 +43,30 @@ export const runInBrowser = <A>(action: () => Promise<A>) =>
     catch: (cause) => new BrowserError({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
+/** A running browser. */
+export class ChromiumBrowser extends Context.Service<ChromiumBrowser, Chromium>()("test/support/ChromiumBrowser") {
+  static readonly layer = Layer.effect(
+    ChromiumBrowser,
+    Effect.gen(function* () {
+      if (program === undefined) {
+        return yield* new BrowserError({ message: "REQUIRE_BROWSER: no Chromium on the PATH; CHROMIUM_PATH names one" })
+      }
+      return yield* Effect.acquireRelease(
+        runInBrowser(() =>
+          chromium.launch({
+            executablePath: program,
+            // As root and in containers with little shared memory, Chromium needs the first two options.
+            // The third one keeps it from emulating a GPU, which takes more CPU time than drawing without one.
+            args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+          })
+        ),
+        (browser) => Effect.promise(() => browser.close()),
+      )
+    }),
+  )
+}
+
 export class Browser extends Context.Service<Browser, {
-  readonly chromium: Chromium
   readonly origin: string
   /** The API key that the first start of the service creates. */
   readonly demoKey: string
@@ -53,9 +75,6 @@ export class Browser extends Context.Service<Browser, {
   static readonly layer = Layer.effect(
     Browser,
     Effect.gen(function* () {
-      if (program === undefined) {
-        return yield* new BrowserError({ message: "REQUIRE_BROWSER: no Chromium on the PATH; CHROMIUM_PATH names one" })
-      }
       const { address } = yield* HttpServer.HttpServer
       const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
       yield* createDemoKey(home)
@@ -68,20 +87,9 @@ export class Browser extends Context.Service<Browser, {
         select 'dilution_data', now(), column_name, 1234567 from information_schema.columns
         where table_schema = 'public' and table_name = 'dilution_data'
       `
-      const running = yield* Effect.acquireRelease(
-        runInBrowser(() =>
-          chromium.launch({
-            executablePath: program,
-            // As root and in containers with little shared memory, Chromium needs the first two options.
-            // The third one keeps it from emulating a GPU, which takes more CPU time than drawing without one.
-            args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-          })
-        ),
-        (browser) => Effect.promise(() => browser.close()),
-      )
-      return { chromium: running, demoKey, origin: `http://127.0.0.1:${"port" in address ? address.port : 0}` }
+      return { demoKey, origin: `http://127.0.0.1:${"port" in address ? address.port : 0}` }
     }),
-  ).pipe(Layer.provideMerge(Service.sampleServiceLayer))
+  ).pipe(Layer.provideMerge([Service.sampleServiceLayer, ChromiumBrowser.layer]))
 }
 
 /** An open page with the problems that have occurred on it. */
@@ -91,9 +99,9 @@ export interface VisitedPage {
   readonly problems: Array<string>
 }
 
-/** Opens a page in a new browser context, which closes with the scope. */
-export const openPage = Effect.fnUntraced(function* (options: BrowserContextOptions = {}) {
-  const { chromium, origin } = yield* Browser
+/** Opens a page in a new browser context, which closes with the scope. Problems include requests to other origins. */
+export const openPageAt = Effect.fnUntraced(function* (origin: string, options: BrowserContextOptions = {}) {
+  const chromium = yield* ChromiumBrowser
   const context = yield* Effect.acquireRelease(
     runInBrowser(() => chromium.newContext({ baseURL: origin, ...options })),
     (context) => Effect.promise(() => context.close()),
@@ -126,6 +134,10 @@ export const openPage = Effect.fnUntraced(function* (options: BrowserContextOpti
   const watched: VisitedPage = { page, problems: wrong }
   return watched
 })
+
+/** Opens a page of the documentation. */
+export const openPage = (options?: BrowserContextOptions) =>
+  Effect.flatMap(Browser, ({ origin }) => openPageAt(origin, options))
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
