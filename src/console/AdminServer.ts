@@ -1,4 +1,4 @@
-/** Serves the admin API on a port of its own, if `ADMIN_PORT` is set. */
+/** Serves the admin API and the console on a port of its own, if `ADMIN_PORT` is set. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { PgClient } from "@effect/sql-pg"
 import { ByteSize, Effect, Layer, Option, Schema } from "effect"
@@ -10,6 +10,7 @@ import { createServer } from "node:http"
 import { DirectConnectionConfig, makeConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { describeSqlError } from "../db/SqlState.ts"
 import { initializeAdminMetrics, withAdminMetrics } from "./AdminMetrics.ts"
+import { consoleLayer } from "./ConsoleRoutes.ts"
 import { OpenIdConnect } from "./OpenIdConnect.ts"
 import { signInLayer } from "./SignIn.ts"
 import { NotFound } from "../rules/Errors.ts"
@@ -36,7 +37,7 @@ const maxBodySize = ByteSize.mebibytes(1)
 const encodeNotFound = Schema.encodeSync(NotFound)
 
 /** Answers a request for an unknown method and path like the other errors. */
-const notFoundLayer = HttpRouter.add("*", "/*", (request) => {
+const notFoundLayer = HttpRouter.add("*", "*", (request) => {
   const request_id = SecureRandom.uuidV7Unsafe()
   const message = `There is no endpoint ${request.method} ${request.url}. /v1/openapi.json lists all endpoints.`
   const body = encodeNotFound(new NotFound({ error: { message }, request_id }))
@@ -46,7 +47,7 @@ const notFoundLayer = HttpRouter.add("*", "/*", (request) => {
 const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
   Layer.provide(adminHandlersLayer),
   Layer.provide([adminAccessLayer, adminTransactionLayer]),
-  Layer.merge([notFoundLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
+  Layer.merge([notFoundLayer, consoleLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
 )
 
 /** Warns of a role that cannot be used, because the service itself starts without the admin API's connections. */

@@ -14,42 +14,23 @@ import {
 } from "../admin/AdminTokens.ts"
 import { withActor } from "../db/SessionActor.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
-import { escapeMarkup } from "../site/browser/markup.js"
-import { getAssetPath } from "../site/Page.ts"
+import { sessionCookie } from "./ConsoleApi.ts"
+import { getAddress, renderConsolePage } from "./ConsolePage.ts"
 import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
 import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConnect.ts"
+import { type Html, markup } from "./Html.ts"
 import { isSameOrigin } from "./SameOrigin.ts"
 
-export const sessionCookie = "tickerline_admin"
 const pendingCookie = "tickerline_sign_in"
 
 const oidcPath = `${signInPath}/openid`
 const callbackPath = `${signInPath}/callback`
 
-const hidden = (name: string, value: string) => `<input type="hidden" name="${name}" value="${escapeMarkup(value)}">`
+const hidden = (name: string, value: string) => markup`<input type="hidden" name="${name}" value="${value}">`
 
-const renderError = (error: string | undefined) =>
-  error === undefined ? "" : `<div class="notice" role="alert"><p>${escapeMarkup(error)}</p></div>`
-
-const renderPage = (body: string) =>
-  `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Sign in · Tickerline console</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="stylesheet" href="${getAssetPath("style.css")}">
-</head>
-<body>
-<main id="page-content">
-<h1>Sign in to the console</h1>
-${body}
-</main>
-</body>
-</html>
-`
+const renderPage = (body: Html) =>
+  renderConsolePage({ title: "Sign in to the console", body }, { pages: [], path: signInPath })
 
 interface SignInForm {
   readonly to: string
@@ -58,12 +39,10 @@ interface SignInForm {
 }
 
 const renderSignIn = ({ error, hasProvider, to }: SignInForm) =>
-  renderPage(`${renderError(error)}
+  renderPage(markup`${error !== undefined && markup`<div class="notice" role="alert"><p>${error}</p></div>`}
 ${
-    hasProvider
-      ? `<p><a class="button" href="${escapeMarkup(`${oidcPath}?${new URLSearchParams({ to }).toString()}`)}">` +
-        `Sign in with your organization</a></p>`
-      : ""
+    hasProvider &&
+    markup`<p><a class="button" href="${getAddress(oidcPath, { to })}">Sign in with your organization</a></p>`
   }
 <form method="post" action="${signInPath}">
 ${hidden("to", to)}
@@ -76,10 +55,10 @@ ${hidden("to", to)}
 
 const renderInvitation = (name: string, scope: string, invitation: string) =>
   renderPage(
-    `<p>You are invited as <strong>${escapeMarkup(name)}</strong>, with the scope ${scope}. The link works once, and
+    markup`<p>You are invited as <strong>${name}</strong>, with the scope ${scope}. The link works once, and
  the session ends after 12 hours, or after an hour without use.</p>
 <form method="post" action="${invitationPath}">${hidden("invitation", invitation)}
-<button class="main">Sign in as ${escapeMarkup(name)}</button></form>`,
+<button class="main">Sign in as ${name}</button></form>`,
   )
 
 /** Reads the fields of a form that a page of the console has sent. */
@@ -92,7 +71,9 @@ export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   }
   const text = yield* request.text.pipe(
     Effect.timeout(Duration.seconds(10)),
-    Effect.mapError(() => new SignInRefused({ message: "The form did not arrive within 10 seconds. Send it again." })),
+    Effect.mapError(() =>
+      new SignInRefused({ message: "The form is too large, or did not arrive within 10 seconds. Send it again." })
+    ),
   )
   return new URLSearchParams(text)
 })

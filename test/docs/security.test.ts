@@ -50,8 +50,10 @@ describe("SECURITY.md", () => {
     const isService = (file: string) => !/^src\/(client\/|cli\/query\/|cli\/doctor\/|cli\/McpCommand\.ts)/.test(file)
     assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 1)
     const found = files.filter((file) => isService(file) && isRequesting(file))
-    // SocketRegistry connects only to the host of DATABASE_URL, and DatabaseTls encrypts such a connection.
+    // SocketRegistry connects only to the host of DATABASE_URL, and DatabaseTls encrypts such a connection. ConsoleApi
+    // sends its requests to the router of its own process.
     assert.sameMembers(found, [
+      "src/console/ConsoleApi.ts",
       "src/db/pool/DatabaseTls.ts",
       "src/db/health/SocketRegistry.ts",
       "src/ingest/edgar/EdgarClient.ts",

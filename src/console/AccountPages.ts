@@ -1,0 +1,298 @@
+/** Pages about accounts: search, creation, and one account with its balance, usage and keys. */
+import { Clock, DateTime, Effect } from "effect"
+import { isScopeSufficient } from "../admin/AdminAccess.ts"
+import type { Account } from "../accounts/Accounts.ts"
+import { getDateInNewYork } from "../rules/Dates.ts"
+import { tiers } from "../rules/EndpointAnnotations.ts"
+import { listDaysBetween } from "../site/browser/daily-chart.js"
+import { makeNumericColumn } from "../site/browser/markup.js"
+import { formatDollars, formatInteger } from "../site/browser/number-format.js"
+import { renderUsageByEndpoint, renderUsageCharts } from "../site/browser/usage-figures.js"
+import { apiUrl, call, makeFailure } from "./ConsoleApi.ts"
+import {
+  type ConsolePage,
+  type FormAction,
+  getAccountAddress,
+  getAddress,
+  InvalidForm,
+  type PageRequest,
+} from "./ConsolePage.ts"
+import { type Field, getText, renderForm, renderSearchForm } from "./Forms.ts"
+import { Html, markup, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { createKey, keyFields, renderKeys } from "./KeyPages.ts"
+
+const tierOptions = tiers.map((tier) => [tier, tier] as const)
+
+const yesOrNo = [["yes", "Yes"], ["no", "No"]] as const
+
+const renderBalance = (microdollars: number | null) => microdollars === null ? "postpaid" : formatDollars(microdollars)
+
+const accountLink = (name: string) => markup`<a href="${getAccountAddress(name)}">${renderLong(name)}</a>`
+
+const createFields: ReadonlyArray<Field> = [
+  { name: "name", label: "Name", isRequired: true },
+  { name: "tier", label: "Tier", type: "select", options: tierOptions },
+  { name: "contact_email", label: "Contact address", type: "email", hint: "For emails about changes. May be empty." },
+  { name: "prepaid", label: "Prepaid", type: "checkbox", hint: "Requests are refused once the balance is used up." },
+]
+
+export const accountsPage: ConsolePage = {
+  path: "/console/accounts",
+  label: "Accounts",
+  render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
+    const [search, after] = [getText(query, "search"), getText(query, "after")]
+    const { next, results } = yield* call(api.read.accounts.list({
+      query: { ...(search !== undefined && { search }), ...(after !== undefined && { after: Number(after) }) },
+    }))
+    return {
+      title: "Accounts",
+      body: markup`${
+        renderSearchForm([{ name: "search", label: "Name or email address", value: search ?? "" }], "Search")
+      }
+${
+        renderRows(
+          "Accounts",
+          ["Name", "Tier", makeNumericColumn("Balance"), "Contact", makeNumericColumn("Keys"), "Created"],
+          results.map((account) => [
+            accountLink(account.name),
+            account.tier,
+            renderBalance(account.balance_microdollars),
+            renderLong(account.contact_email ?? "–"),
+            formatInteger(account.keys),
+            renderTime(account.created_at),
+          ]),
+          search === undefined ? "There are no accounts." : "No account has this text in its name or email address.",
+        )
+      }
+${
+        next !== null &&
+        markup`<p><a rel="next" href="${
+          getAddress("/console/accounts", { search, after: next })
+        }">More accounts</a></p>`
+      }
+${
+        isScopeSufficient(admin.scope, "admin") &&
+        markup`<h2 id="create">Create an account</h2>${
+          renderForm({ id: "create", fields: createFields, submit: "Create account" }, refused)
+        }`
+      }`,
+    }
+  }),
+  actions: {
+    create: Effect.fnUntraced(function* (form, { api }) {
+      const name = getText(form, "name")
+      const body = {
+        name,
+        tier: form.get("tier"),
+        contact_email: getText(form, "contact_email") ?? null,
+        prepaid: form.has("prepaid"),
+      }
+      yield* api.write(apiUrl.accounts.create(), { form, body })
+      return { to: getAccountAddress(name ?? ""), done: "account-created" } as const
+    }),
+  },
+}
+
+/** Returns the name in the address. A path of the API cannot have the names that mean a folder. */
+const getName = (query: URLSearchParams) => {
+  const name = query.get("name") ?? ""
+  return /^\.{0,2}$/.test(name)
+    ? Effect.fail(makeFailure(404, `The console cannot show an account with the name "${name}".`))
+    : Effect.succeed(name)
+}
+
+/** The fields of an account as a form sends them. */
+const toFormValues = ({ contact_email, news, tier }: Account) => ({
+  tier,
+  contact_email: contact_email ?? "",
+  news: news ? "yes" : "no",
+})
+
+type ChangeField = keyof ReturnType<typeof toFormValues>
+
+const changeFields: ReadonlyArray<Field & { readonly name: ChangeField }> = [
+  { name: "tier", label: "Tier", type: "select", options: tierOptions },
+  { name: "contact_email", label: "Contact address", type: "email" },
+  { name: "news", label: "Emails about new features", type: "select", options: yesOrNo },
+]
+
+/** The value with which the form was rendered. */
+const originalName = (field: ChangeField) => `was_${field}`
+
+const isChanged = (form: URLSearchParams, field: ChangeField) =>
+  form.has(field) && form.get(field) !== form.get(originalName(field))
+
+/**
+ * Renders the form that changes an account. If somebody else has changed it, a field keeps what was typed and names the
+ * saved value; an untouched field takes the saved value.
+ */
+const renderChangeForm = (account: Account, etag: string, { admin, refused }: PageRequest) => {
+  const current = toFormValues(account)
+  const typed = refused?.values.get("form") === "change" ? refused : undefined
+  const values = new URLSearchParams(typed?.values)
+  const fields = changeFields.filter(({ name }) => name !== "tier" || isScopeSufficient(admin.scope, "admin"))
+    .map((field) => {
+      const { name } = field
+      if (typed !== undefined && !isChanged(typed.values, name)) values.set(name, current[name])
+      const isStale = typed !== undefined && current[name] !== typed.values.get(originalName(name))
+      const note = isStale ? `The saved value is now: ${current[name] || "(empty)"}` : undefined
+      return { ...field, value: current[name], note }
+    })
+  const hidden = {
+    etag,
+    ...Object.fromEntries(changeFields.map(({ name }) => [originalName(name), current[name]])),
+  }
+  const form = { id: "change", fields, hidden, submit: "Save" }
+  return renderForm(form, typed === undefined ? undefined : { ...typed, values })
+}
+
+const creditFields: ReadonlyArray<Field> = [
+  {
+    name: "amount_microdollars",
+    label: "Amount in US dollars",
+    isRequired: true,
+    hint: "Such as 25 or 12.50. A negative amount subtracts.",
+  },
+  { name: "reference", label: "Reference", hint: "Identifies the payment, which is credited only once." },
+]
+
+const becomesPrepaidField: Field = {
+  name: "becomes_prepaid",
+  label: "Make the account prepaid permanently",
+  type: "checkbox",
+  hint: "The account is postpaid. Only a prepaid account has a balance; its requests end with it.",
+}
+
+/** Converts `12.50` to 12,500,000. */
+const parseDollars = (text: string) => {
+  const [, sign = "", dollars = "", fraction = ""] = /^([-−]?)(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? []
+  if (dollars === "") return undefined
+  const amount = Number(dollars) * 1_000_000 + Number(fraction.padEnd(6, "0"))
+  return sign === "" ? amount : -amount
+}
+
+const usagePeriods = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"]] as const
+
+const renderUsage = Effect.fnUntraced(function* (name: string, { api, query }: PageRequest) {
+  const chosen = usagePeriods.find(([days]) => days === query.get("days"))?.[0] ?? "30"
+  const now = yield* Clock.currentTimeMillis
+  const to = getDateInNewYork(now)
+  const from = DateTime.formatIsoDate(DateTime.subtract(DateTime.makeUnsafe(to), { days: Number(chosen) - 1 }))
+  const read = (group_by: "day" | "endpoint") =>
+    call(api.read.usage.totals({ query: { from, to, account: name, group_by } }))
+  const [byDay, byEndpoint] = yield* Effect.all([read("day"), read("endpoint")])
+  const days = byDay.results.map(({ day, ...totals }) => ({ ...totals, usage_date: day }))
+  return markup`<h2 id="usage">Usage and cost</h2>
+<form method="get" class="search-form" action="#usage"><input type="hidden" name="name" value="${name}">
+<p class="control"><label for="days">Period</label><select id="days" name="days">${
+    usagePeriods.map(([value, label]) =>
+      markup`<option value="${value}"${value === chosen && markup` selected`}>${label}</option>`
+    )
+  }</select></p><button class="quiet">Show</button></form>
+${new Html(renderUsageCharts(days, listDaysBetween(from, to)))}
+${
+    byEndpoint.results.length === 0
+      ? markup`<p>No requests in this period.</p>`
+      : new Html(renderUsageByEndpoint(byEndpoint.results))
+  }`
+})
+
+const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
+  const { admin, api, refused } = request
+  const name = yield* getName(request.query)
+  const { body: account, headers: { etag } } = yield* call(api.read.accounts.find({ params: { name } }))
+  const credits = yield* call(api.read.accounts.credits({ params: { name } }))
+  const keys = yield* call(api.read.keys.list({ query: { account: name } }))
+  const isPostpaid = account.balance_microdollars === null
+  return {
+    title: `Account ${name}`,
+    body: markup`${
+      renderFacts([
+        ["Tier", account.tier],
+        ["Balance", renderBalance(account.balance_microdollars)],
+        ["Contact address", account.contact_email ?? "none"],
+        ["Emails about new features", account.news ? "yes" : "no"],
+        ["Last charged", renderTime(account.last_charged_at, "never")],
+        ["Created", renderTime(account.created_at)],
+      ])
+    }
+<p><a href="${getAddress("/console/audit", { account: name })}">Changes of this account in the audit log</a></p>
+${yield* renderUsage(name, request)}
+<h2 id="keys">Keys</h2>
+${renderKeys(keys.results, false)}
+${
+      isScopeSufficient(admin.scope, "support") && markup`<h3>Create a key</h3>
+${renderForm({ id: "create-key", fields: keyFields, submit: "Create key" }, refused)}
+<h2 id="change">Change the account</h2>
+${renderChangeForm(account, etag, request)}`
+    }
+<h2 id="credits">Credits</h2>
+${
+      renderRows(
+        "Credits",
+        ["Time", makeNumericColumn("Amount"), "Reference"],
+        credits.results.map(({ amount_microdollars, created_at, reference }) => [
+          renderTime(created_at),
+          formatDollars(amount_microdollars),
+          renderLong(reference ?? "–"),
+        ]),
+      )
+    }
+${
+      isScopeSufficient(admin.scope, "admin") && markup`<h3>Add to the balance</h3>${
+        renderForm({
+          id: "credit",
+          fields: isPostpaid ? [...creditFields, becomesPrepaidField] : creditFields,
+          submit: "Add credit",
+        }, refused)
+      }`
+    }`,
+  }
+})
+
+const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
+  const name = yield* getName(query)
+  const body = {
+    ...(isChanged(form, "tier") && { tier: form.get("tier") }),
+    ...(isChanged(form, "contact_email") && { contact_email: getText(form, "contact_email") ?? null }),
+    ...(isChanged(form, "news") && { news: form.get("news") === "yes" }),
+  }
+  yield* api.write(apiUrl.accounts.change({ params: { name } }), {
+    method: "PATCH",
+    form,
+    body,
+    etag: form.get("etag") ?? "",
+  })
+  return { to: getAccountAddress(name), done: "account-changed" } as const
+})
+
+const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
+  const name = yield* getName(query)
+  const amount_microdollars = parseDollars(getText(form, "amount_microdollars") ?? "")
+  if (amount_microdollars === undefined) {
+    return yield* new InvalidForm({
+      field: "amount_microdollars",
+      reason: "must be a number with at most six decimals, such as 25 or 12.50",
+    })
+  }
+  const reference = getText(form, "reference")
+  yield* api.write(apiUrl.accounts.credit({ params: { name } }), {
+    form,
+    body: {
+      amount_microdollars,
+      ...(reference !== undefined && { reference }),
+      ...(form.has("becomes_prepaid") && { becomes_prepaid: true }),
+    },
+  })
+  return { to: getAccountAddress(name), done: "account-credited" } as const
+})
+
+export const accountPage: ConsolePage = {
+  path: "/console/account",
+  render: renderAccount,
+  actions: {
+    "create-key": (form, request) => Effect.flatMap(getName(request.query), (name) => createKey(form, name, request)),
+    change: changeAccount,
+    credit: creditAccount,
+  },
+}

@@ -1,0 +1,74 @@
+/** The page with the tokens of admins, and the open sessions and invitations. */
+import { Effect } from "effect"
+import { adminScopes } from "../admin/AdminErrors.ts"
+import { apiUrl, call, readSecret } from "./ConsoleApi.ts"
+import type { ConsolePage } from "./ConsolePage.ts"
+import { type Field, getText, renderForm } from "./Forms.ts"
+import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
+import { showSecret } from "./KeyPages.ts"
+
+const createFields: ReadonlyArray<Field> = [
+  { name: "name", label: "Name", isRequired: true, hint: "The person or program. The audit log shows it." },
+  {
+    name: "scope",
+    label: "Scope",
+    type: "select",
+    options: adminScopes.map((scope) => [scope, scope]),
+    hint: "read: see everything. support: also keys, contact addresses and emails. admin: everything.",
+  },
+  { name: "expires", label: "Last day", type: "date", hint: "In New York. Empty: the token never expires." },
+]
+
+const path = "/console/tokens"
+
+export const tokensPage: ConsolePage = {
+  path,
+  label: "Admin tokens",
+  scope: "admin",
+  render: Effect.fnUntraced(function* ({ api, refused }) {
+    const { results } = yield* call(api.read.tokens.list({}))
+    return {
+      title: "Admin tokens",
+      body: markup`${
+        renderRows(
+          "Tokens, sessions and invitations",
+          ["Name", "Access", "Created by", "Last used", "Expires", "Revoke"],
+          results.toReversed().map((token) => [
+            markup`${renderLong(token.name)}<br><code>${token.token_hint}</code>`,
+            `${token.kind}, ${token.scope}`,
+            renderLong(token.created_by),
+            renderTime(token.last_used_at, "never"),
+            renderTime(token.expires_at, "never"),
+            token.revoked_at === null
+              ? markup`<details class="change"><summary>Revoke<span class="hidden"> ${token.name}</span></summary>${
+                renderForm({
+                  id: `revoke:${token.token_id}`,
+                  hidden: { token_id: String(token.token_id) },
+                  submit: "Revoke permanently",
+                })
+              }</details>`
+              : renderBadge("revoked", "bad"),
+          ]),
+        )
+      }
+<h2 id="create">Create a token</h2>
+${renderForm({ id: "create", fields: createFields, submit: "Create token" }, refused)}`,
+    }
+  }),
+  actions: {
+    create: Effect.fnUntraced(function* (form, { api }) {
+      const body = {
+        name: getText(form, "name") ?? "",
+        scope: form.get("scope"),
+        expires: getText(form, "expires") ?? null,
+      }
+      const created = yield* api.write(apiUrl.tokens.create(), { form, body })
+      return showSecret("token", readSecret(created, "token"), path)
+    }),
+    revoke: Effect.fnUntraced(function* (form, { api }) {
+      const id = Number(form.get("token_id"))
+      yield* api.write(apiUrl.tokens.revoke({ params: { id } }), { form })
+      return { to: path, done: "token-revoked" } as const
+    }),
+  },
+}

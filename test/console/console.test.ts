@@ -1,0 +1,391 @@
+/** The console in a browser, with the admin API and PostgreSQL behind it (docs/operations/console.md). */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import type { BrowserContextOptions, Page } from "playwright-core"
+import { createAccount } from "../../src/accounts/Accounts.ts"
+import { createApiKey } from "../../src/accounts/keys/ApiKeyManagement.ts"
+import type { AdminScope } from "../../src/admin/AdminErrors.ts"
+import { sessionCookie } from "../../src/console/ConsoleApi.ts"
+import { consolePages } from "../../src/console/ConsoleRoutes.ts"
+import { Admin, makeAdminLayer } from "../support/Admin.ts"
+import {
+  browserTestName,
+  ChromiumBrowser,
+  findAccessibilityViolations,
+  findContrastViolations,
+  findHorizontalOverflow,
+  findUnreachableElements,
+  isBrowserMissing,
+  openPageAt,
+  runInBrowser,
+} from "../support/Browser.ts"
+
+// @module-tag slow
+
+/** A name that is markup, a closing tag, and an attribute's end. */
+const hostileName = `"><img src=x onerror=alert(1)></title></script><b>'&amp;`
+
+/** Rows for every table of every page. Texts that somebody chooses are markup. */
+const insertSamples = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* createAccount({ name: hostileName, tier: "pro", email: "<i>@acme.example", prepaid: true })
+  const { key_id } = yield* createApiKey({
+    account: hostileName,
+    name: hostileName,
+    expires: null,
+    endpoints: ["/v1/news"],
+    networks: ["192.0.2.0/24"],
+  })
+  yield* sql`select create_usage_partition(now())`
+  yield* sql`
+    insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, records_returned,
+      bytes, cost_microdollars, duration_ms, cached, deprecated)
+    select gen_random_uuid(), now() - n * interval '1 second', account_id, ${key_id}::float8::bigint, n::text,
+      '/v1/news', case when n % 5 = 0 then 500 else 200 end, 1, 10, 25, n, n % 2 = 0, false
+    from accounts cross join generate_series(1, 20) as n
+  `
+  yield* sql`
+    insert into usage_daily select account_id, current_date - n, '/v1/news', 100 + n, n, 1000, 2500 * n
+    from accounts cross join generate_series(0, 6) as n
+  `
+  yield* sql`insert into credits (account_id, amount_microdollars, reference) select account_id, 5, ${hostileName}
+    from accounts`
+  yield* sql`
+    insert into edgar_runs (scheduled, datasets, since, started_at, status, error)
+    values (true, '{news}', '2026-01-01', now(), 'failed', ${hostileName})
+  `
+  yield* sql`insert into leases (name) values ('usage')`
+  yield* sql`insert into announcements (entry_id, subject, text, html, operational) values ('entry', 's', 't', 'h', true)`
+  yield* sql`
+    insert into announcement_mails (entry_id, recipient, status, attempts, last_error)
+    values ('entry', 'a@acme.example', 'failed', 5, ${hostileName})
+  `
+})
+
+const TestLayer = Layer.effectDiscard(insertSamples).pipe(
+  Layer.provideMerge([makeAdminLayer(), ChromiumBrowser.layer]),
+)
+
+const findOrigin = Effect.map(Admin, ({ port }) => `http://127.0.0.1:${port}`)
+
+/** Opens a page of the console as an admin with the scope. */
+const openAs = Effect.fnUntraced(function* (scope: AdminScope, path: string, options?: BrowserContextOptions) {
+  const origin = yield* findOrigin
+  const { tokens } = yield* Admin
+  const visited = yield* openPageAt(origin, options)
+  yield* runInBrowser(() =>
+    visited.page.context().addCookies([{ name: sessionCookie, value: tokens[scope], url: origin, httpOnly: true }])
+  )
+  yield* runInBrowser(() => visited.page.goto(path))
+  return visited
+})
+
+const mainText = (page: Page) => runInBrowser(() => page.locator("main").innerText())
+
+const accountPath = (name: string) => `/console/account?${new URLSearchParams({ name }).toString()}`
+
+/** The pages with parameters, and all others. */
+const findPaths = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const keys = yield* sql<{ readonly id: string }>`select min(key_id)::text as id from api_keys`
+  const address: Readonly<Record<string, string>> = {
+    "/console/account": accountPath(hostileName),
+    "/console/key": `/console/key?id=${keys[0]?.id ?? ""}`,
+  }
+  return consolePages.map(({ path }) => address[path] ?? path)
+})
+
+const screenshotFolder = process.env["SCREENSHOTS"]
+
+const takeScreenshot = (page: Page, name: string) =>
+  screenshotFolder === undefined
+    ? Effect.void
+    : runInBrowser(() => page.screenshot({ path: `${screenshotFolder}/console-${name}.png`, fullPage: true }))
+
+layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The console", (it) => {
+  const test = it.effect.skipIf(isBrowserMissing)
+
+  test(
+    browserTestName("shows every page in both themes, on a phone, and to the keyboard (operations/console)"),
+    () =>
+      Effect.gen(function* () {
+        const { tokens } = yield* Admin
+        const { page, problems } = yield* openPageAt(yield* findOrigin)
+        yield* runInBrowser(() => page.goto("/console/keys"))
+        assert.strictEqual(yield* findHorizontalOverflow(page), "")
+        assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+        yield* takeScreenshot(page, "sign-in")
+        yield* runInBrowser(() => page.getByLabel("Admin token").fill(tokens.admin))
+        yield* runInBrowser(() => page.getByLabel("Admin token").press("Enter"))
+        yield* runInBrowser(() => page.getByRole("heading", { name: "Keys" }).waitFor())
+        yield* runInBrowser(() => page.goto("/"))
+        assert.match(page.url(), /\/console\/$/)
+        for (const path of yield* findPaths) {
+          const name = path.split("?", 1)[0]?.split("/").at(-1) ?? ""
+          yield* runInBrowser(() => page.goto(path))
+          yield* runInBrowser(() => page.emulateMedia({ colorScheme: "light" }))
+          yield* runInBrowser(() => page.setViewportSize({ width: 360, height: 800 }))
+          assert.strictEqual(yield* findHorizontalOverflow(page), "", path)
+          assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], path)
+          yield* takeScreenshot(page, `${name}-phone`)
+          yield* runInBrowser(() => page.emulateMedia({ colorScheme: "dark" }))
+          yield* runInBrowser(() => page.setViewportSize({ width: 1280, height: 800 }))
+          assert.strictEqual(yield* findHorizontalOverflow(page), "", path)
+          assert.deepStrictEqual(yield* findContrastViolations(page), [], path)
+          yield* takeScreenshot(page, `${name}-dark`)
+          if (/account$|key$|audit$/.test(name)) {
+            assert.deepStrictEqual(yield* findUnreachableElements(page), [], path)
+          }
+          // Text that customers chose has become no element.
+          assert.strictEqual(yield* runInBrowser(() => page.locator("main img, main b, main i").count()), 0, path)
+          assert.deepStrictEqual(problems, [], path)
+        }
+        assert.include(yield* mainText(page), "alice")
+        yield* runInBrowser(() => page.goto(accountPath(hostileName)))
+        assert.strictEqual(yield* runInBrowser(() => page.locator("h1").innerText()), `Account ${hostileName}`)
+        assert.strictEqual(yield* runInBrowser(() => page.locator("svg:visible g .subset").count()), 6)
+        yield* runInBrowser(() => page.getByRole("button", { name: "Sign out" }).click())
+        yield* runInBrowser(() => page.getByLabel("Admin token").waitFor())
+        yield* runInBrowser(() => page.goto("/console/keys"))
+        assert.match(page.url(), /\/console\/sign-in\?to=%2Fconsole%2Fkeys$/)
+        const sql = yield* SqlClient.SqlClient
+        const open = yield* sql`select from admin_tokens where kind = 'session' and revoked_at is null`
+        assert.deepStrictEqual(open, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName(
+      "creates an account with the keyboard and without scripts, and names what is wrong (operations/console)",
+    ),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* openAs("admin", "/console/accounts", { javaScriptEnabled: false })
+        const press = (...keys: ReadonlyArray<string>) =>
+          Effect.forEach(keys, (key) => runInBrowser(() => page.keyboard.press(key)))
+        const type = (text: string) => runInBrowser(() => page.keyboard.type(text))
+        const focused = page.locator(":focus")
+        const tabTo = Effect.fnUntraced(function* (name: string) {
+          for (let count = 0; count < 60; count += 1) {
+            yield* press("Tab")
+            const reached = yield* runInBrowser(() => page.evaluate("document.activeElement.getAttribute('name')"))
+            if (reached === name) return
+          }
+          assert.fail(`Tab does not reach ${name}`)
+        })
+        yield* tabTo("tier")
+        yield* press("Shift+Tab")
+        yield* type("kay")
+        yield* press("Tab", "ArrowDown", "Tab")
+        yield* type(`${"k".repeat(65)}@acme.example`)
+        yield* press("Enter")
+        const problem = page.getByRole("alert")
+        yield* runInBrowser(() => problem.waitFor())
+        assert.strictEqual(yield* runInBrowser(() => focused.getAttribute("id")), "problem")
+        assert.match(yield* runInBrowser(() => page.title()), /^Error: /)
+        const email = page.getByLabel("Contact address")
+        assert.strictEqual(yield* runInBrowser(() => email.getAttribute("aria-invalid")), "true")
+        const described = (yield* runInBrowser(() => email.getAttribute("aria-describedby"))) ?? ""
+        assert.include(described, "create-contact_email-error")
+        assert.match(
+          yield* runInBrowser(() => page.locator("#create-contact_email-error").innerText()),
+          /^Contact address must/,
+        )
+        assert.strictEqual(yield* runInBrowser(() => page.getByLabel("Name", { exact: true }).inputValue()), "kay")
+        assert.strictEqual(yield* runInBrowser(() => page.getByLabel("Tier").inputValue()), "pro")
+        yield* press("Tab", "Enter")
+        yield* tabTo("contact_email")
+        yield* press("ControlOrMeta+A")
+        yield* type("kay@acme.example")
+        yield* press("Enter")
+        yield* runInBrowser(() => page.getByText("The account was created.").waitFor())
+        assert.strictEqual(new URL(page.url()).searchParams.get("name"), "kay")
+        const sql = yield* SqlClient.SqlClient
+        const rows = yield* sql`
+          select accounts.tier, contact_email, actor, operation, origin from accounts
+          join audit on subject = name and subject_type = 'account' where name = 'kay'
+        `
+        assert.deepStrictEqual(rows, [{
+          tier: "pro",
+          contact_email: "kay@acme.example",
+          actor: "alice",
+          operation: "POST /v1/accounts",
+          origin: "127.0.0.1",
+        }])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("shows a new key once, and creates no second one by a reload (operations/console)"),
+    () =>
+      Effect.gen(function* () {
+        yield* createAccount({ name: "keyed", tier: "pro", email: null, prepaid: true })
+        const { page } = yield* openAs("support", accountPath("keyed"))
+        yield* runInBrowser(() => page.locator("#create-key-networks").fill("192.0.2.1\n10.0.0.0/8"))
+        yield* runInBrowser(() => page.getByRole("button", { name: "Create key" }).click())
+        const secret = page.locator("#secret")
+        assert.match(yield* runInBrowser(() => secret.innerText()), /^tl_live_\w{38}$/)
+        yield* runInBrowser(() => page.reload())
+        assert.strictEqual(yield* runInBrowser(() => secret.count()), 0)
+        assert.include(yield* mainText(page), "cannot be shown again")
+        yield* runInBrowser(() => page.getByRole("link", { name: "Continue" }).click())
+        const keyLink = page.getByRole("link", { name: /tl_live_/ })
+        assert.strictEqual(yield* runInBrowser(() => keyLink.count()), 1)
+        yield* runInBrowser(() => keyLink.click())
+        assert.include(yield* mainText(page), "192.0.2.1, 10.0.0.0/8")
+        // Rotates it, and disables, enables and revokes the old one.
+        yield* runInBrowser(() => page.getByLabel("The old key works for").selectOption("3600"))
+        yield* runInBrowser(() => page.getByRole("button", { name: "Rotate key" }).click())
+        yield* runInBrowser(() => secret.waitFor())
+        yield* runInBrowser(() => page.getByRole("link", { name: "Continue" }).click())
+        for (
+          const [button, message] of [
+            ["Disable until it is enabled", "The key was disabled."],
+            ["Enable key", "The key was enabled."],
+          ] as const
+        ) {
+          yield* runInBrowser(() => page.getByRole("button", { name: button }).click())
+          yield* runInBrowser(() => page.getByText(message).waitFor())
+        }
+        yield* runInBrowser(() => page.getByLabel("Revoke it permanently").check())
+        yield* runInBrowser(() => page.getByRole("button", { name: "Revoke key" }).click())
+        yield* runInBrowser(() => page.getByText("The key was revoked.").waitFor())
+        const sql = yield* SqlClient.SqlClient
+        const keys = yield* sql`
+        select revoked_at is not null as is_revoked, networks::text from api_keys join accounts using (account_id)
+        where accounts.name = 'keyed' order by key_id
+      `
+        const networks = "{192.0.2.1/32,10.0.0.0/8}"
+        assert.deepStrictEqual(keys, [{ is_revoked: true, networks }, { is_revoked: false, networks }])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("shows both values if two admins change an account, and loses nothing typed (operations/console)"),
+    () =>
+      Effect.gen(function* () {
+        yield* createAccount({ name: "shared", tier: "basic", email: "old@acme.example", prepaid: true })
+        const [first, second] = [
+          yield* openAs("admin", accountPath("shared")),
+          yield* openAs("admin", accountPath("shared")),
+        ]
+        const save = ({ page }: typeof first) => runInBrowser(() => page.getByRole("button", { name: "Save" }).click())
+        yield* runInBrowser(() => first.page.getByLabel("Contact address").fill("first@acme.example"))
+        yield* runInBrowser(() => first.page.getByLabel("Tier").selectOption("pro"))
+        yield* save(first)
+        yield* runInBrowser(() => first.page.getByText("The account was changed.").waitFor())
+        yield* runInBrowser(() => second.page.getByLabel("Contact address").fill("second@acme.example"))
+        yield* save(second)
+        const problem = second.page.getByRole("alert")
+        yield* runInBrowser(() => problem.getByText("has changed since you opened this page").waitFor())
+        const email = second.page.getByLabel("Contact address")
+        assert.strictEqual(yield* runInBrowser(() => email.inputValue()), "second@acme.example")
+        assert.include(
+          yield* runInBrowser(() => second.page.locator("#change-contact_email-note").innerText()),
+          "first@acme.example",
+        )
+        // What the second admin did not touch is what the first one saved.
+        assert.strictEqual(yield* runInBrowser(() => second.page.getByLabel("Tier").inputValue()), "pro")
+        assert.deepStrictEqual(yield* findAccessibilityViolations(second.page), [])
+        yield* takeScreenshot(second.page, "conflict")
+        yield* save(second)
+        yield* runInBrowser(() => second.page.getByText("The account was changed.").waitFor())
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* sql`select tier, contact_email from accounts where name = 'shared'`, [
+          { tier: "pro", contact_email: "second@acme.example" },
+        ])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("credits a balance once, also if the form is sent again (operations/console)"),
+    () =>
+      Effect.gen(function* () {
+        yield* createAccount({ name: "credited", tier: "pro", email: null, prepaid: false })
+        const { page } = yield* openAs("admin", accountPath("credited"))
+        const amount = page.getByLabel("Amount in US dollars")
+        const send = runInBrowser(() => page.getByRole("button", { name: "Add credit" }).click())
+        yield* runInBrowser(() => amount.fill("a lot"))
+        yield* send
+        assert.include(yield* runInBrowser(() => page.getByRole("alert").innerText()), "must be a number")
+        yield* runInBrowser(() => amount.fill("12.50"))
+        yield* send
+        assert.include(yield* runInBrowser(() => page.getByRole("alert").innerText()), "postpaid")
+        yield* runInBrowser(() => page.getByLabel("Make the account prepaid permanently").check())
+        yield* send
+        yield* runInBrowser(() => page.getByText("The balance was changed.").waitFor())
+        yield* runInBrowser(() => amount.fill("1"))
+        yield* runInBrowser(() => page.getByRole("button", { name: "Add credit" }).dblclick())
+        yield* runInBrowser(() => page.getByText("$13.50").first().waitFor())
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(
+          yield* sql`select balance_microdollars::float8 as balance from accounts where name = 'credited'`,
+          [{ balance: 13_500_000 }],
+        )
+      }).pipe(Effect.scoped),
+  )
+
+  test(browserTestName("hides what the scope does not allow (operations/console)"), () =>
+    Effect.gen(function* () {
+      const { page } = yield* openAs("read", accountPath(hostileName))
+      assert.strictEqual(yield* runInBrowser(() => page.locator("main form[method=post]").count()), 0)
+      assert.strictEqual(yield* runInBrowser(() => page.getByRole("link", { name: "Admin tokens" }).count()), 0)
+      yield* runInBrowser(() => page.goto("/console/tokens"))
+      assert.include(yield* mainText(page), "requires the scope admin; you have read")
+      const support = yield* openAs("support", accountPath(hostileName))
+      assert.strictEqual(yield* runInBrowser(() => support.page.getByLabel("Tier").count()), 0)
+      assert.strictEqual(yield* runInBrowser(() => support.page.getByRole("button", { name: "Save" }).count()), 1)
+    }).pipe(Effect.scoped))
+
+  it.effect("accepts forms only from its own pages, and only what the scope allows (operations/console)", () =>
+    Effect.gen(function* () {
+      const origin = yield* findOrigin
+      const { tokens } = yield* Admin
+      const send = Effect.fnUntraced(
+        function* (headers: Readonly<Record<string, string>>, form: Readonly<Record<string, string>> = {}) {
+          const fields = { form: "create", idempotency_key: "k", name: "forged", tier: "pro", ...form }
+          const response = yield* Effect.promise(() =>
+            fetch(`${origin}/console/accounts`, {
+              method: "POST",
+              redirect: "manual",
+              headers: { cookie: `${sessionCookie}=${tokens.admin}`, ...headers },
+              body: new URLSearchParams(fields),
+            })
+          )
+          return { response, text: yield* Effect.promise(() => response.text()) }
+        },
+      )
+      for (
+        const headers of [
+          {},
+          { origin: "https://evil.example" },
+          { origin: "null" },
+          { origin, "sec-fetch-site": "cross-site" },
+          { "sec-fetch-site": "same-site" },
+        ]
+      ) {
+        assert.strictEqual((yield* send(headers)).response.status, 403, JSON.stringify(headers))
+      }
+      const refused = yield* send({ origin, cookie: `${sessionCookie}=${tokens.read}` })
+      assert.strictEqual(refused.response.status, 403)
+      assert.include(refused.text, "requires the scope admin; the token has read")
+      assert.strictEqual((yield* send({ origin }, { form: "constructor" })).response.status, 404)
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(yield* sql`select from accounts where name = 'forged'`, [])
+      const { response } = yield* send({ origin })
+      assert.strictEqual(response.status, 303)
+      for (const headers of [response.headers, refused.response.headers]) {
+        assert.strictEqual(headers.get("cache-control"), "no-store")
+        assert.include(headers.get("content-security-policy") ?? "", "default-src 'none'")
+      }
+      const stranger = yield* Effect.promise(() =>
+        fetch(`${origin}/console/keys?account=a%26b`, { redirect: "manual" })
+      )
+      assert.strictEqual(stranger.status, 303)
+      assert.strictEqual(
+        stranger.headers.get("location"),
+        "/console/sign-in?to=%2Fconsole%2Fkeys%3Faccount%3Da%2526b",
+      )
+    }))
+})
