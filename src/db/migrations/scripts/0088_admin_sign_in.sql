@@ -16,3 +16,7 @@ drop index admin_tokens_name_idx;
 
 -- squawk-ignore require-concurrent-index-creation
 create unique index on admin_tokens (name) where kind = 'token' and revoked_at is null;
+
+create or replace trigger audit after insert or delete
+  or update of name, scope, token_hint, expires_at, revoked_at, kind, opened_with on admin_tokens
+  for each row execute function audit_row('admin_token', 'name', 'token_hash', 'last_used_at');
