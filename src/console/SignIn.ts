@@ -105,7 +105,7 @@ const identifyByToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
 })
 
 const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
-  const { created_by, name, scope } = yield* findInvitation(invitation, true)
+  const { created_by, name, scope } = yield* findInvitation(invitation, false)
   const admin: IdentifiedAdmin = { name, scope, created_by: `invitation of ${created_by}`, opened_with: null }
   return admin
 })
@@ -117,16 +117,13 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const isSecure = adminOrigin.startsWith("https:")
   const hasProvider = Option.isSome(provider)
 
-  /** Signs in whoever `identify` finds, in the transaction that records it, and goes on to the page. */
+  /** Opens a session in the name of the admin, and goes on to the page. `accept` is part of the transaction. */
   const signIn = Effect.fnUntraced(
-    function* <E, R>(identify: Effect.Effect<IdentifiedAdmin, E, R>, operation: string, to: string) {
+    function* <E, R>(admin: IdentifiedAdmin, operation: string, to: string, accept: Effect.Effect<unknown, E, R>) {
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
-      const sql = yield* SqlClient.SqlClient
-      const session = yield* sql.withTransaction(Effect.gen(function* () {
-        const admin = yield* identify
-        const origin = Option.getOrElse(remoteAddress, () => "unknown")
-        return yield* withActor({ actor: admin.name, via: "admin", origin, operation }, openSession(admin))
-      }))
+      const origin = Option.getOrElse(remoteAddress, () => "unknown")
+      const actor = { actor: admin.name, via: "admin" as const, origin, operation }
+      const session = yield* withActor(actor, Effect.andThen(accept, openSession(admin)))
       return makeRedirect(to).pipe(setCookie(sessionCookie, session, isSecure))
     },
   )
@@ -168,7 +165,12 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       Effect.flatMap((form) => {
         const to = toConsolePath(form.get("to"))
         const token = Redacted.make((form.get("token") ?? "").trim())
-        return withForm(to)(signIn(identifyByToken(token), "sign in with a token", to))
+        return withForm(to)(
+          Effect.flatMap(
+            identifyByToken(token),
+            (admin) => signIn(admin, "sign in with a token", to, Effect.void),
+          ),
+        )
       }),
       withForm(homePath),
     ))
@@ -181,13 +183,13 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   })
   yield* router.add("POST", invitationPath, () =>
     readForm(adminOrigin).pipe(
-      Effect.flatMap((form) =>
-        signIn(
-          identifyByInvitation(Redacted.make(form.get("invitation") ?? "")),
-          "sign in with an invitation",
-          homePath,
+      Effect.flatMap((form) => {
+        const invitation = Redacted.make(form.get("invitation") ?? "")
+        return Effect.flatMap(
+          identifyByInvitation(invitation),
+          (admin) => signIn(admin, "sign in with an invitation", homePath, findInvitation(invitation, true)),
         )
-      ),
+      }),
       withForm(homePath),
     ))
 
@@ -204,7 +206,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     Effect.gen(function* () {
       const pending = yield* decodePending(Buffer.from(request.cookies[pendingCookie] ?? "", "base64url").toString())
       const admin = yield* provider.value.finish(getTarget(request, adminOrigin), pending)
-      const response = yield* signIn(Effect.succeed(admin), "sign in with OpenID Connect", toConsolePath(pending.to))
+      const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)
       return HttpServerResponse.expireCookieUnsafe(response, pendingCookie, { path: "/console" })
     }).pipe(withForm(homePath)))
 }))

@@ -231,6 +231,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
       assert.strictEqual((yield* send("/me", { token: secret })).status, 401)
 
       const sql = yield* SqlClient.SqlClient
+      const changes = yield* sql`
+        select actor, operation from audit where subject = 'ivy <b>' and via = 'admin' order by audit_id
+      `
+      const change = { actor: "ivy <b>", operation: "sign in with an invitation" }
+      assert.deepStrictEqual(changes, [change, change])
       const expired = yield* createInvitation({ name: "late", scope: "admin", created_by: "root" })
       yield* sql`update admin_tokens set expires_at = now() where name = 'late'`
       assert.strictEqual(
