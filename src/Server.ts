@@ -1,6 +1,7 @@
 /** Composes all layers of the service. */
 import { Effect, Layer, type Option } from "effect"
 import type { HttpApiEndpoint } from "effect/http-api"
+import { erasureJob } from "./accounts/AccountErasure.ts"
 import type { PublicHandler } from "./accounts/EndpointHandler.ts"
 import type { AuthenticationMiddleware } from "./accounts/keys/Authentication.ts"
 import { Authenticator } from "./accounts/keys/Authenticator.ts"
@@ -130,6 +131,7 @@ const allJobs = [
   emailSenderJob,
   keyExpiryJob,
   UsagePartitions.usagePartitionsJob,
+  erasureJob,
   historyPartitionsJob,
   auditRetentionJob,
   correctionCountsJob,

@@ -2,7 +2,7 @@
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 
 class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
@@ -16,6 +16,9 @@ class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly mes
 
 /** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
 class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
+
+/** The account is erased, and gets no keys, credits, webhooks or names any more. */
+export class AccountErased extends Data.TaggedError("AccountErased")<{ readonly message: string }> {}
 
 export const noSuchAccount = (name: string) =>
   new NoSuchAccount({
@@ -50,6 +53,16 @@ export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
 /** Creates an account, or leaves an existing one unchanged. */
 export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
+/** Fails if the account is erased. Triggers refuse what an erasure at the same time overtakes. */
+export const requireNotErased = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const erased = yield* sql`
+    select from accounts join account_erasures using (account_id) where name = ${name}
+  `
+  if (erased.length === 0) return
+  return yield* new AccountErased({ message: `The account ${name} is erased and cannot be used. Nothing was changed.` })
+})
+
 const AccountTerms = Schema.Struct({
   tier: Tier,
   contact_email: Schema.NullOr(Schema.String),
@@ -70,6 +83,7 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
  */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
+  yield* requireNotErased(name)
   const terms = yield* findTerms(name)
   const quoted = JSON.stringify(name)
   if (tier !== null && tier !== terms.tier) {
@@ -99,6 +113,7 @@ export interface AccountChange {
 
 export const updateAccount = Effect.fnUntraced(function* (name: string, change: AccountChange) {
   const sql = yield* SqlClient.SqlClient
+  yield* requireNotErased(name)
   const changed = yield* sql`
     update accounts set ${sql.update({ ...change })} where name = ${name} returning account_id
   `
@@ -120,6 +135,7 @@ const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Bo
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit
+  yield* requireNotErased(name)
   const [credited] = yield* decodeRows(CreditResult)(sql`
     with account as (
       select account_id, balance_microdollars is null as is_postpaid from accounts
@@ -156,6 +172,7 @@ export const Account = Schema.Struct({
   }),
   last_charged_at: Schema.NullOr(Schema.String),
   created_at: Schema.String,
+  erased_at: Schema.NullOr(Schema.String).annotate({ description: "Null: the account is not erased." }),
   keys: Schema.Int.annotate({ description: "Number of keys, also of those that do not work any more." }),
 }).annotate({ identifier: "Account" })
 export type Account = typeof Account.Type
@@ -165,6 +182,8 @@ const accountColumnsSql = `
   makeUtcTimeSql("last_charged_at")
 },
   ${makeUtcTimeSql("created_at")},
+  (select ${formatUtcTimeSql("erased_at")} from account_erasures
+    where account_erasures.account_id = accounts.account_id) as erased_at,
   (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`
 
 /** Returns an account. With `isLocked`, nobody else changes it until the transaction ends. */

@@ -1,6 +1,7 @@
 /** The contract of the admin API (docs/operations/admin-api.md). */
 import { Context, Schema, Struct } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ErasureState } from "../accounts/AccountErasure.ts"
 import { Account, Credit } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
@@ -112,7 +113,7 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
     headers: { ...writeHeaders, "if-match": Schema.optionalKey(Schema.String) },
     payload: Schema.Struct(AccountFields).mapFields(Struct.map(Schema.optionalKey)),
     success: withEtag(Account),
-    error: [NotFound, InsufficientScope, PreconditionFailed, PreconditionRequired],
+    error: [NotFound, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired],
   }).annotateMerge(
     describe("Change the contact address or news preference (`support`), or the tier (`admin`)", "support"),
   ),
@@ -141,6 +142,27 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
     ),
     error: [NotFound, Conflict],
   }).annotateMerge(describe("Add to the balance; a negative amount subtracts", "admin")),
+) {}
+
+export class ErasureGroup extends HttpApiGroup.make("erasure").add(
+  HttpApiEndpoint.get("preview", "/accounts/:name/erasure", {
+    params: { name: Schema.String },
+    success: withEtag(ErasureState),
+    error: NotFound,
+  }).annotateMerge(describe("What erasing an account would change, or has left to do", "read")),
+  HttpApiEndpoint.post("erase", "/accounts/:name/erase", {
+    params: { name: Schema.String },
+    headers: { ...writeHeaders, "if-match": Schema.optionalKey(Schema.String) },
+    success: Schema.Struct({
+      account: Schema.String.annotate({ description: "The new name of the account." }),
+    }).pipe(HttpApiSchema.status(202)),
+    error: [NotFound, PreconditionFailed, PreconditionRequired],
+  }).annotateMerge(
+    describe(
+      "Erase what identifies an account. A job erases its usage afterwards; `erasure` shows its progress",
+      "admin",
+    ),
+  ),
 ) {}
 
 const keyPath = { params: { id: IntegerText }, headers: writeHeaders }
@@ -186,7 +208,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
       networks: Schema.optionalKey(keyNetworks),
     }),
     success: CreatedKey,
-    error: NotFound,
+    error: [NotFound, Conflict],
   }).annotateMerge(describe("Create an API key for an account", "support")),
   HttpApiEndpoint.post("rotate", "/keys/:id/rotate", {
     ...keyPath,
@@ -333,7 +355,16 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
 ) {}
 
 export class AdminApi extends HttpApi.make("tickerline-admin")
-  .add(AccountsGroup, KeysGroup, UsageGroup, TrafficGroup, OperationsGroup, AnnouncementsGroup, AdminTokensGroup)
+  .add(
+    AccountsGroup,
+    ErasureGroup,
+    KeysGroup,
+    UsageGroup,
+    TrafficGroup,
+    OperationsGroup,
+    AnnouncementsGroup,
+    AdminTokensGroup,
+  )
   .prefix("/v1")
   .middleware(AdminTransaction)
   .middleware(AdminAccess)

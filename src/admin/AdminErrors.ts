@@ -43,7 +43,13 @@ export class Conflict extends Schema.Error<Conflict>("Conflict")(
   {
     ...makeErrorFields("conflict"),
     error: Schema.Struct({
-      code: Schema.Literals(["already_exists", "already_credited", "account_is_postpaid", "key_not_active"]),
+      code: Schema.Literals([
+        "already_exists",
+        "already_credited",
+        "account_is_postpaid",
+        "account_erased",
+        "key_not_active",
+      ]),
       message: Schema.String,
     }),
   },

@@ -1,7 +1,8 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Duration, Effect, Layer, Option, Struct } from "effect"
+import { Duration, Effect, Layer, Option, Schema, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient, type SqlError } from "effect/sql"
+import { eraseAccount, readErasureState } from "../accounts/AccountErasure.ts"
 import * as Accounts from "../accounts/Accounts.ts"
 import type { KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
@@ -41,6 +42,20 @@ const withAccountEtag = (account: Accounts.Account) => {
   return HttpApiSchema.withHeaders({ body: account, headers: { etag } })
 }
 
+/** Fails unless `If-Match` has the ETag of the account's present state, or `*`. */
+const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, etag: string, name: string) {
+  if (expected === undefined) {
+    return yield* new PreconditionRequired({
+      error: { message: "Send If-Match with the ETag of the account, so that you overwrite no other change." },
+    })
+  }
+  // A proxy that compresses makes ETags weak.
+  if (expected === "*" || expected.split(",").map((tag) => tag.trim().replace(/^W\//, "")).includes(etag)) return
+  return yield* new PreconditionFailed({
+    error: { message: `The account ${name} has changed since you read it. Read it again. Nothing was changed.` },
+  })
+})
+
 const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit = defaultPageSize, ...selection } }) =>
@@ -73,24 +88,14 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
           })
         }
         const { headers: { etag } } = withAccountEtag(yield* Accounts.findAccount(name, true))
-        const expected = headers["if-match"]
-        if (expected === undefined) {
-          return yield* new PreconditionRequired({
-            error: { message: "Send If-Match with the ETag of the account, so that you overwrite no other change." },
-          })
-        }
-        // A proxy that compresses makes ETags weak.
-        if (expected !== "*" && !expected.split(",").map((tag) => tag.trim().replace(/^W\//, "")).includes(etag)) {
-          return yield* new PreconditionFailed({
-            error: {
-              message: `The account ${name} has changed since you read it. Read it again. Nothing was changed.`,
-            },
-          })
-        }
+        yield* requireMatch(headers["if-match"], etag, name)
         if (Object.keys(payload).length > 0) yield* Accounts.updateAccount(name, payload)
         return withAccountEtag(yield* Accounts.findAccount(name))
       }).pipe(
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTags({
+          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
+          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
+        }),
         withDatabaseErrors,
       ),
     credits: ({ params: { name } }) =>
@@ -109,9 +114,43 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
         Effect.map(({ balance, switched }) => ({ balance_microdollars: Number(balance), became_prepaid: switched })),
         Effect.catchTags({
           NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
+          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
           AlreadyCredited: (error) => Effect.fail(toConflict("already_credited")(error)),
           AccountIsPostpaid: (error) => Effect.fail(toConflict("account_is_postpaid")(error)),
         }),
+        withDatabaseErrors,
+      ),
+  }))
+
+/** Returns an ETag of what admins change of an account, its keys, credits and webhooks. */
+const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
+  const sql = yield* SqlClient.SqlClient
+  const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
+  const [state] = yield* decodeRows(Schema.Struct({ owned: Schema.String }))(sql`
+    select concat_ws(' ', (select max(key_id) from api_keys where account_id = owner.id),
+      (select count(*) from api_keys where account_id = owner.id and revoked_at is null),
+      (select max(credit_id) from credits where account_id = owner.id),
+      (select array_agg(endpoint_id order by endpoint_id) from webhook_endpoints where account_id = owner.id)) as owned
+    from (values (${account_id}::float8::bigint)) as owner (id)
+  `)
+  return computeEtag(new TextEncoder().encode(JSON.stringify([headers.etag, erased_at, state?.owned])))
+})
+
+const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
+  handlers.handleAll({
+    preview: ({ params: { name } }) =>
+      // The ETag first, so that it is never newer than the body.
+      Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
+        Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+    erase: ({ headers, params: { name } }) =>
+      readErasureEtag(name, true).pipe(
+        Effect.tap((etag) => requireMatch(headers["if-match"], etag, name)),
+        Effect.andThen(eraseAccount(name)),
+        Effect.map((account) => ({ account })),
+        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
         withDatabaseErrors,
       ),
   }))
@@ -140,7 +179,10 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
       ),
     create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
       Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTags({
+          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
+          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
+        }),
         withDatabaseErrors,
       ),
     rotate: ({ params: { id }, payload: { grace_seconds } }) =>
@@ -261,6 +303,7 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
 
 export const adminHandlersLayer = Layer.mergeAll(
   accountHandlers,
+  erasureHandlers,
   keyHandlers,
   usageHandlers,
   trafficHandlers,

@@ -2,12 +2,25 @@
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { eraseAccount, type ErasureState, finishErasure, readErasureState } from "../accounts/AccountErasure.ts"
 import * as Accounts from "../accounts/Accounts.ts"
 import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
+import { OperationProgress } from "../observability/Progress.ts"
+import { formatCountWithNoun } from "../rules/CountText.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeArgument, makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
+import {
+  CommandFailed,
+  makeArgument,
+  makeBooleanFlag,
+  makeFlag,
+  withExamples,
+  withSilentExamples,
+} from "./CommandParts.ts"
+import { askOnTerminal } from "./terminal/Confirmation.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const name = makeArgument("name", TrimmedName, "Name of the account")
@@ -162,9 +175,72 @@ const newsCommand = Command.make(
   withExamples({ "accounts news acme off": "Unsubscribe an account" }),
 )
 
+const formatErasure = (state: ErasureState, contact: string | null) => {
+  const { audit_rows, credit_references, emails, keys, usage_rows, webhook_messages, webhooks } = state
+  const parts: ReadonlyArray<readonly [number, string]> = [
+    [contact === null ? 0 : 1, `its contact address ${contact}`],
+    [keys, `${formatCountWithNoun(keys, "key")}, which ${keys === 1 ? "stops" : "stop"} working within a second`],
+    [
+      webhooks,
+      `${formatCountWithNoun(webhooks, "webhook endpoint")} with ${formatCountWithNoun(webhook_messages, "message")}`,
+    ],
+    [emails, `its address in ${formatCountWithNoun(emails, "email")}, of which no more are sent`],
+    [credit_references, `the references of ${formatCountWithNoun(credit_references, "credit")}, but not the amounts`],
+    [usage_rows, `the key and the request id of ${formatCountWithNoun(usage_rows, "recorded request")}, but no sums`],
+    [audit_rows, `its names and addresses in ${formatCountWithNoun(audit_rows, "row")} of the audit log`],
+  ]
+  return [
+    `Erasing the account ${state.account} removes its name and:`,
+    ...parts.flatMap(([count, part]) => count === 0 ? [] : [`  ${part}`]),
+  ].map(escapeTerminalLine).join("\n")
+}
+
+const eraseCommand = Command.make(
+  "erase",
+  { name, yes: makeBooleanFlag("yes", "Erase the account without asking; needed in scripts") },
+  Effect.fnUntraced(function* ({ name, yes }) {
+    const state = yield* readErasureState(name)
+    if (state.finished_at !== null) return yield* Console.log(`${name} was erased at ${state.erased_at}.`)
+    const { account_id, contact_email } = yield* Accounts.findAccount(name)
+    if (state.erased_at === null) {
+      yield* Console.log(formatErasure(state, contact_email))
+      if (!yes && !(yield* askOnTerminal(`Erase ${name}? This cannot be undone.`))) {
+        return yield* new CommandFailed({ message: `Nothing was changed. To erase ${name}, add --yes.` })
+      }
+    }
+    const newName = yield* eraseAccount(name)
+    const finish = Effect.gen(function* () {
+      const progress = yield* OperationProgress
+      progress.label = `Erasing ${newName}`
+      progress.total = state.usage_rows + state.webhook_messages
+      yield* finishErasure(account_id)
+    })
+    yield* withProgressDisplay(finish).pipe(
+      Effect.onInterrupt(() =>
+        Console.error(`Interrupted. A running \`serve\` erases the rest, or: accounts erase ${newName} --yes`)
+      ),
+    )
+    yield* Console.log(`The account is erased. Its name is ${newName}.`)
+  }),
+).pipe(
+  Command.withDescription("Erase what identifies an account, after showing it; sums of usage and credits stay"),
+  withExamples({
+    "accounts erase acme": "Show what would be erased, and ask",
+    "accounts erase erased-17 --yes": "Finish an interrupted erasure",
+  }),
+)
+
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
   withExamples({ "accounts list": "List all accounts" }),
-  Command.withSubcommands([createCommand, listCommand, creditCommand, setTierCommand, setEmailCommand, newsCommand]),
+  Command.withSubcommands([
+    createCommand,
+    listCommand,
+    creditCommand,
+    setTierCommand,
+    setEmailCommand,
+    newsCommand,
+    eraseCommand,
+  ]),
   Command.provide(migratedDatabaseClientLayer),
 )

@@ -137,6 +137,8 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
   yield* sql`
     insert into announcement_mails (entry_id, recipient)
     select ${entry.id}, recipient from json_array_elements_text(${JSON.stringify(recipients)}::text::json) as recipient
+    -- Not to an account that has been erased in the meantime.
+    where lower(recipient) in (select lower(btrim(contact_email)) from accounts)
     on conflict do nothing
   `
 })

@@ -1,6 +1,7 @@
 /** Creates, lists and changes webhook endpoints, and sends their messages again (docs/operations/webhooks.md). */
 import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { requireNotErased } from "../accounts/Accounts.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { formatMoment, makeMomentSql } from "../rules/Dates.ts"
 import type { ChangeFeedDataset } from "../v1/changes/Api.ts"
@@ -59,6 +60,7 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   if ("problem" in checked) {
     return yield* new UrlRefused({ message: `The URL ${checked.problem}. Nothing was created.` })
   }
+  yield* requireNotErased(account)
   const secret = generateWebhookSecret()
   const toArray = (values: ReadonlyArray<string> | null) =>
     sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
@@ -115,7 +117,7 @@ export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
     )
     update webhook_endpoints
     set disabled_at = null, disabled_reason = null, disabled_by_service = false, dead_letters_in_a_row = 0
-    where endpoint_id = ${id} returning endpoint_id
+    where endpoint_id = ${id} and account_id not in (select account_id from account_erasures) returning endpoint_id
   `
   if (changed.length === 0) return yield* noSuchEndpoint(id)
 })

@@ -339,6 +339,56 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual([status, codeOf(body)], [403, "database_role_insufficient"])
     }))
 
+  it.effect("erases the account that was previewed, and nothing but accounts (operations/admin-api, operations/erasure)", () =>
+    Effect.gen(function* () {
+      const { role, send, tokens } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const created = { name: "leaver", tier: "pro", contact_email: "ops@leaver.example" }
+      const create = { method: "POST", body: created, headers: { "idempotency-key": "leaver" } } as const
+      assert.strictEqual((yield* send("/accounts", create)).status, 201)
+      assert.strictEqual((yield* send("/accounts/nobody/erasure")).status, 404)
+      const preview = yield* send("/accounts/leaver/erasure", { token: tokens.read })
+      assert.deepInclude(preview.body, { account: "leaver", keys: 0, erased_at: null })
+      const erase = (path: string, etag?: string | null, token = tokens.admin) =>
+        send(path, { method: "POST", token, headers: typeof etag === "string" ? { "if-match": etag } : {} })
+      const etag = preview.headers.get("etag")
+      assert.strictEqual((yield* erase("/accounts/leaver/erase", etag, tokens.support)).status, 403)
+      assert.strictEqual((yield* erase("/accounts/leaver/erase")).status, 428)
+      const { body: key } = yield* send("/keys", { method: "POST", body: { account: "leaver" } })
+      assert.property(key, "key_id")
+      assert.strictEqual((yield* erase("/accounts/leaver/erase", etag)).status, 412)
+      const current = (yield* send("/accounts/leaver/erasure")).headers.get("etag")
+      const erased = yield* erase("/accounts/leaver/erase", current)
+      assert.strictEqual(erased.status, 202)
+      const name = Predicate.hasProperty(erased.body, "account") ? String(erased.body.account) : ""
+      assert.match(name, /^erased-\d+$/)
+      assert.strictEqual((yield* send("/accounts/leaver")).status, 404)
+      assert.deepInclude((yield* send(`/accounts/${name}/erasure`)).body, { keys: 0, finished_at: null, usage_rows: 0 })
+      const repeated = yield* send("/accounts", create)
+      assert.strictEqual(repeated.headers.get("idempotency-replayed"), "true")
+      assert.deepInclude(repeated.body, { name: "erased", contact_email: "erased" })
+      const { headers } = yield* send(`/accounts/${name}`)
+      const refused = [
+        send("/keys", { method: "POST", body: { account: name } }),
+        send(`/accounts/${name}/credits`, { method: "POST", body: { amount_microdollars: 1, becomes_prepaid: true } }),
+        send(`/accounts/${name}`, {
+          method: "PATCH",
+          body: { contact_email: "a@b.example" },
+          headers: { "if-match": headers.get("etag") ?? "" },
+        }),
+      ]
+      for (const request of refused) {
+        const { body, status } = yield* request
+        assert.deepStrictEqual([status, codeOf(body)], [409, "account_erased"])
+      }
+      assert.deepStrictEqual((yield* countAudit(name)).at(-1), "alice POST /v1/accounts/:name/erase 127.0.0.1")
+      const privileges = yield* sql`
+        select from unnest(array['api_keys', 'usage', 'audit', 'account_erasures']) as name
+        where has_table_privilege(${role}, name, 'delete') or has_any_column_privilege(${role}, 'usage', 'update')
+      `
+      assert.lengthOf(privileges, 0)
+    }))
+
   it.effect("cannot be used to replace rows of the audit log (operations/audit)", () =>
     Effect.gen(function* () {
       const { role } = yield* Admin

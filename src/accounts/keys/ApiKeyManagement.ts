@@ -3,7 +3,7 @@ import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTra
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
-import { findAccount, noSuchAccount } from "../Accounts.ts"
+import { findAccount, noSuchAccount, requireNotErased } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
@@ -70,6 +70,7 @@ export const createApiKey = Effect.fnUntraced(function* (
   { account, endpoints, expires, name, networks }: NewApiKey,
 ) {
   const sql = yield* SqlClient.SqlClient
+  yield* requireNotErased(account)
   const hash = yield* makeApiKeyHasher
   const key = yield* generateApiKey
   const digest = yield* hash(key)

@@ -2,6 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
+import { listUnfinishedErasures } from "../../accounts/AccountErasure.ts"
 import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
 import { DatabasePoolSizeConfig } from "../../db/pool/ConnectionPool.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
@@ -591,6 +592,18 @@ export const checkIngest = Effect.gen(function* () {
   return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
     ? Finding.warning(found, "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.")
     : Finding.passed(found)
+})
+
+/** Reports accounts whose erasure has not finished. */
+export const checkErasures = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`select where to_regclass('public.account_erasures') is not null`
+  const unfinished = found.length === 0 ? [] : yield* listUnfinishedErasures
+  if (unfinished.length === 0) return Finding.passed("no account is half erased")
+  return Finding.warning(
+    `unfinished: ${unfinished.map(({ account, erased_at }) => `${account} since ${erased_at}`).join(", ")}`,
+    "A running `serve` finishes them. Without one, run `tickerline accounts erase NAME --yes`.",
+  )
 })
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]

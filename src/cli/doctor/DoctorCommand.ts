@@ -70,6 +70,7 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
         check("rules", Database.checkConstraints),
         check("datasets", Database.checkDatasetRows),
         check("ingest", Database.checkIngest),
+        check("erasures", Database.checkErasures),
       ]
       : []
     return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]

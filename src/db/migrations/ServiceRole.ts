@@ -75,7 +75,7 @@ const makeServiceGrants = (role: string) => [
     on public.webhook_endpoints to ${role}`,
   `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant execute on function public.edgar_place_due_companies to ${role}`,
-  `grant execute on function public.record_settings, public.drop_audit_before to ${role}`,
+  `grant execute on function public.record_settings, public.drop_audit_before, public.continue_erasure to ${role}`,
   `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
 ]
 
@@ -91,7 +91,7 @@ const makeAdminGrants = (role: string) => [
   `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
   `grant insert, update, delete on public.admin_requests to ${role}`,
-  `grant execute on function public.record_audit to ${role}`,
+  `grant execute on function public.record_audit, public.erase_account to ${role}`,
 ]
 
 /** What a role is for. */

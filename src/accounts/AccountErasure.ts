@@ -1,0 +1,108 @@
+/** Erases accounts: what would be erased, the erasure, and the job that finishes it (docs/operations/erasure.md). */
+import { Duration, Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
+import { makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import type { Job } from "../jobs/Job.ts"
+import { OperationProgress } from "../observability/Progress.ts"
+import { noSuchAccount } from "./Accounts.ts"
+
+/** What an erasure would change, or has left to do. */
+export const ErasureState = Schema.Struct({
+  account: Schema.String,
+  erased_at: Schema.NullOr(Schema.String).annotate({ description: "Null: the account is not erased." }),
+  finished_at: Schema.NullOr(Schema.String).annotate({
+    description: "Null: rows of usage, of webhooks or of the audit log are left.",
+  }),
+  keys: Schema.Int,
+  webhooks: Schema.Int,
+  webhook_messages: Schema.Int,
+  emails: Schema.Int.annotate({ description: "Emails to the contact address, also those that were sent." }),
+  credit_references: Schema.Int,
+  usage_rows: Schema.Int.annotate({ description: "Rows that still say with which key they were made." }),
+  audit_rows: Schema.Int.annotate({ description: "Rows of the audit log about the account." }),
+}).annotate({ identifier: "ErasureState" })
+export type ErasureState = typeof ErasureState.Type
+
+/** Counts what an erasure would change, or has left to do. Changes nothing. */
+export const readErasureState = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(ErasureState)(sql`
+    select name as account, ${sql.literal(["erased_at", "finished_at"].map(makeUtcTimeSql).join(", "))},
+      (select count(*) from api_keys where account_id = accounts.account_id)::float8 as keys,
+      (select count(*) from webhook_endpoints where account_id = accounts.account_id)::float8 as webhooks,
+      (select count(*) from webhook_messages join webhook_endpoints using (endpoint_id)
+        where account_id = accounts.account_id)::float8 as webhook_messages,
+      (select count(*) from announcement_mails join announcements using (entry_id)
+        where account_id = accounts.account_id or lower(recipient) = lower(btrim(contact_email)))::float8 as emails,
+      (select count(reference) from credits where account_id = accounts.account_id)::float8 as credit_references,
+      (select count(*) from usage where account_id = accounts.account_id and finished_at is null
+        and requested_at > coalesce(usage_until, '-infinity'))::float8 as usage_rows,
+      (select count(*) from audit where account_id = accounts.account_id and finished_at is null)::float8 as audit_rows
+    from accounts left join account_erasures using (account_id) where name = ${name}
+  `)
+  return found ?? (yield* noSuchAccount(name))
+})
+
+const ErasedName = Schema.Struct({ name: Schema.NullOr(Schema.String) })
+
+/**
+ * Erases an account, except what `finishErasure` erases. Its keys stop working within a second. Cannot be undone; does
+ * nothing if the account is erased already. Returns its new name.
+ */
+export const eraseAccount = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [erased] = yield* decodeRows(ErasedName)(sql`
+    select erase_account(account_id) as name from accounts where name = ${name}
+  `)
+  return erased?.name ?? (yield* noSuchAccount(name))
+})
+
+/** Rows of a batch. A batch locks them, and nobody else waits for more than a few of them. */
+const batchRows = 5_000
+
+const minPause = Duration.millis(50)
+
+const Batch = Schema.Struct({ rows: Schema.NullOr(Schema.Int) })
+
+/** Erases what is left of an erased account, in batches. May be interrupted and repeated, and run more than once. */
+export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const progress = yield* OperationProgress
+  const eraseBatch = decodeRows(Batch)(sql`
+    select continue_erasure(${account_id}::float8::bigint, ${batchRows})::float8 as rows
+  `)
+  while (true) {
+    const [duration, [batch]] = yield* Effect.timed(eraseBatch)
+    if (batch === undefined || batch.rows === null) return
+    progress.count += batch.rows
+    progress.done += batch.rows
+    // Leaves the server at least half of the time for other work.
+    yield* Effect.sleep(Duration.max(duration, minPause))
+  }
+})
+
+const Unfinished = Schema.Struct({ account_id: Schema.Int, account: Schema.String, erased_at: Schema.String })
+
+/** Returns the accounts whose erasure has not finished, oldest first. */
+export const listUnfinishedErasures = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(Unfinished)(sql`
+    select account_id::float8, name as account, ${sql.literal(makeUtcTimeSql("erased_at"))}
+    from account_erasures join accounts using (account_id) where finished_at is null order by account_erasures.erased_at
+  `)
+})
+
+const finishErasures = Effect.gen(function* () {
+  for (const { account, account_id } of yield* listUnfinishedErasures) {
+    yield* finishErasure(account_id)
+    yield* Effect.logInfo(`Erased the usage of the account ${account}.`)
+  }
+})
+
+/** Finishes erasures that the admin API has begun, or that a command could not finish. */
+export const erasureJob = {
+  name: "erasure",
+  every: Duration.seconds(15),
+  prepare: () => Effect.succeed(Option.some(finishErasures)),
+} satisfies Job<never, SqlClient.SqlClient>

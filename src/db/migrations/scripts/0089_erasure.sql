@@ -1,0 +1,208 @@
+-- Erasing accounts (docs/operations/erasure.md): `erase_account` removes what identifies the customer in one short
+-- transaction, and `continue_erasure` the rest in batches.
+create table account_erasures (
+  account_id  bigint primary key references accounts,
+  erased_at   timestamptz(3) not null default now(),
+  -- Usage up to this time is anonymous.
+  usage_until timestamptz(3) not null default '-infinity',
+  -- Null: `continue_erasure` has not finished.
+  finished_at timestamptz(3)
+);
+
+-- Refuses changes of an erased account. Runs after the change, when a foreign key or the change itself has locked the
+-- account or the row, and therefore sees an erasure that it has waited for. Triggers of foreign keys run before it,
+-- because their names begin with an upper-case letter. A lock of its own would cause deadlocks with writers of usage.
+create function refuse_erased_account() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from public.account_erasures where account_id = new.account_id) then
+    raise 'The account % is erased.', new.account_id using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  return null;
+end $$;
+
+revoke execute on function refuse_erased_account from public;
+
+create trigger refuse_erased_account after insert or update of account_id on api_keys
+  for each row execute function refuse_erased_account();
+create trigger refuse_erased_account after insert or update of account_id on credits
+  for each row execute function refuse_erased_account();
+create trigger refuse_erased_account after insert or update of account_id, url, disabled_at on webhook_endpoints
+  for each row when (new.disabled_at is null) execute function refuse_erased_account();
+create trigger refuse_erased_account after update of name, contact_email, tier, news on accounts
+  for each row execute function refuse_erased_account();
+
+-- Queues no notice to an erased account. Nobody is told, because an account without an address gets none either. There
+-- is no foreign key, so the trigger itself waits for an erasure.
+create function skip_notice_to_erased_account() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from public.accounts where account_id = new.account_id for key share;
+  return case when not exists (select from public.account_erasures where account_id = new.account_id) then new end;
+end $$;
+
+revoke execute on function skip_notice_to_erased_account from public;
+
+create trigger skip_notice_to_erased_account before insert or update of account_id on announcements
+  for each row when (new.account_id is not null) execute function skip_notice_to_erased_account();
+
+-- Replaces the values of a row or of a response, except those that identify nobody. A column that is not listed is
+-- replaced, so that one of a later release is not forgotten.
+create function redact_customer_data(fields jsonb) returns jsonb
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select case when jsonb_typeof(fields) = 'object' then (
+    select coalesce(jsonb_object_agg(key, case
+      when value = 'null' or key = any ('{account_id,amount_microdollars,balance_microdollars,became_prepaid,
+        budget_microdollars,budget_stops,created_at,credit_id,datasets,disabled_at,disabled_by_service,endpoint_id,
+        endpoints,erased,events,expires_at,key_id,keys,last_charged_at,news,previous_secret_until,revoked_at,tier}')
+      then value else '"erased"' end), '{}')
+    from jsonb_each(fields)
+  ) else fields end
+$$;
+
+-- Erases an account, except its usage, its webhook messages and its rows of the audit log. Returns its new name.
+create function erase_account(account bigint) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  present   public.accounts;
+  new_name  text := 'erased-' || account;
+  addresses text[];
+  counts    jsonb := '{}';
+  counted   bigint;
+begin
+  -- Emails are queued before or after the erasure. Locked before the account, as `queue_notice` does.
+  lock table public.announcement_mails in share row exclusive mode;
+  select * into present from public.accounts where account_id = account for update;
+  if not found then return null; end if;
+  if exists (select from public.account_erasures where account_id = account) then return present.name; end if;
+  while exists (select from public.accounts where name = new_name) loop new_name := new_name || '-x'; end loop;
+
+  -- Former addresses are in the audit log. An address that another account has is not erased.
+  addresses := array(
+    select distinct lower(btrim(address)) from (
+      select present.contact_email
+      union all
+      select fields ->> 'contact_email' from public.audit, unnest(array[before, after]) as fields
+      where account_id = account and subject_type = 'account'
+    ) as known (address)
+    where btrim(address) <> '' and not exists (
+      select from public.accounts
+      where account_id <> account and lower(btrim(contact_email)) = lower(btrim(address))
+    )
+  );
+  delete from public.announcement_mails where entry_id in (
+    select entry_id from public.announcements where account_id = account
+  );
+  delete from public.announcements where account_id = account;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('notices', counted);
+  delete from public.announcement_mails where lower(recipient) = any (addresses) and status <> 'sent';
+  update public.announcement_mails set recipient = 'erased-' || mail_id, last_error = null
+  where lower(recipient) = any (addresses);
+
+  delete from public.api_keys where account_id = account;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('keys', counted);
+  update public.credits set reference = null where account_id = account and reference is not null;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('credit_references', counted);
+  delete from public.balance_reservations where account_id = account;
+  -- The messages are deleted later, because there may be a million.
+  update public.webhook_endpoints
+  set url = 'https://erased.invalid/', tickers = null, secret = '', previous_secret = null,
+    disabled_at = coalesce(disabled_at, now()), disabled_reason = 'The account is erased.'
+  where account_id = account;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('webhooks', counted);
+  -- Skips what another request removes because of its age: that request may wait for this account.
+  update public.admin_requests set body = public.redact_customer_data(body::jsonb)::text
+  where ctid = any (array(
+    select ctid from public.admin_requests
+    where body::jsonb ->> 'account_id' = account::text or body::jsonb ->> 'account' = present.name
+    for update skip locked
+  ));
+
+  update public.accounts set name = new_name, contact_email = null, news = false where account_id = account;
+  insert into public.account_erasures (account_id) values (account);
+  perform public.write_audit(
+    'account', new_name, 'changed', null, jsonb_build_object('erased', counts), account, null
+  );
+  return new_name;
+end $$;
+
+-- Erases the next rows of an erased account: first its usage, then its webhook messages, at last its audit log. Returns
+-- how many, about `max_rows` at most: none if another process is erasing a batch, and null when all is erased.
+create function continue_erasure(account bigint, max_rows int) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  erasure   public.account_erasures;
+  batch_end timestamptz;
+  erased    bigint;
+begin
+  select * into erasure from public.account_erasures where account_id = account and finished_at is null
+  for update skip locked;
+  if not found then
+    -- Another process erases a batch, or all is erased.
+    return (select 0 from public.account_erasures where account_id = account and finished_at is null);
+  end if;
+
+  select max(requested_at) into batch_end from (
+    select requested_at from public.usage where account_id = account and requested_at > erasure.usage_until
+    order by requested_at limit max_rows
+  ) as batch;
+  if batch_end is not null then
+    update public.usage set key_id = 0, request_id = ''
+    where account_id = account and requested_at > erasure.usage_until and requested_at <= batch_end;
+    get diagnostics erased = row_count;
+    update public.account_erasures set usage_until = batch_end where account_id = account;
+    return erased;
+  end if;
+
+  delete from public.webhook_messages where message_id in (
+    select message_id from public.webhook_messages join public.webhook_endpoints using (endpoint_id)
+    where account_id = account limit max_rows
+  );
+  get diagnostics erased = row_count;
+  if erased > 0 then return erased; end if;
+  delete from public.webhook_endpoints where account_id = account;
+
+  update public.audit
+  set subject = case subject_type when 'account' then (select name from public.accounts where account_id = account)
+      else subject end,
+    before = public.redact_customer_data(before), after = public.redact_customer_data(after)
+  where account_id = account;
+  update public.account_erasures set finished_at = now() where account_id = account;
+  return null;
+end $$;
+
+revoke execute on function erase_account, continue_erasure from public;
+
+-- As before; also anonymizes requests that are recorded after their account was erased. Without the writer's lock on
+-- the account, a row could escape: the writer locks it before it adds rows, and `erase_account` waits for that lock.
+create or replace function note_usage() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  erased bigint[];
+  late   record;
+begin
+  with noted as (
+    insert into public.usage_moments as kept (account_id, endpoint, status_code, moment, requests)
+    select account_id, endpoint, status_code, public.moment_of(requested_at), count(*)
+    from added group by 1, 2, 3, 4 order by 1, 2, 3, 4
+    on conflict (account_id, endpoint, status_code, moment) do update set requests = kept.requests + excluded.requests
+    returning account_id, endpoint, status_code
+  )
+  insert into public.usage_kinds select distinct account_id, endpoint, status_code from noted order by 1, 2, 3
+  on conflict do nothing;
+
+  erased := array(
+    select account_id from public.account_erasures where account_id in (select account_id from added)
+  );
+  if erased <> '{}' then
+    for late in select account_id, requested_at, usage_id from added where account_id = any (erased) loop
+      update public.usage set key_id = 0, request_id = ''
+      where account_id = late.account_id and requested_at = late.requested_at and usage_id = late.usage_id;
+    end loop;
+  end if;
+  return null;
+end $$;
