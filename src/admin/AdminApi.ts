@@ -14,6 +14,7 @@ import { CustomerSettings } from "../catalogue/PriceList.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { NotFound } from "../rules/Errors.ts"
+import { ListedWebhookEndpoint, ListedWebhookMessage, messageStatuses } from "../webhooks/WebhookEndpoints.ts"
 import { AdminAccess, AdminTransaction, RequiredScope } from "./AdminAccess.ts"
 import { AdminScope, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
 import { AdminToken } from "./AdminTokens.ts"
@@ -299,6 +300,54 @@ export class OperationsGroup extends HttpApiGroup.make("operations").add(
   ),
 ) {}
 
+const webhookPath = { params: { id: IntegerText }, headers: writeHeaders }
+
+export class WebhooksGroup extends HttpApiGroup.make("webhooks").add(
+  HttpApiEndpoint.get("list", "/webhooks", { success: listOf(ListedWebhookEndpoint) }).annotateMerge(
+    describe("Webhook endpoints of all accounts, oldest first", "read"),
+  ),
+  HttpApiEndpoint.get("messages", "/webhooks/:id/messages", {
+    params: { id: IntegerText },
+    query: {
+      status: Schema.optionalKey(Schema.Literals(messageStatuses)),
+      limit: paging.limit,
+    },
+    success: listOf(ListedWebhookMessage),
+    error: NotFound,
+  }).annotateMerge(describe("Messages of a webhook endpoint, newest first; `status=dead` lists dead letters", "read")),
+  HttpApiEndpoint.post("disable", "/webhooks/:id/disable", {
+    ...webhookPath,
+    payload: Schema.Struct({ reason: TrimmedName }),
+    success: HttpApiSchema.NoContent,
+    error: NotFound,
+  }).annotateMerge(describe("Send nothing to a webhook endpoint until it is enabled again", "support")),
+  HttpApiEndpoint.post("enable", "/webhooks/:id/enable", {
+    ...webhookPath,
+    success: HttpApiSchema.NoContent,
+    error: NotFound,
+  }).annotateMerge(
+    describe("Enable a webhook endpoint, and send its waiting messages without further delay", "support"),
+  ),
+  HttpApiEndpoint.post("replay", "/webhooks/replay", {
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      message_id: Schema.optionalKey(Schema.String),
+      endpoint_id: Schema.optionalKey(Schema.Int),
+      since: Schema.optionalKey(AuditTime).annotate({ description: "Only messages of events since this time." }),
+      include_delivered: Schema.optionalKey(Schema.Boolean).annotate({
+        description: "Also messages that the receiver accepted.",
+      }),
+    }).check(Schema.makeFilter(
+      ({ endpoint_id, message_id, since }) => (endpoint_id ?? message_id ?? since) !== undefined,
+      { message: "must select messages by message_id, endpoint_id or since" },
+    )),
+    success: Schema.Struct({
+      replayed: Schema.Int,
+      found: Schema.Int.annotate({ description: "More than `replayed` if some did not fit; then repeat it later." }),
+    }),
+  }).annotateMerge(describe("Send dead letters again, with the same ids; all given conditions must hold", "support")),
+) {}
+
 export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   HttpApiEndpoint.get("progress", "/announcements", { success: listOf(AnnouncementProgress) }).annotateMerge(
     describe("Announced changelog entries, with the number of their emails by status", "read"),
@@ -362,6 +411,7 @@ export class AdminApi extends HttpApi.make("tickerline-admin")
     UsageGroup,
     TrafficGroup,
     OperationsGroup,
+    WebhooksGroup,
     AnnouncementsGroup,
     AdminTokensGroup,
   )

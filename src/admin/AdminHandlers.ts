@@ -14,6 +14,7 @@ import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { computeEtag } from "../rows/Etag.ts"
 import { NotFound } from "../rules/Errors.ts"
+import * as Webhooks from "../webhooks/WebhookEndpoints.ts"
 import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
 import { Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
 import { withDatabaseErrors } from "./AdminRequests.ts"
@@ -268,6 +269,32 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
     settings: () => Effect.orDie(customerSettings),
   }))
 
+const withEndpointErrors = <A, R>(effect: Effect.Effect<A, Webhooks.NoSuchEndpoint | SqlError.SqlError, R>) =>
+  effect.pipe(
+    Effect.catchTag("NoSuchEndpoint", (error) => Effect.fail(toNotFound(error))),
+    withDatabaseErrors,
+  )
+
+const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
+  handlers.handleAll({
+    list: () => withDatabaseErrors(Effect.map(Webhooks.listWebhookEndpoints, (results) => ({ results }))),
+    messages: ({ params: { id }, query: { limit = defaultPageSize, status } }) =>
+      Webhooks.listWebhookDeliveries(id, { limit, status: Option.fromUndefinedOr(status) }).pipe(
+        Effect.map((results) => ({ results })),
+        withEndpointErrors,
+      ),
+    disable: ({ params: { id }, payload: { reason } }) =>
+      withEndpointErrors(Webhooks.disableWebhookEndpoint(id, reason)),
+    enable: ({ params: { id } }) => withEndpointErrors(Webhooks.enableWebhookEndpoint(id)),
+    replay: ({ payload: { endpoint_id, include_delivered = false, message_id, since } }) =>
+      withDatabaseErrors(Webhooks.replayWebhookMessages({
+        messageId: Option.fromUndefinedOr(message_id),
+        endpointId: Option.fromUndefinedOr(endpoint_id),
+        since: Option.fromUndefinedOr(since),
+        includeDelivered: include_delivered,
+      })),
+  }))
+
 const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
   handlers.handleAll({
     progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, (results) => ({ results }))),
@@ -308,6 +335,7 @@ export const adminHandlersLayer = Layer.mergeAll(
   usageHandlers,
   trafficHandlers,
   operationsHandlers,
+  webhookHandlers,
   announcementHandlers,
   tokenHandlers,
 )

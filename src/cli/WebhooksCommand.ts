@@ -113,7 +113,7 @@ const listCommand = Command.make(
         endpoint.url,
         endpoint.disabled_reason === null ? "enabled" : `disabled: ${endpoint.disabled_reason}`,
         String(endpoint.waiting),
-        endpoint.created,
+        endpoint.created_at.slice(0, 10),
         endpoint.events?.join(",") ?? "all",
         endpoint.datasets?.join(",") ?? "all",
         endpoint.tickers?.join(",") ?? "all",
@@ -186,6 +186,8 @@ const deleteCommand = Command.make(
   withExamples({ "webhooks delete 7": "Delete endpoint 7" }),
 )
 
+const formatTime = (time: string | null) => time?.slice(0, 19).replace("T", " ") ?? null
+
 const deliveriesCommand = Command.make(
   "deliveries",
   {
@@ -219,9 +221,9 @@ const deliveriesCommand = Command.make(
         delivery.type,
         delivery.status,
         String(delivery.attempts),
-        delivery.created,
-        delivery.last_attempt,
-        delivery.next_attempt,
+        formatTime(delivery.created_at),
+        formatTime(delivery.last_attempt_at),
+        formatTime(delivery.next_attempt_at),
         delivery.http_status === null ? null : String(delivery.http_status),
         delivery.last_error,
       ]),

@@ -3,6 +3,7 @@ import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { requireNotErased } from "../accounts/Accounts.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
+import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import { formatMoment, makeMomentSql } from "../rules/Dates.ts"
 import type { ChangeFeedDataset } from "../v1/changes/Api.ts"
 import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
@@ -17,7 +18,7 @@ const maxEndpointsPerAccount = 20
 /** Maximum number of waiting messages of an endpoint. `enqueue_webhook_message` has the same limit. */
 const maxPendingMessages = 10_000
 
-class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
+export class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
 
 class EndpointNotCreated extends Data.TaggedError("EndpointNotCreated")<{ readonly message: string }> {}
 
@@ -129,30 +130,28 @@ export const deleteWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   if (deleted.length === 0) return yield* noSuchEndpoint(id)
 })
 
-const ListedEndpoint = Schema.Struct({
-  endpoint_id: Schema.BigInt,
+export const ListedWebhookEndpoint = Schema.Struct({
+  endpoint_id: Schema.Int,
   account: Schema.String,
   url: Schema.String,
   events: Schema.NullOr(Schema.Array(Schema.String)),
   datasets: Schema.NullOr(Schema.Array(Schema.String)),
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
-  /** Why the endpoint is disabled; null if it is enabled. */
-  disabled_reason: Schema.NullOr(Schema.String),
-  /** Number of messages that wait to be sent. */
-  waiting: Schema.Int,
-  created: Schema.String,
-})
+  disabled_reason: Schema.NullOr(Schema.String).annotate({ description: "Null: the endpoint is enabled." }),
+  waiting: Schema.Int.annotate({ description: "Number of messages that wait to be sent." }),
+  created_at: Schema.String,
+}).annotate({ identifier: "WebhookEndpoint" })
 
 /** Returns all endpoints, oldest first. */
 export const listWebhookEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeRows(ListedEndpoint)(sql`
-    select endpoint_id, accounts.name as account, url, events, datasets, tickers, disabled_reason,
+  return yield* decodeRows(ListedWebhookEndpoint)(sql`
+    select endpoint_id::float8, accounts.name as account, url, events, datasets, tickers, disabled_reason,
       (
         select count(*)::int from webhook_messages as message
         where message.endpoint_id = endpoint.endpoint_id and status = 'pending'
       ) as waiting,
-      to_char(endpoint.created_at, 'YYYY-MM-DD') as created
+      ${sql.literal(formatUtcTimeSql("endpoint.created_at"))} as created_at
     from webhook_endpoints as endpoint join accounts using (account_id) order by endpoint_id
   `)
 })
@@ -160,18 +159,17 @@ export const listWebhookEndpoints = Effect.gen(function* () {
 export const messageStatuses = ["pending", "delivered", "dead"] as const
 export type MessageStatus = typeof messageStatuses[number]
 
-const ListedDelivery = Schema.Struct({
+export const ListedWebhookMessage = Schema.Struct({
   message_id: Schema.String,
   type: Schema.String,
   status: Schema.Literals(messageStatuses),
   attempts: Schema.Int,
-  created: Schema.String,
-  last_attempt: Schema.NullOr(Schema.String),
-  /** Null unless the message waits. */
-  next_attempt: Schema.NullOr(Schema.String),
+  created_at: Schema.String,
+  last_attempt_at: Schema.NullOr(Schema.String),
+  next_attempt_at: Schema.NullOr(Schema.String).annotate({ description: "Null unless the message waits." }),
   http_status: Schema.NullOr(Schema.Int),
   last_error: Schema.NullOr(Schema.String),
-})
+}).annotate({ identifier: "WebhookMessage" })
 
 export interface DeliverySelection {
   readonly status: Option.Option<MessageStatus>
@@ -179,14 +177,14 @@ export interface DeliverySelection {
   readonly limit: number
 }
 
-/** Returns the newest messages of an endpoint, newest first. Times are UTC. */
+/** Returns the newest messages of an endpoint, newest first. */
 export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { limit, status }: DeliverySelection) {
   const sql = yield* SqlClient.SqlClient
-  const time = (column: string) => sql.literal(`to_char(${column}, 'YYYY-MM-DD HH24:MI:SS')`)
-  const found = yield* decodeRows(ListedDelivery)(sql`
-    select message_id, type, status, attempts, ${time("created_at")} as created,
-      ${time("last_attempt_at")} as last_attempt,
-      case status when 'pending' then ${time("next_attempt_at")} end as next_attempt, http_status, last_error
+  const found = yield* decodeRows(ListedWebhookMessage)(sql`
+    select message_id, type, status, attempts,
+      ${sql.literal(["created_at", "last_attempt_at"].map(makeUtcTimeSql).join(", "))},
+      case status when 'pending' then ${sql.literal(formatUtcTimeSql("next_attempt_at"))} end as next_attempt_at,
+      http_status, last_error
     from webhook_messages
     where endpoint_id = ${id} and status = coalesce(${Option.getOrNull(status)}::text, status)
     order by position desc limit ${limit}

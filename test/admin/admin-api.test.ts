@@ -7,6 +7,7 @@ import { connect } from "node:net"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { RequiredScope } from "../../src/admin/AdminAccess.ts"
 import { AdminApi } from "../../src/admin/AdminApi.ts"
+import { createWebhookEndpoint } from "../../src/webhooks/WebhookEndpoints.ts"
 import { Admin, createToken, makeAdminLayer } from "../support/Admin.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
 
@@ -337,6 +338,41 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const { body, status } = yield* send("/accounts", { method: "POST", body: { name: "denied", tier: "pro" } })
       yield* sql.unsafe(`grant insert on accounts to "${role}"`)
       assert.deepStrictEqual([status, codeOf(body)], [403, "database_role_insufficient"])
+    }))
+
+  it.effect("lists, disables and enables webhooks, and sends their dead letters again (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      yield* Accounts.createAccount({ name: "hooks", tier: "pro", email: null, prepaid: false })
+      const url = "https://hooks.example/"
+      const webhook = { account: "hooks", url, events: null, datasets: null, tickers: null }
+      const id = Number((yield* createWebhookEndpoint(webhook)).endpoint_id)
+      yield* sql`select enqueue_webhook_message(${id}, 'key.created', '{}', null)`
+      const listed = resultsOf((yield* send("/webhooks", { token: tokens.read })).body)
+      assert.deepInclude(listed.at(-1), { endpoint_id: id, account: "hooks", url, disabled_reason: null, waiting: 1 })
+      assert.notInclude(JSON.stringify(listed), "whsec_")
+      const { support: token } = tokens
+      const write = (path: string, body?: unknown, by = token) => send(path, { method: "POST", body, token: by })
+      assert.strictEqual((yield* write(`/webhooks/${id}/disable`, { reason: "moved" })).status, 204)
+      const [row] = yield* sql`select disabled_reason from webhook_endpoints where endpoint_id = ${id}`
+      assert.deepStrictEqual(row, { disabled_reason: "moved" })
+      assert.strictEqual((yield* write(`/webhooks/${id}/enable`)).status, 204)
+      yield* sql`update webhook_messages set status = 'dead', finished_at = now() where endpoint_id = ${id}`
+      const dead = resultsOf((yield* send(`/webhooks/${id}/messages?status=dead`)).body)
+      assert.lengthOf(dead, 1)
+      assert.deepInclude(dead[0], { type: "key.created", status: "dead", next_attempt_at: null })
+      const none = yield* write("/webhooks/replay", {})
+      assert.deepStrictEqual([none.status, codeOf(none.body)], [422, "validation_error"])
+      const replayed = yield* write("/webhooks/replay", { endpoint_id: id, since: "2026-01-01" })
+      assert.deepStrictEqual(replayed.body, { replayed: 1, found: 1 })
+      assert.lengthOf(resultsOf((yield* send(`/webhooks/${id}/messages?status=dead`)).body), 0)
+      assert.strictEqual((yield* write(`/webhooks/${id}/enable`, undefined, tokens.read)).status, 403)
+      for (const path of ["/webhooks/999/enable", "/webhooks/999/messages"]) {
+        const { body, status } = yield* send(path, { method: path.endsWith("e") ? "POST" : "GET" })
+        assert.deepStrictEqual([status, codeOf(body)], [404, "not_found"], path)
+      }
+      assert.deepStrictEqual((yield* countAudit(String(id))).at(-1), "sam POST /v1/webhooks/replay 127.0.0.1")
     }))
 
   it.effect("erases the account that was previewed, and nothing but accounts (operations/admin-api, operations/erasure)", () =>
