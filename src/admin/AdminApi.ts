@@ -13,7 +13,7 @@ import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
 import { CustomerSettings } from "../catalogue/PriceList.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
-import { NotFound } from "../rules/Errors.ts"
+import { NotFound, ValidationError } from "../rules/Errors.ts"
 import { ListedWebhookEndpoint, ListedWebhookMessage, messageStatuses } from "../webhooks/WebhookEndpoints.ts"
 import { AdminAccess, AdminTransaction, RequiredScope } from "./AdminAccess.ts"
 import { AdminScope, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
@@ -352,6 +352,27 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   HttpApiEndpoint.get("progress", "/announcements", { success: listOf(AnnouncementProgress) }).annotateMerge(
     describe("Announced changelog entries, with the number of their emails by status", "read"),
   ),
+  HttpApiEndpoint.post("announce", "/announcements", {
+    headers: writeHeaders,
+    payload: Schema.Struct({
+      entry_ids: Schema.optionalKey(Schema.NonEmptyArray(Schema.String)).annotate({
+        description: "Changelog entries; by default, all that customers get by email.",
+      }),
+      include_new_accounts: Schema.optionalKey(Schema.Boolean).annotate({
+        description: "Also accounts that were created after the day of the entry.",
+      }),
+      dry_run: Schema.optionalKey(Schema.Boolean).annotate({ description: "Count the emails, and queue none." }),
+    }),
+    success: listOf(Schema.Struct({
+      entry_id: Schema.String,
+      subject: Schema.String,
+      emails: Schema.Int.annotate({ description: "Emails that are queued, or would be." }),
+      queued_before: Schema.Int,
+      opted_out: Schema.Int,
+      invalid_addresses: Schema.Int,
+    })),
+    error: ValidationError,
+  }).annotateMerge(describe("Queue emails about changelog entries; nobody gets an entry twice", "admin")),
   HttpApiEndpoint.get("undelivered", "/announcements/undelivered", { success: listOf(UndeliveredEmail) })
     .annotateMerge(describe("Emails whose last attempt failed", "read")),
   HttpApiEndpoint.post("retry", "/announcements/retry", {

@@ -3,6 +3,7 @@ import { Duration, Effect, Layer, Option, Schema, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient, type SqlError } from "effect/sql"
 import { eraseAccount, readErasureState } from "../accounts/AccountErasure.ts"
+import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../accounts/Accounts.ts"
 import type { KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
@@ -11,9 +12,11 @@ import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
 import { customerSettings } from "../catalogue/PriceList.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
+import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
 import { computeEtag } from "../rows/Etag.ts"
-import { NotFound } from "../rules/Errors.ts"
+import { makeFieldError, NotFound } from "../rules/Errors.ts"
 import * as Webhooks from "../webhooks/WebhookEndpoints.ts"
 import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
 import { Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
@@ -298,6 +301,30 @@ const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
 const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
   handlers.handleAll({
     progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, (results) => ({ results }))),
+    announce: Effect.fnUntraced(
+      function* ({ payload: { dry_run = false, entry_ids = [], include_new_accounts = false } }) {
+        const announcements = yield* Announcements.queueAnnouncements({
+          entryIds: entry_ids,
+          version: packageJson.version,
+          includeNewAccounts: include_new_accounts,
+          isDryRun: dry_run,
+          baseUrl: yield* Effect.orDie(BaseUrlConfig),
+          unsubscribeAddress: yield* Effect.orDie(UnsubscribeAddressConfig),
+        })
+        // Counts, because the response to a write with an Idempotency-Key is stored, and addresses must not be.
+        const results = announcements.map(({ email, selection }) => ({
+          entry_id: selection.entry.id,
+          subject: email.subject,
+          emails: selection.recipients.length,
+          queued_before: selection.alreadyQueued,
+          opted_out: selection.optedOut,
+          invalid_addresses: selection.invalidAddresses.length,
+        }))
+        return { results }
+      },
+      Effect.catchTag("UnannounceableEntry", ({ message }) => Effect.fail(makeFieldError("entry_ids", message))),
+      withDatabaseErrors,
+    ),
     undelivered: () => withDatabaseErrors(Effect.map(Announcements.readUndeliveredEmails, (results) => ({ results }))),
     retry: ({ payload: { entry_id, status } }) =>
       Announcements.requeueUndeliveredEmails(status, Option.fromUndefinedOr(entry_id)).pipe(

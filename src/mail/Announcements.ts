@@ -9,7 +9,7 @@ import { printedOffset, todayInNewYork } from "../rules/Dates.ts"
 import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
 /** An entry is unknown, in the future or not released. */
-class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
+export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
 
 interface EntrySelection {
   /** Ids of the entries to announce. If empty, every entry that is announced by email. */

@@ -7,6 +7,7 @@ import { connect } from "node:net"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { RequiredScope } from "../../src/admin/AdminAccess.ts"
 import { AdminApi } from "../../src/admin/AdminApi.ts"
+import { changelogEntries } from "../../src/changelog/Changelog.ts"
 import { createWebhookEndpoint } from "../../src/webhooks/WebhookEndpoints.ts"
 import { Admin, createToken, makeAdminLayer } from "../support/Admin.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
@@ -338,6 +339,39 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const { body, status } = yield* send("/accounts", { method: "POST", body: { name: "denied", tier: "pro" } })
       yield* sql.unsafe(`grant insert on accounts to "${role}"`)
       assert.deepStrictEqual([status, codeOf(body)], [403, "database_role_insufficient"])
+    }))
+
+  it.effect("announces a changelog entry once, and shows no addresses (operations/admin-api, §9.6)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const entry = changelogEntries.findLast(({ type }) => type === "deprecated")
+      assert.isDefined(entry)
+      yield* Accounts.createAccount({ name: "reader", tier: "pro", email: "ops@reader.example", prepaid: false })
+      const announce = (
+        body: unknown,
+        more: { readonly headers?: Readonly<Record<string, string>>; readonly token?: string } = {},
+      ) => send("/announcements", { method: "POST", body, ...more })
+      const body = { entry_ids: [entry.id], include_new_accounts: true }
+      assert.strictEqual((yield* announce(body, { token: tokens.support })).status, 403)
+      const countEmails = Effect.map(
+        sql`select recipient from announcement_mails where entry_id = ${entry.id} and status = 'queued'`,
+        (rows) => rows.length,
+      )
+      const dry = yield* announce({ ...body, dry_run: true })
+      const [counts] = resultsOf(dry.body)
+      assert.deepInclude(counts, { entry_id: entry.id, queued_before: 0, invalid_addresses: 0 })
+      assert.strictEqual(yield* countEmails, 0)
+      const queued = yield* announce(body, { headers: { "idempotency-key": "announce" } })
+      assert.deepStrictEqual(queued.body, dry.body)
+      const emails = yield* countEmails
+      assert.isAtLeast(emails, 1)
+      assert.notInclude(JSON.stringify(queued.body), "reader.example")
+      const [again] = resultsOf((yield* announce(body)).body)
+      assert.deepInclude(again, { emails: 0, queued_before: emails })
+      const unknown = yield* announce({ entry_ids: ["nothing"] })
+      assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [422, "validation_error"])
+      assert.deepStrictEqual(yield* countAudit(entry.id), ["alice POST /v1/announcements 127.0.0.1"])
     }))
 
   it.effect("lists, disables and enables webhooks, and sends their dead letters again (operations/admin-api)", () =>
