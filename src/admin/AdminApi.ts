@@ -267,6 +267,30 @@ export class TrafficGroup extends HttpApiGroup.make("traffic").add(
   ),
 ) {}
 
+const RecordedChanges = Schema.Struct({
+  recorded_at: Schema.String,
+  before: Schema.String.annotate({
+    description: "The last moment before the change, to which `undo-load` can return.",
+  }),
+  added: Schema.Int,
+  corrected: Schema.Int,
+  removed: Schema.Int,
+}).annotate({ identifier: "RecordedChanges" })
+
+export class LoadsGroup extends HttpApiGroup.make("loads").add(
+  HttpApiEndpoint.get("list", "/loads", { query: { limit: paging.limit }, success: listOf(AuditRow) }).annotateMerge(
+    describe("The last transactions that changed datasets, such as loads and ingests, newest first", "read"),
+  ),
+  HttpApiEndpoint.get("changes", "/datasets/:dataset/changes", {
+    params: { dataset: Schema.String },
+    query: { limit: paging.limit },
+    success: listOf(RecordedChanges),
+    error: NotFound,
+  }).annotateMerge(
+    describe("How many rows the last changes of a dataset added, corrected and removed, newest first", "read"),
+  ),
+) {}
+
 export class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
     query: {
@@ -432,6 +456,7 @@ export class AdminApi extends HttpApi.make("tickerline-admin")
     UsageGroup,
     TrafficGroup,
     OperationsGroup,
+    LoadsGroup,
     WebhooksGroup,
     AnnouncementsGroup,
     AdminTokensGroup,

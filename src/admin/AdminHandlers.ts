@@ -12,6 +12,7 @@ import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
 import { customerSettings } from "../catalogue/PriceList.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { listRecentChanges } from "../history/UndoLoad.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
@@ -272,6 +273,21 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
     settings: () => Effect.orDie(customerSettings),
   }))
 
+const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { limit = defaultPageSize } }) =>
+      readNewestChanges({ subject_type: "dataset" }, limit).pipe(
+        Effect.map((changes) => ({ results: changes.toReversed() })),
+        withDatabaseErrors,
+      ),
+    changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
+      listRecentChanges(dataset, limit).pipe(
+        Effect.map((results) => ({ results })),
+        Effect.catchTag("UnknownDataset", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
+  }))
+
 const withEndpointErrors = <A, R>(effect: Effect.Effect<A, Webhooks.NoSuchEndpoint | SqlError.SqlError, R>) =>
   effect.pipe(
     Effect.catchTag("NoSuchEndpoint", (error) => Effect.fail(toNotFound(error))),
@@ -362,6 +378,7 @@ export const adminHandlersLayer = Layer.mergeAll(
   usageHandlers,
   trafficHandlers,
   operationsHandlers,
+  loadHandlers,
   webhookHandlers,
   announcementHandlers,
   tokenHandlers,

@@ -11,6 +11,8 @@ import { changelogEntries } from "../../src/changelog/Changelog.ts"
 import { createWebhookEndpoint } from "../../src/webhooks/WebhookEndpoints.ts"
 import { Admin, createToken, makeAdminLayer } from "../support/Admin.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
+import { makeReportedShares } from "../support/ReportedShares.ts"
+import { insertRows } from "../support/Service.ts"
 
 const codeOf = (body: unknown) =>
   Predicate.hasProperty(body, "error") && Predicate.hasProperty(body.error, "code") ? body.error.code : undefined
@@ -372,6 +374,23 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const unknown = yield* announce({ entry_ids: ["nothing"] })
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [422, "validation_error"])
       assert.deepStrictEqual(yield* countAudit(entry.id), ["alice POST /v1/announcements 127.0.0.1"])
+    }))
+
+  it.effect("lists the last loads, and what changed in a dataset (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      yield* insertRows("historical_float_pro", makeReportedShares("LOADS", "2026-01-02", "1"))
+      yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker = 'LOADS'`
+      const get = (path: string) => Effect.map(send(path, { token: tokens.read }), ({ body }) => resultsOf(body))
+      const loads = yield* get("/loads?limit=2")
+      assert.lengthOf(loads, 2)
+      assert.deepInclude(loads[0], { subject_type: "dataset", subject: "historical_float_pro", via: "sql" })
+      const changes = yield* get("/datasets/historical-float-pro/changes?limit=2")
+      assert.deepInclude(changes[0], { added: 0, corrected: 1, removed: 0 })
+      assert.deepInclude(changes[1], { added: 1, corrected: 0, removed: 0 })
+      const { body, status } = yield* send("/datasets/nothing/changes")
+      assert.deepStrictEqual([status, codeOf(body)], [404, "not_found"])
     }))
 
   it.effect("lists, disables and enables webhooks, and sends their dead letters again (operations/admin-api)", () =>
