@@ -16,13 +16,20 @@ const { startServiceInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance. `scrape` reads its metrics by name and labels. */
 const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
-  const metrics = yield* chooseFreePort
+  const [admin, metrics] = [yield* chooseFreePort, yield* chooseFreePort]
   // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   // The ingest runs only at the given time, in the middle of the night.
   const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
-  const measured = { METRICS_PORT: String(metrics), WEBHOOKS: "on", ...mail, ...ingest, ...replicas }
+  const measured = {
+    METRICS_PORT: String(metrics),
+    ADMIN_PORT: String(admin),
+    WEBHOOKS: "on",
+    ...mail,
+    ...ingest,
+    ...replicas,
+  }
   const port = yield* startServiceInstance({ ...measured, ...settings }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )
