@@ -8,11 +8,12 @@ import { listDaysBetween } from "../site/browser/daily-chart.js"
 import { makeNumericColumn } from "../site/browser/markup.js"
 import { formatDollars, formatInteger } from "../site/browser/number-format.js"
 import { renderUsageByEndpoint, renderUsageCharts } from "../site/browser/usage-figures.js"
-import { apiUrl, call, makeFailure } from "./ConsoleApi.ts"
+import { apiUrl, call } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
   getAccountAddress,
+  getAccountName,
   getAddress,
   InvalidForm,
   type PageRequest,
@@ -91,14 +92,6 @@ ${
       return { to: getAccountAddress(name ?? ""), done: "account-created" } as const
     }),
   },
-}
-
-/** Returns the name in the address. A path of the API cannot have the names that mean a folder. */
-const getName = (query: URLSearchParams) => {
-  const name = query.get("name") ?? ""
-  return /^\.{0,2}$/.test(name)
-    ? Effect.fail(makeFailure(404, `The console cannot show an account with the name "${name}".`))
-    : Effect.succeed(name)
 }
 
 /** The fields of an account as a form sends them. */
@@ -199,7 +192,7 @@ ${
 
 const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const { admin, api, refused } = request
-  const name = yield* getName(request.query)
+  const name = yield* getAccountName(request.query)
   const { body: account, headers: { etag } } = yield* call(api.read.accounts.find({ params: { name } }))
   const credits = yield* call(api.read.accounts.credits({ params: { name } }))
   const keys = yield* call(api.read.keys.list({ query: { account: name } }))
@@ -245,13 +238,15 @@ ${
           fields: isPostpaid ? [...creditFields, becomesPrepaidField] : creditFields,
           submit: "Add credit",
         }, refused)
-      }`
+      }
+<h2 id="erase">Erase</h2>
+<p><a href="${getAddress("/console/erase", { name })}">See what erasing the account would change</a></p>`
     }`,
   }
 })
 
 const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
-  const name = yield* getName(query)
+  const name = yield* getAccountName(query)
   const body = {
     ...(isChanged(form, "tier") && { tier: form.get("tier") }),
     ...(isChanged(form, "contact_email") && { contact_email: getText(form, "contact_email") ?? null }),
@@ -267,7 +262,7 @@ const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
 })
 
 const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
-  const name = yield* getName(query)
+  const name = yield* getAccountName(query)
   const amount_microdollars = parseDollars(getText(form, "amount_microdollars") ?? "")
   if (amount_microdollars === undefined) {
     return yield* new InvalidForm({
@@ -291,7 +286,8 @@ export const accountPage: ConsolePage = {
   path: "/console/account",
   render: renderAccount,
   actions: {
-    "create-key": (form, request) => Effect.flatMap(getName(request.query), (name) => createKey(form, name, request)),
+    "create-key": (form, request) =>
+      Effect.flatMap(getAccountName(request.query), (name) => createKey(form, name, request)),
     change: changeAccount,
     credit: creditAccount,
   },

@@ -1,10 +1,10 @@
 /** What a page of the console is, and the layout that all pages share. */
-import { Data, type Effect } from "effect"
+import { Data, Effect } from "effect"
 import type { HttpRouter, HttpServerRequest } from "effect/http"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import type { AdminScope } from "../admin/AdminErrors.ts"
 import { favicon, logo, themeSwitch } from "../site/Layout.ts"
-import type { ApiFailure, ConsoleApi } from "./ConsoleApi.ts"
+import { type ApiFailure, type ConsoleApi, makeFailure } from "./ConsoleApi.ts"
 import { type RefusedForm, renderErrorSummary } from "./Forms.ts"
 import { Html, type HtmlValue, markup } from "./Html.ts"
 
@@ -57,6 +57,7 @@ export const doneMessages = {
   "account-changed": "The account was changed.",
   "account-created": "The account was created.",
   "account-credited": "The balance was changed.",
+  "account-erased": "The account is erased. Its usage becomes anonymous within the next minutes.",
   "emails-queued": "The emails were queued again.",
   "key-disabled": "The key was disabled.",
   "key-enabled": "The key was enabled.",
@@ -78,6 +79,14 @@ export const getAddress = (path: string, parameters: Readonly<Record<string, str
 }
 
 export const getAccountAddress = (name: string) => getAddress("/console/account", { name })
+/** Returns the name of an account in the address. A path of the API cannot have the names that mean a folder. */
+export const getAccountName = (query: URLSearchParams) => {
+  const name = query.get("name") ?? ""
+  return /^\.{0,2}$/.test(name)
+    ? Effect.fail(makeFailure(404, `The console cannot show an account with the name "${name}".`))
+    : Effect.succeed(name)
+}
+
 export const getKeyAddress = (id: number) => getAddress("/console/key", { id })
 
 export const signOutPath = "/console/sign-out"

@@ -21,6 +21,7 @@ import {
 } from "./ConsolePage.ts"
 import { homePath, makeSignInPath, signInPath } from "./ConsolePaths.ts"
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
+import { erasurePage } from "./ErasurePage.ts"
 import { formField, type RefusedForm } from "./Forms.ts"
 import { markup } from "./Html.ts"
 import { keyPage, keysPage } from "./KeyPages.ts"
@@ -33,6 +34,7 @@ export const consolePages: ReadonlyArray<ConsolePage> = [
   trafficPage,
   accountsPage,
   accountPage,
+  erasurePage,
   keysPage,
   keyPage,
   datasetsPage,
@@ -61,7 +63,7 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
   errors: fields,
   message: code === "idempotency_key_reused"
     ? "This form was sent before, with other values. Nothing was changed now. Check the values, and send it again."
-    : code === "precondition_failed"
+    : code === "precondition_failed" && values.get(formField) === "change"
     ? "The account has changed since you opened this page. Nothing was saved. The saved values are beside the fields " +
       "that differ. Check yours, and save again."
     : fields.length > 0

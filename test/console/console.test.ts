@@ -91,6 +91,7 @@ const findPaths = Effect.gen(function* () {
   const keys = yield* sql<{ readonly id: string }>`select min(key_id)::text as id from api_keys`
   const address: Readonly<Record<string, string>> = {
     "/console/account": accountPath(hostileName),
+    "/console/erase": accountPath(hostileName).replace("account", "erase"),
     "/console/key": `/console/key?id=${keys[0]?.id ?? ""}`,
   }
   return consolePages.map(({ path }) => address[path] ?? path)
@@ -337,6 +338,28 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       assert.strictEqual(yield* runInBrowser(() => support.page.getByLabel("Tier").count()), 0)
       assert.strictEqual(yield* runInBrowser(() => support.page.getByRole("button", { name: "Save" }).count()), 1)
     }).pipe(Effect.scoped))
+
+  test(
+    browserTestName("erases an account after its name was typed (operations/erasure)"),
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* createAccount({ name: "Forget me", tier: "pro", email: "f@acme.example", prepaid: false })
+        const { page } = yield* openAs("admin", accountPath("Forget me"))
+        yield* runInBrowser(() => page.getByRole("link", { name: "See what erasing the account would change" }).click())
+        const name = page.getByLabel("Name of the account")
+        yield* runInBrowser(() => name.fill("Forget you"))
+        yield* runInBrowser(() => page.getByRole("button", { name: "Erase permanently" }).click())
+        assert.include(yield* mainText(page), "must be Forget me")
+        yield* runInBrowser(() => name.fill("Forget me"))
+        yield* runInBrowser(() => page.getByRole("button", { name: "Erase permanently" }).click())
+        assert.include(yield* mainText(page), "The account is erased.")
+        const names = yield* sql`select name from accounts where name like 'Forget%' or contact_email like 'f@%'`
+        assert.deepStrictEqual(names, [])
+        const { page: other } = yield* openAs("support", "/console/erase?name=Forget+me")
+        assert.include(yield* mainText(other), "requires the scope admin")
+      }).pipe(Effect.scoped),
+  )
 
   it.effect("accepts forms only from its own pages, and only what the scope allows (operations/console)", () =>
     Effect.gen(function* () {
