@@ -40,6 +40,7 @@ import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
 import { ListEndpointFactory } from "./lists/ListEndpoints.ts"
 import { emailSenderJob } from "./mail/EmailSender.ts"
+import { budgetNoticesJob } from "./mail/BudgetNotices.ts"
 import { keyExpiryJob } from "./mail/KeyExpiryNotices.ts"
 import * as Mcp from "./mcp/Http.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
@@ -129,6 +130,7 @@ const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
 const allJobs = [
   emailSenderJob,
+  budgetNoticesJob,
   keyExpiryJob,
   UsagePartitions.usagePartitionsJob,
   erasureJob,

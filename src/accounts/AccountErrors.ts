@@ -56,10 +56,28 @@ export class AddressNotAllowed extends Schema.Error<AddressNotAllowed>("AddressN
   readonly _tag = "AddressNotAllowed"
 }
 
-/** 402 if the prepaid balance is used up, or is smaller than the cost of an export (D13). */
+const CreditDetails = Schema.Struct({
+  reason: Schema.Literals(["balance_exhausted", "budget_exhausted"]).annotate({
+    identifier: "InsufficientCreditsReason",
+    description: "Whether the prepaid balance or the account's budget for this month does not cover the request.",
+  }),
+  balance_microdollars: Schema.Int.annotate({
+    description: "What the account can still spend: the prepaid balance, or the rest of the budget if that is less.",
+  }),
+})
+
+export const makeCreditDetails = (
+  isLimitedByBudget: boolean,
+  balance_microdollars: number,
+): typeof CreditDetails.Type => ({
+  reason: isLimitedByBudget ? "budget_exhausted" : "balance_exhausted",
+  balance_microdollars,
+})
+
+/** 402 if the prepaid balance or the budget is used up, or is smaller than the cost of an export (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
-  makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
-  describeError(402, "The account's prepaid balance is used up."),
+  makeErrorFieldsWithDetails("insufficient_credits", CreditDetails),
+  describeError(402, "The account's prepaid balance, or its budget for this month, is used up."),
 ) {
   readonly _tag = "InsufficientCredits"
 }

@@ -170,6 +170,13 @@ export const Account = Schema.Struct({
   balance_microdollars: Schema.NullOr(Schema.Finite).annotate({
     description: "Null: the account is postpaid. Rounded from 2^53 on.",
   }),
+  budget_microdollars: Schema.NullOr(Schema.Finite).annotate({ description: "Budget per month. Null: none." }),
+  budget_stops: Schema.Boolean.annotate({
+    description: "Whether requests for data are refused once the budget is used up.",
+  }),
+  budget_spent_microdollars: Schema.NullOr(Schema.Finite).annotate({
+    description: "Cost of this month's usage (New York). Null: no budget.",
+  }),
   last_charged_at: Schema.NullOr(Schema.String),
   created_at: Schema.String,
   erased_at: Schema.NullOr(Schema.String).annotate({ description: "Null: the account is not erased." }),
@@ -178,10 +185,9 @@ export const Account = Schema.Struct({
 export type Account = typeof Account.Type
 
 const accountColumnsSql = `
-  account_id::float8, name, tier, contact_email, news, balance_microdollars::float8, ${
-  makeUtcTimeSql("last_charged_at")
-},
-  ${makeUtcTimeSql("created_at")},
+  account_id::float8, name, tier, contact_email, news, balance_microdollars::float8, budget_microdollars::float8,
+  budget_stops, budget_spent_this_month(accounts)::float8 as budget_spent_microdollars,
+  ${makeUtcTimeSql("last_charged_at")}, ${makeUtcTimeSql("created_at")},
   (select ${formatUtcTimeSql("erased_at")} from account_erasures
     where account_erasures.account_id = accounts.account_id) as erased_at,
   (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`

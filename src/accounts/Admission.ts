@@ -15,6 +15,7 @@ import {
   InsufficientCredits,
   InsufficientTier,
   type InvalidApiKey,
+  makeCreditDetails,
   type MissingApiKey,
   type RateLimitExceeded,
   type Refusal,
@@ -54,15 +55,20 @@ const makeAddressError = (address: string | undefined) => {
   return new AddressNotAllowed({ error: { message, details: { address: seen } } })
 }
 
-export const makeNoCreditError = (balance_microdollars: number, isReserved: boolean) =>
-  new InsufficientCredits({
-    error: {
-      message: isReserved
-        ? "The account's prepaid balance is reserved by exports in progress. Wait until they end, or add credit."
-        : "The account's prepaid balance is used up. Add credit, and try again.",
-      details: { balance_microdollars },
-    },
+/** Makes the error of an account that can spend nothing, or nothing that its exports have not reserved. */
+export const makeNoCreditError = ({ is_limited_by_budget, spendable_microdollars }: Account, isReserved: boolean) => {
+  const [limit, advice] = is_limited_by_budget
+    ? ["budget for this month", "ask for a higher budget"]
+    : ["prepaid balance", "add credit"]
+  const message = isReserved
+    ? `The account's ${limit} is reserved by exports in progress. Wait until they end, or ${advice}.`
+    : is_limited_by_budget
+    ? "The account's budget for this month is used up. Ask for a higher budget, or wait for the next month."
+    : "The account's prepaid balance is used up. Add credit, and try again."
+  return new InsufficientCredits({
+    error: { message, details: makeCreditDetails(is_limited_by_budget, spendable_microdollars ?? 0) },
   })
+}
 
 type AdmissionError =
   | AddressNotAllowed
@@ -131,9 +137,9 @@ export const makeAdmit = Effect.gen(function* () {
   }
 
   const findCreditError = (account: Account) =>
-    account.balance_microdollars === null || getRemaining(account) > 0
+    account.spendable_microdollars === null || getRemaining(account) > 0
       ? undefined
-      : makeNoCreditError(account.balance_microdollars, isReserved(account))
+      : makeNoCreditError(account, isReserved(account))
 
   /** Counts the request, unless it is an estimate, or the message of `/mcp` that sent it has been counted. */
   const admitAccount = (

@@ -166,6 +166,24 @@ export class ErasureGroup extends HttpApiGroup.make("erasure").add(
   ),
 ) {}
 
+export class BudgetsGroup extends HttpApiGroup.make("budgets").add(
+  HttpApiEndpoint.put("set", "/accounts/:name/budget", {
+    params: { name: Schema.String },
+    headers: { ...writeHeaders, "if-match": Schema.optionalKey(Schema.String) },
+    payload: Schema.Struct({
+      budget_microdollars: Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxCredit })))
+        .annotate({
+          description: "Budget per month in New York. Null removes it.",
+        }),
+      stops: Schema.optionalKey(Schema.Boolean).annotate({
+        description: "Whether requests for data get 402 once the budget is used up. Default: false.",
+      }),
+    }),
+    success: withEtag(Account),
+    error: [NotFound, Conflict, PreconditionFailed, PreconditionRequired],
+  }).annotateMerge(describe("Set or remove the monthly budget of an account", "admin")),
+) {}
+
 const keyPath = { params: { id: IntegerText }, headers: writeHeaders }
 
 const CreatedKey = Schema.Struct({
@@ -451,6 +469,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
 export class AdminApi extends HttpApi.make("tickerline-admin")
   .add(
     AccountsGroup,
+    BudgetsGroup,
     ErasureGroup,
     KeysGroup,
     UsageGroup,

@@ -5,6 +5,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { eraseAccount, readErasureState } from "../accounts/AccountErasure.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../accounts/Accounts.ts"
+import { setBudget } from "../accounts/billing/Budgets.ts"
 import type { KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { readChangesAfter, readNewestChanges } from "../audit/AuditLog.ts"
@@ -41,9 +42,10 @@ const toPage = <A>(results: ReadonlyArray<A>, limit: number, getPosition: (row: 
 
 /** Returns the account with an ETag of the fields that admins change. Usage changes the others all the time. */
 const withAccountEtag = (account: Accounts.Account) => {
-  const { balance_microdollars, contact_email, name, news, tier } = account
+  const { balance_microdollars, budget_microdollars, budget_stops, contact_email, name, news, tier } = account
   const isPrepaid = balance_microdollars !== null
-  const etag = computeEtag(new TextEncoder().encode(JSON.stringify([name, tier, contact_email, news, isPrepaid])))
+  const fields = [name, tier, contact_email, news, isPrepaid, budget_microdollars, budget_stops]
+  const etag = computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
   return HttpApiSchema.withHeaders({ body: account, headers: { etag } })
 }
 
@@ -122,6 +124,27 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
           AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
           AlreadyCredited: (error) => Effect.fail(toConflict("already_credited")(error)),
           AccountIsPostpaid: (error) => Effect.fail(toConflict("account_is_postpaid")(error)),
+        }),
+        withDatabaseErrors,
+      ),
+  }))
+
+const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
+  handlers.handleAll({
+    set: ({ headers, params: { name }, payload: { budget_microdollars, stops = false } }) =>
+      Accounts.findAccount(name, true).pipe(
+        Effect.flatMap((account) => requireMatch(headers["if-match"], withAccountEtag(account).headers.etag, name)),
+        Effect.andThen(
+          setBudget(
+            name,
+            budget_microdollars === null ? null : { microdollars: BigInt(budget_microdollars), stops },
+          ),
+        ),
+        Effect.andThen(Accounts.findAccount(name)),
+        Effect.map(withAccountEtag),
+        Effect.catchTags({
+          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
+          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
         }),
         withDatabaseErrors,
       ),
@@ -373,6 +396,7 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
 
 export const adminHandlersLayer = Layer.mergeAll(
   accountHandlers,
+  budgetHandlers,
   erasureHandlers,
   keyHandlers,
   usageHandlers,

@@ -1,10 +1,11 @@
-/** The `accounts` command: creates and credits accounts, and changes their tier, email address and news preference. */
+/** The `accounts` command: creates and credits accounts, and changes their tier, budget, email address and news. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { eraseAccount, type ErasureState, finishErasure, readErasureState } from "../accounts/AccountErasure.ts"
 import * as Accounts from "../accounts/Accounts.ts"
-import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
+import { setBudget } from "../accounts/billing/Budgets.ts"
+import { formatUsd, PositiveUsdAmount, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { OperationProgress } from "../observability/Progress.ts"
@@ -15,6 +16,7 @@ import {
   makeArgument,
   makeBooleanFlag,
   makeFlag,
+  makeUsageError,
   withExamples,
   withSilentExamples,
 } from "./CommandParts.ts"
@@ -119,6 +121,46 @@ const creditCommand = Command.make(
   withExamples({
     "accounts credit acme --usd 25 --reference invoice-42": "Credit 25 USD, only once for this reference",
     "accounts credit acme --usd 25 --prepaid": "Make an account prepaid and credit 25 USD",
+  }),
+)
+
+const describeBudget = (account: Accounts.Account) => {
+  const { budget_microdollars: budget, budget_spent_microdollars: spent, budget_stops, name } = account
+  if (budget === null || spent === null) return `${name} has no budget.`
+  const usd = (amount: number) => formatUsd(BigInt(amount))
+  const consequence = budget_stops
+    ? spent >= budget
+      ? "Its requests for data are refused with 402 until the next month or a higher budget."
+      : "Once the budget is used up, requests for data are refused with 402."
+    : "Requests are not refused if the budget is used up."
+  return `The budget of ${name} is ${usd(budget)} USD per month. This month it has spent ${usd(spent)} USD, ` +
+    `${Math.floor(spent / budget * 100)}%. ${consequence}`
+}
+
+const budgetCommand = Command.make(
+  "budget",
+  {
+    name,
+    monthly: Flag.optional(makeFlag("monthly", PositiveUsdAmount, "Budget per month in New York, in USD")),
+    stop: makeBooleanFlag("stop", "Refuse requests for data with 402 once the budget is used up"),
+    none: makeBooleanFlag("none", "Remove the budget"),
+  },
+  Effect.fnUntraced(function* ({ monthly, name, none, stop }) {
+    if (none ? Option.isSome(monthly) || stop : stop && Option.isNone(monthly)) {
+      return yield* makeUsageError("accounts budget", "Use either --none, or --monthly with or without --stop.")
+    }
+    if (none) yield* setBudget(name, null)
+    if (Option.isSome(monthly)) yield* setBudget(name, { microdollars: monthly.value, stops: stop })
+    yield* Console.log(describeBudget(yield* Accounts.findAccount(name)))
+  }),
+).pipe(
+  Command.withDescription(
+    "Set, remove or show an account's monthly budget; at 75, 90 and 100% its customer is notified",
+  ),
+  withExamples({
+    "accounts budget acme --monthly 500": "Notify the customer before 500 USD are spent in a month",
+    "accounts budget acme --monthly 500 --stop": "Also refuse requests for data once they are spent",
+    "accounts budget acme": "Show the budget, and what is spent of it",
   }),
 )
 
@@ -237,6 +279,7 @@ export const accountsCommand = Command.make("accounts").pipe(
     createCommand,
     listCommand,
     creditCommand,
+    budgetCommand,
     setTierCommand,
     setEmailCommand,
     newsCommand,

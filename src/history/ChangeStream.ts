@@ -94,7 +94,8 @@ const endMessages = {
     "The datasets that the account or the key may use have changed, or the key may no longer be used from " +
     "this address. Reconnect to learn more.",
   out_of_credit:
-    "The account's prepaid balance is used up or reserved by exports. Add credit, and continue after the cursor.",
+    "The account's prepaid balance, or its budget for this month, is used up or reserved by exports. Add credit or " +
+    "ask for a higher budget, and continue after the cursor.",
   gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
 }
 type EndReason = keyof typeof endMessages

@@ -197,15 +197,12 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           })
         }
 
-        /** Whether other requests have spent the balance that would pay for the response. */
-        const isUnpaid = ({ account, request }: AnsweredRequest, isPriced: boolean, status: number) =>
+        /** Returns the error if other requests have spent what would pay for the response. */
+        const findUnpaidError = ({ account, request }: AnsweredRequest, isPriced: boolean, status: number) =>
           isPriced && status === 200 && request.purpose === "answer" && request.method !== "HEAD" &&
-          account !== undefined && account.balance_microdollars !== null && getRemaining(account) <= 0
-
-        const refuseUnpaid = ({ account }: AnsweredRequest) =>
-          toErrorAnswer(
-            makeNoCreditError(account?.balance_microdollars ?? 0, account !== undefined && isReserved(account)),
-          )
+            account !== undefined && account.spendable_microdollars !== null && getRemaining(account) <= 0
+            ? toErrorAnswer(makeNoCreditError(account, isReserved(account)))
+            : undefined
 
         /** Makes the response and records it. An export is recorded when it ends, a stream in installments. */
         const finishAndRecord = (
@@ -220,8 +217,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           switch (answer._tag) {
             case "Page": {
               const response = finishPage(answered, answer)
-              const isRefused = isUnpaid(answered, isPriced, response.status)
-              return finishRecorded(isRefused ? finishError(answered, refuseUnpaid(answered)) : response)
+              const refusal = findUnpaidError(answered, isPriced, response.status)
+              return finishRecorded(refusal === undefined ? response : finishError(answered, refusal))
             }
             case "Cached":
               return finishRecorded(finishCached(answered, answer))

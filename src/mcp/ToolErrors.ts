@@ -31,7 +31,8 @@ const getNextStep = (code: string, retryAfter: string) => {
     case "endpoint_not_allowed":
       return "Do not repeat the call. The API key may only use the endpoints in details.allowed."
     case "insufficient_credits":
-      return "Do not repeat the call. Tell the user that the prepaid balance is used up, or reserved by exports."
+      return "Do not repeat the call. Tell the user that the prepaid balance, or the budget for this month if " +
+        "details.reason is budget_exhausted, is used up or reserved by exports."
     case "rate_limit_exceeded":
     case "data_refreshing":
     case "database_pool_timeout":

@@ -10,19 +10,18 @@ export const webhookEventTypes = [
   "key.enabled",
   "key.revoked",
   "key.expiring",
+  "budget.warning",
+  "budget.exhausted",
   "deprecation.announced",
 ] as const
-
-/** Groups of events whose types are defined by the code that reports them. */
-const otherGroups = ["budget.*"] as const
 
 /** What an endpoint can subscribe to: a type of event, or a group of types. */
 export const webhookSubscriptions = [
   ...webhookEventTypes,
   "dataset.*",
   "key.*",
+  "budget.*",
   "deprecation.*",
-  ...otherGroups,
 ] as const
 export type WebhookSubscription = typeof webhookSubscriptions[number]
 

@@ -30,7 +30,8 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
     account_erasures: { erased: "", kept: "account_id erased_at finished_at usage_until" },
     accounts: {
       erased: "contact_email name news",
-      kept: "account_id balance_microdollars created_at last_charged_at tier",
+      kept: "account_id balance_microdollars budget_microdollars budget_month budget_spent_microdollars budget_stops " +
+        "created_at last_charged_at tier",
     },
     // The admin and digests, which are removed after a day.
     admin_requests: { erased: "body", kept: "admin headers key_hash request_hash requested_at status" },
@@ -46,6 +47,10 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
       kept: "account_id actor audit_id change database_role operation origin recorded_at subject_type transaction via",
     },
     balance_reservations: "deleted",
+    budget_alerts: {
+      erased: "",
+      kept: "account_id budget_microdollars month percent recorded_at spent_microdollars stops",
+    },
     credits: { erased: "reference", kept: "account_id amount_microdollars created_at credit_id" },
     rate_limit_buckets: { erased: "", kept: "account_id granted refilled_at used" },
     rate_limits: { erased: "", kept: "account_id began_at ends_at given used" },

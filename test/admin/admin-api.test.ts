@@ -186,6 +186,47 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.sameMembers(results.map(({ status }) => status), [200, 412])
     }))
 
+  it.effect("sets and removes a budget, unless somebody else has changed the account (operations/accounts, operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { send, tokens } = yield* Admin
+      const created = yield* send("/accounts", { method: "POST", body: { name: "budgeted", tier: "basic" } })
+      const put = (body: unknown, etag = "*", token = tokens.admin) =>
+        send("/accounts/budgeted/budget", { method: "PUT", body, token, headers: { "if-match": etag } })
+      const budget = { budget_microdollars: 500_000_000, stops: true }
+      assert.strictEqual((yield* put(budget, "*", tokens.support)).status, 403)
+      for (const wrong of [{ budget_microdollars: 0 }, { budget_microdollars: 0.5 }, {}]) {
+        assert.strictEqual((yield* put(wrong)).status, 422)
+      }
+      const set = yield* put(budget, created.headers.get("etag") ?? "")
+      const fields = { budget_microdollars: 500_000_000, budget_stops: true, budget_spent_microdollars: 0 }
+      assert.deepInclude(set.body, fields)
+      const found = yield* send("/accounts/budgeted")
+      assert.deepInclude(found.body, fields)
+      assert.strictEqual(found.headers.get("etag"), set.headers.get("etag"))
+      yield* sql`
+        insert into usage_daily select account_id, (now() at time zone 'America/New_York')::date, '/v1/news', 1, 0, 1, 300
+        from accounts where name = 'budgeted'
+      `
+      const late = yield* put({ budget_microdollars: 1 }, created.headers.get("etag") ?? "")
+      assert.deepStrictEqual([late.status, codeOf(late.body)], [412, "precondition_failed"])
+      const lowered = yield* put({ budget_microdollars: 400 }, set.headers.get("etag") ?? "")
+      assert.deepInclude(lowered.body, { budget_spent_microdollars: 300, budget_stops: false })
+      assert.strictEqual((yield* sql`select from budget_alerts where percent = 75`).length, 1)
+      const removed = yield* put({ budget_microdollars: null }, lowered.headers.get("etag") ?? "")
+      assert.deepInclude(removed.body, {
+        budget_microdollars: null,
+        budget_stops: false,
+        budget_spent_microdollars: null,
+      })
+      assert.strictEqual((yield* send("/accounts/nobody/budget", { method: "PUT", body: budget })).status, 404)
+      assert.deepStrictEqual((yield* countAudit("budgeted")).slice(1), [
+        "alice PUT /v1/accounts/:name/budget 127.0.0.1",
+        "alice PUT /v1/accounts/:name/budget 127.0.0.1",
+        "alice PUT /v1/accounts/:name/budget 127.0.0.1",
+      ])
+    }))
+
   it.effect("makes a write with an Idempotency-Key once, also if repeated at the same time (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
@@ -463,6 +504,11 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         send(`/accounts/${name}`, {
           method: "PATCH",
           body: { contact_email: "a@b.example" },
+          headers: { "if-match": headers.get("etag") ?? "" },
+        }),
+        send(`/accounts/${name}/budget`, {
+          method: "PUT",
+          body: { budget_microdollars: 1 },
           headers: { "if-match": headers.get("etag") ?? "" },
         }),
       ]

@@ -57,6 +57,20 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
           { ...account, before: { contact_email: null }, after: { contact_email: "ops@acme.example" } },
         ]],
         [["accounts", "news", "acme", "off"], [{ ...account, before: { news: true }, after: { news: false } }]],
+        [["accounts", "budget", "acme", "--monthly", "500", "--stop"], [
+          {
+            ...account,
+            operation: "accounts budget",
+            before: { budget_microdollars: null, budget_stops: false },
+            after: { budget_microdollars: 500_000_000, budget_stops: true },
+          },
+        ]],
+        [["accounts", "budget", "acme", "--monthly", "500", "--stop"], []],
+        [["accounts", "budget", "acme"], []],
+        [["accounts", "budget", "acme", "--none"], [{
+          ...account,
+          after: { budget_microdollars: null, budget_stops: false },
+        }]],
         [["accounts", "credit", "acme", "--usd", "25", "--prepaid", "--reference", "i-1"], [
           { ...who, subject_type: "credit", change: "created" },
           { ...account, before: { balance_microdollars: null }, after: { balance_microdollars: 25_000_000 } },
@@ -216,7 +230,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       // These never change, are secret, or change with requests or by the service.
-      const isUnrecorded = /_id$|\.created_|_hash$|\.last_|\.expiry_set_|secret$|_service$|_in_a_row$/
+      const isUnrecorded =
+        /_id$|\.created_|_hash$|\.last_|\.expiry_set_|\.budget_(?:month|spent_)|secret$|_service$|_in_a_row$/
       const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
         select attrelid::regclass || '.' || attname as name from pg_attribute
         where attrelid in (select tgrelid from pg_trigger where tgfoid = 'audit_row'::regproc)

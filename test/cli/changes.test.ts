@@ -197,9 +197,10 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
   it.effect("reports the error if reconnecting fails (operations/command-line)", () =>
     Effect.gen(function* () {
       const { url } = yield* startChangeFeedStub((_, index) =>
-        index === 0
-          ? { events: formatChangeEvent(1), ending: "reset" }
-          : { status: 402, body: makeErrorBody("insufficient_credits", { balance_microdollars: 0 }) }
+        index === 0 ? { events: formatChangeEvent(1), ending: "reset" } : {
+          status: 402,
+          body: makeErrorBody("insufficient_credits", { reason: "balance_exhausted", balance_microdollars: 0 }),
+        }
       )
       const { code, err, out } = yield* changes(["--url", url, "--follow"])
       assert.deepStrictEqual([code, out], [1, `${JSON.stringify(makeStubChange(1))}\n`])

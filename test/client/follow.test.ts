@@ -223,7 +223,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     ["InvalidApiKey", "a 401", { status: 401, body: makeErrorBody("invalid_api_key") }],
     ["InsufficientCredits", "a 402", {
       status: 402,
-      body: makeErrorBody("insufficient_credits", { balance_microdollars: 0 }),
+      body: makeErrorBody("insufficient_credits", { reason: "balance_exhausted", balance_microdollars: 0 }),
     }],
     ["UnknownCode", "a code of a newer service", { status: 409, body: makeErrorBody("new_code") }],
     ["UnreadableAnswer", "a page of another program", { status: 200, body: "<html>" }],

@@ -194,7 +194,13 @@ const fillCompiledStatements = Effect.gen(function* () {
   return { structure: list }
 }).pipe(Effect.scoped)
 
-const account = { account_id: 1, tier: "basic" as const, balance_microdollars: null, key_id: 1 }
+const account = {
+  account_id: 1,
+  tier: "basic" as const,
+  spendable_microdollars: null,
+  is_limited_by_budget: false,
+  key_id: 1,
+}
 
 const fillApiKeys = Effect.gen(function* () {
   const keys = yield* makeRecentKeys

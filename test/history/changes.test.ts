@@ -407,7 +407,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         const account: typeof CurrentAccount.Service = {
           account_id: 1,
           tier: "basic",
-          balance_microdollars: null,
+          spendable_microdollars: null,
+          is_limited_by_budget: false,
           key_id: 1,
           endpoints: null,
           networks: null,

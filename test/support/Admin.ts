@@ -11,7 +11,7 @@ import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { copyMigratedDatabase } from "./Service.ts"
 
 interface AdminRequest {
-  readonly method?: "GET" | "PATCH" | "POST"
+  readonly method?: "GET" | "PATCH" | "POST" | "PUT"
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   /** The default is the token with the scope `admin`. */

@@ -50,7 +50,8 @@ export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedReq
     account: {
       account_id: 1,
       tier: "ultimate",
-      balance_microdollars: null,
+      spendable_microdollars: null,
+      is_limited_by_budget: false,
       key_id: 1,
       endpoints: null,
       networks: null,

@@ -239,7 +239,8 @@ const toModels = (row: unknown): ReadonlyArray<RowModel> => [row].flat().filter(
 const unrestrictedAccount: typeof CurrentAccount.Service = {
   account_id: 1,
   tier: "ultimate",
-  balance_microdollars: null,
+  spendable_microdollars: null,
+  is_limited_by_budget: false,
   key_id: 1,
   endpoints: null,
   networks: null,

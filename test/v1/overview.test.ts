@@ -6,6 +6,7 @@ import { TestClock } from "effect/testing"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
+import { setBudget } from "../../src/accounts/billing/Budgets.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
@@ -44,12 +45,14 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
       const { account_id, key } = yield* createCustomer(`Ünï "quoted"`, { tier: "pro", balance: 25_000_000 })
       yield* set(account_id, { created_at: "2025-01-15T02:00:00Z", last_charged_at: "2025-07-15T12:30:45.250Z" })
       yield* insertRows("usage_daily", day(account_id, yield* todayInNewYork, 3, 700))
+      yield* setBudget(`Ünï "quoted"`, { microdollars: 945n, stops: true })
       const { text } = yield* requestJson("/v1/overview", { key })
       assert.strictEqual(
         text,
         `{"count":1,"results":[{"account_id":${account_id},"name":"Ünï \\"quoted\\"","tier":"pro",` +
           `"rate_limit_per_minute":200000,"requests_today":3,"cost_today_microdollars":700,` +
-          `"balance_microdollars":25000000,"last_charged_at":"2025-07-15T07:30:45.250-05:00",` +
+          `"balance_microdollars":25000000,"budget_microdollars":945,"budget_spent_microdollars":700,` +
+          `"budget_spent_percent":74,"budget_stops":true,"last_charged_at":"2025-07-15T07:30:45.250-05:00",` +
           `"created_at":"2025-01-14T21:00:00-05:00"}]}`,
       )
       const head = yield* requestJson("/v1/overview", { key, method: "HEAD" })
@@ -61,7 +64,13 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
       const { account_id, key } = yield* createCustomer("new")
       const found = yield* overview(key)
       assert.strictEqual(valueAt(found, "account_id"), account_id)
-      assert.deepStrictEqual(ListClients.getNullFieldNames(found), ["balance_microdollars", "last_charged_at"])
+      assert.deepStrictEqual(ListClients.getNullFieldNames(found), [
+        "balance_microdollars",
+        "budget_microdollars",
+        "budget_spent_microdollars",
+        "budget_spent_percent",
+        "last_charged_at",
+      ])
       assert.deepStrictEqual([valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")], [0, 0])
     }))
 

@@ -380,7 +380,8 @@ const holder = (ticker: string, accession_number: string, fields: Readonly<Recor
 const unrestricted: typeof CurrentAccount.Service = {
   account_id: 1,
   tier: "basic",
-  balance_microdollars: null,
+  spendable_microdollars: null,
+  is_limited_by_budget: false,
   key_id: 1,
   endpoints: null,
   networks: null,

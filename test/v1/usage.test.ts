@@ -277,7 +277,10 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 402, 402, 402])
         const refused = answers.at(-1)
         assert.strictEqual(valueAt(refused?.body, "error", "code"), "insufficient_credits")
-        assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), { balance_microdollars: balance })
+        assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), {
+          reason: "balance_exhausted",
+          balance_microdollars: balance,
+        })
         assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
         yield* waitForRecordedRequests(account_id, answers.length)
         assert.deepStrictEqual((yield* readRows("/v1/usage", key)).map(pickUsageFields), answers.map(makeExpectedUsage))

@@ -169,11 +169,12 @@ def test_polls_after_the_interval_unless_more_is_known(driver_class: type[Driver
 
 
 GAP = error_response(410, "cursor_expired", EXPIRED).partition(b"\r\n\r\n")[2].decode()
+EMPTY_BALANCE = {"reason": "balance_exhausted", "balance_microdollars": 0}
 REFUSALS: list[tuple[type[tickerline.TickerlineError], bytes]] = [
     (tickerline.CursorExpired, error_response(410, "cursor_expired", EXPIRED)),
     (tickerline.CursorExpired, stream(block(("event", "gap"), ("data", GAP)), end("gap"))),
     (tickerline.InvalidApiKey, error_response(401, "invalid_api_key")),
-    (tickerline.InsufficientCredits, error_response(402, "insufficient_credits", {"balance_microdollars": 0})),
+    (tickerline.InsufficientCredits, error_response(402, "insufficient_credits", EMPTY_BALANCE)),
     (tickerline.RateLimitExceeded, error_response(429, "rate_limit_exceeded", headers={"Retry-After": "31"})),
     (tickerline.UnknownCode, error_response(409, "new_code")),
     (tickerline.UnreadableAnswer, response(200, {"Content-Type": "text/html"}, b"<html>")),

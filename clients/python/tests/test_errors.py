@@ -108,7 +108,7 @@ def test_with_an_invalid_key_which_is_not_quoted(key: str, driver_class: type[Dr
 
 
 TIERS = {"required_tier": "pro", "tier": "basic"}
-BALANCE = {"balance_microdollars": -3}
+BALANCE = {"reason": "balance_exhausted", "balance_microdollars": -3}
 
 
 @pytest.mark.parametrize(

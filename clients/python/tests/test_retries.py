@@ -68,7 +68,9 @@ def test_does_not_retry_other_errors(driver_class: type[Driver]) -> None:
 
 def test_retries_an_export_before_its_first_row(driver_class: type[Driver]) -> None:
     with scripted_server(
-        BUSY, BUSY, error_response(402, "insufficient_credits", {"balance_microdollars": 0})
+        BUSY,
+        BUSY,
+        error_response(402, "insufficient_credits", {"reason": "balance_exhausted", "balance_microdollars": 0}),
     ) as server:
         with driver_class(server.url) as driver, pytest.raises(tickerline.InsufficientCredits):
             driver.rows("news", limit="all")

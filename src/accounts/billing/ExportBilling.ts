@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { ExportAnswer, ExportRefusal } from "../../rules/Answer.ts"
 import type { EndpointAccess } from "../../rules/EndpointAnnotations.ts"
-import { InsufficientCredits } from "../AccountErrors.ts"
+import { InsufficientCredits, makeCreditDetails } from "../AccountErrors.ts"
 import { canKeyUseAddress } from "../keys/AllowedNetworks.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../keys/Authentication.ts"
 import { KeyWatcher } from "../keys/KeyWatcher.ts"
@@ -13,26 +13,35 @@ type Account = typeof CurrentAccount.Service
 
 type Attempt = Effect.Success<ReturnType<BalanceReservation["reserve"]>>
 
-const makeExportCostError = (cost: number, { balance_microdollars, reserved_microdollars }: Attempt) => {
+const makeExportCostError = (
+  { is_limited_by_budget }: Account,
+  cost: number,
+  { reserved_microdollars, spendable_microdollars }: Attempt,
+) => {
   const [remaining, alternative] = reserved_microdollars > 0
     ? [
-      `${balance_microdollars} microdollars, of which other exports in progress have reserved ${reserved_microdollars}`,
+      `${spendable_microdollars} microdollars, of which other exports in progress have reserved ` +
+      `${reserved_microdollars}`,
       ", reduce the export, or wait until the others end.",
     ]
-    : [`${balance_microdollars} microdollars`, ", or reduce the export."]
-  const message = `The export costs ${cost} microdollars, more than the remaining prepaid balance: ${remaining}. ` +
-    `Add credit${alternative}`
-  return new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
+    : [`${spendable_microdollars} microdollars`, ", or reduce the export."]
+  const [limit, advice] = is_limited_by_budget
+    ? ["rest of the account's budget for this month", "Ask for a higher budget"]
+    : ["remaining prepaid balance", "Add credit"]
+  const message = `The export costs ${cost} microdollars, more than the ${limit}: ${remaining}. ${advice}${alternative}`
+  return new InsufficientCredits({
+    error: { message, details: makeCreditDetails(is_limited_by_budget, spendable_microdollars) },
+  })
 }
 
 const revokedKey: ExportRefusal = { status: 401, reason: "its key was revoked or disabled, or has expired." }
 const lostAccess: ExportRefusal = { status: 403, reason: "the account or the key may no longer use its endpoint." }
 const otherAddress: ExportRefusal = { status: 403, reason: "its key may no longer be used from the client's address." }
-const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than the prepaid balance." }
+const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than the account can still spend." }
 
 /** An export that has begun. */
 export interface BilledExport {
-  /** Null if the account is postpaid or the endpoint is free. */
+  /** Null if nothing limits what the account spends, or the endpoint is free. */
   readonly reservation_id: string | null
   /** Returns the reason to end the export before a chunk. `bytes` is the size up to the end of the chunk. */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
@@ -44,7 +53,7 @@ export const makeExportBilling = Effect.gen(function* () {
 
   /**
    * Reserves the expected cost of an export, or its exact cost if the expected one is more than half of what remains.
-   * Fails with 402 if the balance does not cover the exact cost.
+   * Fails with 402 if what the account can spend does not cover the exact cost.
    */
   const reserve = Effect.fnUntraced(function* (answer: ExportAnswer, account: Account, price: number) {
     const reservation = yield* open(account.account_id)
@@ -55,7 +64,7 @@ export const makeExportBilling = Effect.gen(function* () {
     }
     const cost = computeDataCost(yield* answer.measureBytes, price)
     const attempt = yield* reservation.reserve(cost, cost)
-    return attempt.isGranted ? reservation : yield* makeExportCostError(cost, attempt)
+    return attempt.isGranted ? reservation : yield* makeExportCostError(account, cost, attempt)
   })
 
   /** Returns the reason to end an export that a reservation does not cover. Reserves more first, if necessary. */
@@ -81,7 +90,7 @@ export const makeExportBilling = Effect.gen(function* () {
     access: EndpointAccess,
     price: number,
   ) {
-    const isReserved = price > 0 && account.balance_microdollars !== null
+    const isReserved = price > 0 && account.spendable_microdollars !== null
     const reservation = isReserved ? yield* reserve(answer, account, price) : undefined
     let refusal: ExportRefusal | undefined
     yield* watch(account, (current) => {

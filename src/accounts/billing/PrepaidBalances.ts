@@ -1,6 +1,6 @@
 /**
- * D13, D27 (prepaid balances): what each prepaid account can still spend, as far as this process knows, and the amounts
- * that its exports have reserved in PostgreSQL: docs/decisions/0119-balance-reservations.md
+ * D13, D27 (prepaid balances, budgets): what each account with a limit can still spend, as far as this process knows,
+ * and the amounts that its exports have reserved in PostgreSQL: docs/decisions/0119-balance-reservations.md
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -28,7 +28,7 @@ const maxAccounts = 10_000
 const poolPartition = "reservations"
 
 interface Balance {
-  /** The balance as last read, minus what this process has charged since. */
+  /** What the account could spend as last read, minus what this process has charged since. */
   balance: number
   /** Amount that the exports of all processes have reserved: as last read, and changed by this process since. */
   reserved: number
@@ -38,7 +38,7 @@ interface Balance {
   changedAt: number
 }
 
-type AccountBalance = { readonly account_id: number; readonly balance_microdollars: number | null }
+type AccountBalance = { readonly account_id: number; readonly spendable_microdollars: number | null }
 
 interface Holding {
   readonly account_id: number
@@ -68,12 +68,15 @@ const makePrepaidBalances = Effect.gen(function* () {
   const reader = yield* Reader
   const now = yield* makeMonotonicClock
   const { holderTtl, lease, renewalInterval } = yield* ReservationTimes
-  /** Balances of prepaid accounts, by account id. */
+  /** Balances of accounts with a limit, by account id. */
   const balances = new Map<number, Balance>()
   const holdings = new Map<string, Holding>()
   const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
 
-  /** Stores what a read that began at `asOf` (monotonic clock, ms) has found. */
+  /**
+   * Stores what a read that began at `asOf` (monotonic clock, ms) has found. The balance is infinite if nothing limits
+   * what the account spends. Such an account is only stored if something did when it was last read.
+   */
   const update = (
     account_id: number,
     { balance, reserved }: { readonly balance: number; readonly reserved: number },
@@ -84,6 +87,7 @@ const makePrepaidBalances = Effect.gen(function* () {
       if (asOf > known.changedAt) Object.assign(known, { balance, reserved })
       return
     }
+    if (balance === Infinity) return
     if (balances.size >= maxAccounts) {
       for (const [id, { unrecorded }] of balances) if (unrecorded === 0) balances.delete(id)
     }
@@ -91,10 +95,9 @@ const makePrepaidBalances = Effect.gen(function* () {
   }
 
   /** Returns what the account can still spend: at most 0 if requests for data must be refused. */
-  const getRemaining = ({ account_id, balance_microdollars }: AccountBalance) => {
-    if (balance_microdollars === null) return Infinity
+  const getRemaining = ({ account_id, spendable_microdollars }: AccountBalance) => {
     const known = balances.get(account_id)
-    return known === undefined ? balance_microdollars : known.balance - known.reserved - known.unrecorded
+    return known === undefined ? spendable_microdollars ?? Infinity : known.balance - known.reserved - known.unrecorded
   }
 
   /** Whether the account could spend more if its exports had reserved nothing. */
@@ -165,7 +168,8 @@ const makePrepaidBalances = Effect.gen(function* () {
     }
     return {
       isGranted: granted !== null,
-      balance_microdollars: found?.balance ?? 0,
+      /** What the account could spend if nothing was reserved. */
+      spendable_microdollars: found?.balance ?? 0,
       /** Amount that other exports of the account have reserved. */
       reserved_microdollars: found?.reserved_elsewhere ?? 0,
     }

@@ -1,12 +1,14 @@
 /**
- * D27, D29 (usage): one statement records a batch of requests, adds it to the daily totals, charges the balances and
- * gives back reservations. It counts only new rows, so a batch can be resent, and locks accounts in a fixed order.
+ * D27, D29 (usage): one statement records a batch of requests, adds it to the daily totals, charges balances and
+ * budgets, and gives back reservations. It counts only new rows, so a batch can be resent. It locks accounts in a fixed
+ * order.
  */
 import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
+import { getDateInNewYork } from "../../rules/Dates.ts"
 
 /** A completed request, or one installment of an endless stream. */
 export interface UsageRecord {
@@ -91,6 +93,9 @@ export const makeUsageWriter = Effect.gen(function* () {
 
   /** Writes a batch. `bigint` columns are sent as floats, which are exact up to 2^53 and faster than `bigint`. */
   const write = ({ ids, rows }: UsageBatch, onConflict: "on conflict do nothing" | "") => {
+    // The newest month. Costs of the month before it no longer count towards budgets.
+    const newest = rows.reduce((latest, { requested_at }) => Math.max(latest, requested_at), 0)
+    const month = sql`${getDateInNewYork(newest).replace(/..$/, "01")}::text::date`
     const reservations = rows.flatMap(({ reservation_id }) => reservation_id ?? [])
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
         delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
@@ -145,9 +150,16 @@ export const makeUsageWriter = Effect.gen(function* () {
           cost_microdollars = existing.cost_microdollars + excluded.cost_microdollars
       )${givenBack}
       update accounts
-      set balance_microdollars = balance_microdollars - charged.cost, last_charged_at = now()
+      set balance_microdollars = balance_microdollars - charged.cost, last_charged_at = now(),
+        budget_month = case when budget_microdollars is not null then greatest(budget_month, ${month}) end,
+        budget_spent_microdollars = case when budget_microdollars is not null then
+          case when budget_month >= ${month} then budget_spent_microdollars else 0 end
+          + case when budget_month > ${month} then 0 else charged.month_cost end
+        end
       from (
-        select account_id, sum(cost)::bigint as cost from daily group by account_id having sum(cost) > 0
+        select account_id, sum(cost)::bigint as cost,
+          coalesce(sum(cost) filter (where usage_date >= ${month}), 0)::bigint as month_cost
+        from daily group by account_id having sum(cost) > 0
       ) as charged
       where accounts.account_id = charged.account_id
     `

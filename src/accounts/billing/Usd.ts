@@ -15,7 +15,7 @@ export const formatUsd = (amount: bigint) => {
   return `${amount < 0n ? "-" : ""}${digits.slice(0, -decimalPlaces)}.${digits.slice(-decimalPlaces)}`
 }
 
-/** An amount in USD on the command line, decoded to microdollars. */
+/** An amount in USD on the command line, decoded to microdollars. It may be negative. */
 export const UsdAmount = Schema.String.check(
   Schema.makeFilter((text: string) => /^-?\d{1,9}(\.\d{1,6})?$/.test(text) && parseUsd(text) !== 0n, {
     message: "must be an amount in USD other than zero, with at most six decimals, such as 25 or 0.5",
@@ -24,3 +24,8 @@ export const UsdAmount = Schema.String.check(
   Schema.BigInt,
   SchemaTransformation.transform({ decode: parseUsd, encode: formatUsd }),
 ))
+
+/** An amount above 0 in USD on the command line, decoded to microdollars. */
+export const PositiveUsdAmount = UsdAmount.check(
+  Schema.makeFilter((microdollars: bigint) => microdollars > 0n, { message: "must be above 0" }),
+)

@@ -17,8 +17,10 @@ export interface AllowedNetworks {
 export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly account_id: number
   readonly tier: Tier
-  /** Prepaid balance; null if the account is postpaid. */
-  readonly balance_microdollars: number | null
+  /** The prepaid balance, or the rest of a budget that stops the account if that is less; null if nothing limits it. */
+  readonly spendable_microdollars: number | null
+  /** Whether the budget, and not the balance, determines what the account can still spend. */
+  readonly is_limited_by_budget: boolean
   readonly key_id: number
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null

@@ -28,6 +28,7 @@ const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,
   tier: Tier,
   balance_microdollars: Schema.NullOr(Schema.BigInt),
+  spendable_microdollars: Schema.NullOr(Schema.BigInt),
   reserved_microdollars: Schema.BigInt,
   key_id: Schema.BigInt,
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
@@ -59,15 +60,18 @@ const makeKeyReader = Effect.gen(function* () {
   const recording = new Set<number>()
 
   /** Returns the account in the row of a usable key. */
-  const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, networks, tier }: typeof KeyRow.Type) =>
-    CurrentAccount.of({
+  const toAccount = (row: typeof KeyRow.Type) => {
+    const { account_id, balance_microdollars, endpoints, key_id, networks, spendable_microdollars, tier } = row
+    return CurrentAccount.of({
       account_id: Number(account_id),
       key_id: Number(key_id),
       tier,
       endpoints,
       networks: networks === null ? null : compileNetworks(networks),
-      balance_microdollars: balance_microdollars === null ? null : Number(balance_microdollars),
+      spendable_microdollars: spendable_microdollars === null ? null : Number(spendable_microdollars),
+      is_limited_by_budget: spendable_microdollars !== balance_microdollars,
     })
+  }
 
   /**
    * Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account), and the
@@ -89,8 +93,8 @@ const makeKeyReader = Effect.gen(function* () {
   })
 
   const updateBalance = (row: typeof KeyRow.Type, asOf: number) => {
-    if (row.balance_microdollars === null) return
-    const [balance, reserved] = [Number(row.balance_microdollars), Number(row.reserved_microdollars)]
+    const balance = row.spendable_microdollars === null ? Infinity : Number(row.spendable_microdollars)
+    const reserved = Number(row.reserved_microdollars)
     balances.update(Number(row.account_id), { balance, reserved }, asOf)
   }
 
@@ -100,7 +104,8 @@ const makeKeyReader = Effect.gen(function* () {
     const rows = yield* decodeRows(KeyRow)(reader.query(
       sql`
         select account_id, tier, balance_microdollars, key_id, endpoints, networks::text[] as networks,
-          case when balance_microdollars is null then 0 else (
+          spendable_microdollars(accounts) as spendable_microdollars,
+          case when balance_microdollars is null and not budget_stops then 0 else (
             select coalesce(sum(amount_microdollars), 0) from balance_reservations
             where balance_reservations.account_id = accounts.account_id and balance_reservations.expires_at > now()
           ) end::bigint as reserved_microdollars,

@@ -261,7 +261,11 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
             select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
             where attrelid = 'public.api_keys'::regclass and attname = 'last_used_address'
           )),
-          ('update of balances', has_column_privilege('public.accounts', 'balance_microdollars', 'update'))
+          ('update of balances', has_column_privilege('public.accounts', 'balance_microdollars', 'update')),
+          ('update of budgets', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.accounts'::regclass and attname = 'budget_spent_microdollars'
+          ))
       ), beyond (what, has) as (
         select 'write ' || t, has_table_privilege('public.' || t, 'insert, update, delete, truncate')
         from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null

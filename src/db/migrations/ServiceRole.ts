@@ -56,7 +56,8 @@ const makeServiceGrants = (role: string) => [
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
-  `grant update (balance_microdollars, last_charged_at) on public.accounts to ${role}`,
+  `grant update (balance_microdollars, last_charged_at, budget_month, budget_spent_microdollars)
+    on public.accounts to ${role}`,
   `grant insert, update, delete on public.balance_reservations to ${role}`,
   `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
     on public.announcement_mails to ${role}`,
@@ -82,7 +83,8 @@ const makeServiceGrants = (role: string) => [
 /** The role of the admin API cannot serve, load data or change the audit log (docs/operations/admin-api.md). */
 const makeAdminGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
-  `grant insert, update (tier, contact_email, news, balance_microdollars) on public.accounts to ${role}`,
+  `grant insert, update (tier, contact_email, news, balance_microdollars, budget_microdollars, budget_stops,
+    budget_month, budget_spent_microdollars) on public.accounts to ${role}`,
   `grant insert, update (expires_at, revoked_at, disabled_at, networks) on public.api_keys to ${role}`,
   `grant insert on public.credits, public.announcements to ${role}`,
   `grant insert, update (status, attempts, next_attempt_at, claimed_by) on public.announcement_mails to ${role}`,

@@ -34,6 +34,7 @@ const timeCell = (text) => text === undefined ? "—" : renderTextElement("time"
 const renderFacts = (account, overview) => {
   const today = getValueAt(overview.body, "results", 0)
   const balance = getNumberAt(today, "balance_microdollars")
+  const budget = getNumberAt(today, "budget_microdollars")
   const charged = getTextAt(today, "last_charged_at")
   const [limit, remaining, reset] = ["Limit", "Remaining", "Reset"].map((name) => {
     const value = overview.headers.get(`X-RateLimit-${name}`)
@@ -44,6 +45,10 @@ const renderFacts = (account, overview) => {
     "Tier": getTextAt(today, "tier") ?? getTextAt(account, "tier") ?? "—",
     "Contact email": getTextAt(account, "contact_email") ?? "none",
     "Balance": balance === undefined ? "no prepaid balance" : formatDollars(balance),
+    ...(budget !== undefined && {
+      "Budget this month": `${formatDollars(getNumberAt(today, "budget_spent_microdollars") ?? 0)} of ` +
+        `${formatDollars(budget)} spent${getValueAt(today, "budget_stops") === true ? "; then requests stop" : ""}`,
+    }),
     "Cost today": formatDollars(getNumberAt(today, "cost_today_microdollars") ?? 0),
     "Requests today": formatInteger(getNumberAt(today, "requests_today") ?? 0),
     "Requests left this minute": `${remaining} of ${limit}, resets in ${reset} s`,

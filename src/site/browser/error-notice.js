@@ -26,7 +26,9 @@ const adviceFor = (response) => {
             "A new installation with sample data has a demo key in the file `.tickerline/demo-key`."
       }
     case 402:
-      return "The prepaid balance of the account is used up or reserved by exports."
+      return getTextAt(response.body, "error", "details", "reason") === "budget_exhausted"
+        ? "The budget of the account for this month is used up or reserved by exports."
+        : "The prepaid balance of the account is used up or reserved by exports."
     case 403:
       return "This key does not give access to this endpoint."
     case 502:

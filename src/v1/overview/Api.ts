@@ -24,6 +24,16 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   balance_microdollars: Column.nullable(
     Column.integer("Remaining prepaid balance, in millionths of a US dollar. Null: the account is postpaid."),
   ),
+  budget_microdollars: Column.nullable(
+    Column.integer("Budget per month (New York), in millionths of a US dollar. Null: the account has no budget."),
+  ),
+  budget_spent_microdollars: Column.nullable(
+    Column.integer("Cost of this month's requests. Null: the account has no budget."),
+  ),
+  budget_spent_percent: Column.nullable(
+    Column.integer("The spent part of the budget in percent, rounded down. Null: the account has no budget."),
+  ),
+  budget_stops: Column.boolean("Whether requests for data get 402 once the budget is used up."),
   last_charged_at: Column.nullable(InstantColumn),
   created_at: InstantColumn,
 }) {}

@@ -21,8 +21,10 @@ export const overviewHandlers = Effect.gen(function* () {
     Result: AccountOverview,
     execute: ({ account_id, today }) =>
       sql`
-          select account_id, name, tier, balance_microdollars, last_charged_at, created_at, requests_today,
-            cost_today_microdollars
+          select account_id, name, tier, balance_microdollars, budget_microdollars, budget_stops,
+            budget_spent_this_month(accounts) as budget_spent_microdollars,
+            budget_spent_this_month(accounts) * 100 / budget_microdollars as budget_spent_percent,
+            last_charged_at, created_at, requests_today, cost_today_microdollars
           from accounts cross join lateral (
             select coalesce(sum(requests), 0)::bigint as requests_today,
               coalesce(sum(cost_microdollars), 0)::bigint as cost_today_microdollars

@@ -1,7 +1,8 @@
-/** D13, D27 (prepaid balances): how far concurrent requests can spend a balance, across processes. */
+/** D13, D27 (prepaid balances, budgets): how far concurrent requests can spend what is left, across processes. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { setBudget } from "../../../src/accounts/billing/Budgets.ts"
 import { ReservationTimes } from "../../../src/accounts/billing/PrepaidBalances.ts"
 import { createCustomer } from "../../support/CustomerUsage.ts"
 import { valueAt } from "../../support/DocumentedEndpoints.ts"
@@ -47,6 +48,7 @@ const services = Layer.effect(
 )
 
 interface Account {
+  /** The prepaid balance, or what remains of the budget. */
   readonly balance: number
   readonly cost: number
   readonly daily: number
@@ -58,7 +60,7 @@ interface Account {
 const readAccount = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [account] = yield* sql<Account>`
-    select balance_microdollars::float8 as balance,
+    select spendable_microdollars(accounts)::float8 as balance,
       (select coalesce(sum(cost_microdollars), 0)::float8 from usage where usage.account_id = accounts.account_id) as cost,
       (select coalesce(sum(cost_microdollars), 0)::float8 from usage_daily
         where usage_daily.account_id = accounts.account_id) as daily,
@@ -102,21 +104,31 @@ const whileNothingCanBeReserved = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     (sql) => sql.withTransaction(Effect.andThen(sql`lock table balance_reservations in share mode`, effect)),
   )
 
+/** What limits an account: its prepaid balance, or a budget of a postpaid account. */
+type Limit = "balance" | "budget"
+const limits = ["balance", "budget"] as const
+
 let customers = 0
-const customer = (balance: number) => Effect.suspend(() => createCustomer(`prepaid ${++customers}`, { balance }))
+/** Creates an account that can spend an amount. */
+const customer = Effect.fnUntraced(function* (amount: number, limit: Limit = "balance") {
+  const name = `prepaid ${++customers}`
+  const created = yield* createCustomer(name, limit === "balance" ? { balance: amount } : {})
+  if (limit === "budget") yield* setBudget(name, { microdollars: BigInt(amount), stops: true })
+  return created
+})
 
 const page = "/v1/news?limit=100"
 
 layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurrent requests", (it) => {
-  it.effect.each(["csv", "ndjson", "parquet"])(
-    "for exports on two processes are sent only as far as the balance covers them: %s (D13, D27)",
-    (format) =>
+  it.effect.each([["csv", "balance"], ["ndjson", "balance"], ["parquet", "balance"], ["csv", "budget"]] as const)(
+    "for exports on two processes are sent only as far as the account can pay for them: %s, %s (D13, D27)",
+    ([format, limit]) =>
       Effect.gen(function* () {
         const ports = yield* Ports
         const path = listOf(format, "SMALL")
         const cost = yield* measureCost(ports[0], path)
         const initial = Math.floor(cost * 1.5)
-        const { account_id, key } = yield* customer(initial)
+        const { account_id, key } = yield* customer(initial, limit)
         const exports = yield* Effect.forEach(
           [0, 1, 0, 1] as const,
           (at) => download(ports[at], path, key),
@@ -127,7 +139,9 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
         const refused = exports.filter(({ status }) => status === 402)
         assert.strictEqual(refused.length, 3)
         for (const { text } of refused) {
-          assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "insufficient_credits")
+          const error = valueAt(JSON.parse(text), "error")
+          assert.strictEqual(valueAt(error, "code"), "insufficient_credits")
+          assert.strictEqual(valueAt(error, "details", "reason"), `${limit}_exhausted`)
           assert.include(text, `The export costs ${cost} microdollars`)
         }
         const { balance } = yield* assertExact(account_id, initial, 4)
@@ -136,16 +150,16 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
     120_000,
   )
 
-  it.effect(
-    "for pages take the balance of one process below zero by less than one page (D13, D27)",
-    () =>
+  it.effect.each(limits)(
+    "for pages take the %s of one process below zero by less than one page (D13, D27)",
+    (limit) =>
       Effect.gen(function* () {
         const [port] = yield* Ports
         const cost = yield* measureCost(port, `${page}&ticker=SMALL`)
         // The second address is cached at the second request, so it is sent by the response cache.
         for (const path of [(at: number) => `${page}&page=1&ticker=SMALL,X${at}`, () => `${page}&ticker=SMALL`]) {
           const initial = Math.floor(cost * 2.5)
-          const { account_id, key } = yield* customer(initial)
+          const { account_id, key } = yield* customer(initial, limit)
           const pages = yield* Effect.forEach(
             Array.from({ length: 60 }, (_, at) => at),
             (at) => requestOverWire(port, path(at), key),
@@ -184,7 +198,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
           const initial = Math.floor(largestCost * choose([0.03, 0.2, 0.7, 1.4, 2, 2.6, 4, 7]))
           const hasPages = choose([true, false])
           const [first = "", ...others] = hasPages ? [...exports, ...pages] : exports
-          const { account_id, key } = yield* customer(initial)
+          const { account_id, key } = yield* customer(initial, choose(limits))
           const requests = Array.from({ length: 10 }, () => ({
             port: choose(ports),
             path: choose([first, ...others]),
@@ -199,7 +213,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
             { concurrency: "unbounded", discard: true },
           )
           const { balance } = yield* assertExact(account_id, initial, requests.length)
-          // Exports never spend more than the balance. Each process can spend it once on pages, and exceed it by a page.
+          // Exports never spend more than is left. Each process can spend it once on pages, and exceed it by a page.
           assert.isAtLeast(balance, hasPages ? -initial - 2 * pageCost : 0, `seed ${seed}`)
         }
       }),
@@ -239,7 +253,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
       assert.isUndefined(left)
     }))
 
-  it.effect("of a postpaid account reserve nothing (D27)", () =>
+  it.effect("of an account without a limit reserve nothing (D27)", () =>
     Effect.gen(function* () {
       const [port] = yield* Ports
       yield* whileNothingCanBeReserved(measureCost(port, listOf("csv")))
@@ -252,27 +266,31 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
 })("A reservation", (it) => {
   const balance = 10_000_000
 
-  it.effect("of a killed process expires, and the balance is as before (RELIABILITY.md, D29)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer(balance)
-      const { port, running } = yield* startServiceProcess(yield* Service.databaseUrl)
-      yield* startPausedDownload(port, listOf("csv"), key)
-      assert.isAbove((yield* readAccount(account_id)).reserved, 0)
-      yield* endProcess(running, "SIGKILL")
-      const killed = yield* readAccount(account_id)
-      assert.isAbove(killed.reserved, 0)
-      assert.strictEqual(killed.balance, balance)
-      // Instead of waiting for a minute.
-      yield* sql`update balance_reservations set expires_at = now()`
-      const other = yield* startServiceInstance()
-      const cost = yield* measureCost(other, listOf("csv"))
-      yield* sql`update accounts set balance_microdollars = ${cost}::float8::bigint where account_id = ${account_id}`
-      assert.isTrue((yield* download(other, listOf("csv"), key)).isComplete)
-      assert.strictEqual((yield* assertExact(account_id, cost, 1)).balance, 0)
-      const [left] = yield* sql`select from balance_reservations`
-      assert.isUndefined(left, "the next reservation removes expired ones")
-    }).pipe(Effect.scoped))
+  it.effect.each(limits)(
+    "of a killed process expires, and the %s is as before (RELIABILITY.md, D29)",
+    (limit) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { account_id, key } = yield* customer(balance, limit)
+        const { port, running } = yield* startServiceProcess(yield* Service.databaseUrl)
+        yield* startPausedDownload(port, listOf("csv"), key)
+        assert.isAbove((yield* readAccount(account_id)).reserved, 0)
+        yield* endProcess(running, "SIGKILL")
+        const killed = yield* readAccount(account_id)
+        assert.isAbove(killed.reserved, 0)
+        assert.strictEqual(killed.balance, balance)
+        // Instead of waiting for a minute.
+        yield* sql`update balance_reservations set expires_at = now()`
+        const other = yield* startServiceInstance()
+        const cost = yield* measureCost(other, listOf("csv"))
+        const column = sql(limit === "balance" ? "balance_microdollars" : "budget_microdollars")
+        yield* sql`update accounts set ${column} = ${cost}::float8::bigint where account_id = ${account_id}`
+        assert.isTrue((yield* download(other, listOf("csv"), key)).isComplete)
+        assert.strictEqual((yield* assertExact(account_id, cost, 1)).balance, 0)
+        const [left] = yield* sql`select from balance_reservations`
+        assert.isUndefined(left, "the next reservation removes expired ones")
+      }).pipe(Effect.scoped),
+  )
 
   it.effect("is renewed while the client pauses (D27)", () =>
     Effect.gen(function* () {

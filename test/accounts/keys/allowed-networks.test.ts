@@ -13,7 +13,14 @@ const { requestJson, valueAt } = Service
 describe("Networks", () => {
   it("include addresses of their family, whatever their notation, and never an unknown address (D2)", () => {
     const compile = makeNetworkCompiler()
-    const account = { account_id: 1, tier: "basic", balance_microdollars: null, key_id: 1, endpoints: null } as const
+    const account = {
+      account_id: 1,
+      tier: "basic",
+      spendable_microdollars: null,
+      is_limited_by_budget: false,
+      key_id: 1,
+      endpoints: null,
+    } as const
     const cases = [
       [["10.0.0.0/8"], "10.255.0.1", true],
       [["10.0.0.0/8"], "::ffff:10.255.0.1", true],

@@ -10,7 +10,8 @@ import { getMonotonicMillis } from "../../../src/observability/MonotonicTime.ts"
 const account = CurrentAccount.of({
   account_id: 1,
   tier: "basic",
-  balance_microdollars: null,
+  spendable_microdollars: null,
+  is_limited_by_budget: false,
   key_id: 1,
   endpoints: null,
   networks: null,

@@ -258,7 +258,8 @@ it.live(
         account_id: 1,
         key_id: 1,
         tier: "basic",
-        balance_microdollars: null,
+        spendable_microdollars: null,
+        is_limited_by_budget: false,
         endpoints: null,
         networks: null,
       } as const

@@ -5,6 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
+import { setBudget } from "../../../src/accounts/billing/Budgets.ts"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
@@ -90,6 +91,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       yield* sql`update accounts set balance_microdollars = 1000000 where name = 'test ultimate'`
+      yield* setBudget("test ultimate", { microdollars: 1n, stops: false })
       let cost = 0
       for (const endpoint of documentedEndpoints) {
         const target = endpoint.path === "/estimate"
@@ -115,6 +117,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         where accounts.name = 'test ultimate'
       `
       assert.strictEqual(key?.used, true, "the last use of the key is recorded (§2.5)")
+      assert.strictEqual((yield* sql`select from budget_alerts`).length, 3)
     }))
 
   it.effect("exports every list (operations/deployment)", () =>
@@ -225,6 +228,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "usage_daily update",
         "accounts.balance_microdollars update",
         "accounts.last_charged_at update",
+        "accounts.budget_month update",
+        "accounts.budget_spent_microdollars update",
         "balance_reservations insert",
         "balance_reservations update",
         "balance_reservations delete",

@@ -187,7 +187,12 @@ class InsufficientCredits(ApiError):
     details: types.InsufficientCreditsDetails
 
     @property
+    def reason(self) -> types.InsufficientCreditsReason | str:
+        return self.details["reason"]
+
+    @property
     def balance_microdollars(self) -> int:
+        """What the account can still spend: the prepaid balance, or the rest of the budget if that is less."""
         return self.details["balance_microdollars"]
 
 

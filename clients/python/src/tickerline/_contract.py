@@ -904,6 +904,10 @@ OVERVIEW = Structure(
     Field("requests_today", "integer"),
     Field("cost_today_microdollars", "integer"),
     Field("balance_microdollars", "integer", nullable=True),
+    Field("budget_microdollars", "integer", nullable=True),
+    Field("budget_spent_microdollars", "integer", nullable=True),
+    Field("budget_spent_percent", "integer", nullable=True),
+    Field("budget_stops", "boolean"),
     Field("last_charged_at", "datetime", nullable=True),
     Field("created_at", "datetime"),
 )
@@ -1182,6 +1186,7 @@ ENDPOINT_REMOVED_DETAILS = Structure(
 )
 
 INSUFFICIENT_CREDITS_DETAILS = Structure(
+    Field("reason", "text"),
     Field("balance_microdollars", "integer"),
 )
 

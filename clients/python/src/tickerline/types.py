@@ -76,6 +76,7 @@ ChangelogEntryType = Literal["added", "changed", "deprecated", "removed", "fixed
 LineageReason = Literal[
     "multiple_cik_lineages", "same_date_events", "competing_destinations", "broken_chain", "max_hops_exceeded",
 ]
+InsufficientCreditsReason = Literal["balance_exhausted", "budget_exhausted"]
 
 
 class ChangeEvent(TypedDict):
@@ -1613,6 +1614,14 @@ class Overview(TypedDict):
     """Cost of these requests, in millionths of a US dollar."""
     balance_microdollars: int | None
     """Remaining prepaid balance, in millionths of a US dollar. Null: the account is postpaid."""
+    budget_microdollars: int | None
+    """Budget per month (New York), in millionths of a US dollar. Null: the account has no budget."""
+    budget_spent_microdollars: int | None
+    """Cost of this month's requests. Null: the account has no budget."""
+    budget_spent_percent: int | None
+    """The spent part of the budget in percent, rounded down. Null: the account has no budget."""
+    budget_stops: bool
+    """Whether requests for data get 402 once the budget is used up."""
     last_charged_at: dt.datetime | None
     """An instant, printed with the fixed offset -05:00."""
     created_at: dt.datetime
@@ -2048,7 +2057,9 @@ class EndpointRemovedDetails(TypedDict):
 
 
 class InsufficientCreditsDetails(TypedDict):
+    reason: InsufficientCreditsReason | str
     balance_microdollars: int
+    """What the account can still spend: the prepaid balance, or the rest of the budget if that is less."""
 
 
 class InsufficientTierDetails(TypedDict):

@@ -1,0 +1,24 @@
+/** D27 (budgets): sets the monthly budgets of accounts, for the command line and the admin API. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { noSuchAccount, requireNotErased } from "../Accounts.ts"
+
+export interface Budget {
+  readonly microdollars: bigint
+  /** Whether requests for data are refused once the budget is used up. */
+  readonly stops: boolean
+}
+
+/**
+ * Sets or removes (null) the monthly budget of an account. What it has spent this month counts. Processes apply the
+ * change within a second.
+ */
+export const setBudget = Effect.fnUntraced(function* (name: string, budget: Budget | null) {
+  const sql = yield* SqlClient.SqlClient
+  yield* requireNotErased(name)
+  const amount = budget === null ? null : String(budget.microdollars)
+  const found = yield* sql`
+    select set_budget(account_id, ${amount}::text::bigint, ${budget?.stops ?? false}) from accounts where name = ${name}
+  `
+  if (found.length === 0) return yield* noSuchAccount(name)
+})
