@@ -18,7 +18,7 @@ import {
   InvalidForm,
   type PageRequest,
 } from "./ConsolePage.ts"
-import { type Field, getText, renderForm, renderSearchForm } from "./Forms.ts"
+import { type Field, getText, type RefusedForm, renderForm, renderSearchForm } from "./Forms.ts"
 import { Html, markup, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 import { createKey, keyFields, renderKeys } from "./KeyPages.ts"
 
@@ -156,6 +156,38 @@ const becomesPrepaidField: Field = {
   hint: "The account is postpaid. Only a prepaid account has a balance; its requests end with it.",
 }
 
+/** Describes the budget: what is spent of it this month, and what happens when it is used up. */
+const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: spent, budget_stops }: Account) =>
+  budget === null || spent === null
+    ? "none"
+    : `${formatDollars(spent)} of ${formatDollars(budget)} spent${budget_stops ? ", then requests are refused" : ""}`
+
+const formatAmount = (microdollars: number | null) => microdollars === null ? "" : String(microdollars / 1_000_000)
+
+const renderBudgetForm = ({ budget_microdollars, budget_stops }: Account, etag: string, refused?: RefusedForm) =>
+  renderForm({
+    id: "budget",
+    fields: [
+      {
+        name: "budget_microdollars",
+        label: "Budget per month in US dollars",
+        value: formatAmount(budget_microdollars),
+        hint: "The customer is told when 75, 90 and 100 % are spent. Empty: no budget.",
+      },
+      {
+        name: "stops",
+        label: "Refuse requests for data once it is used up",
+        type: "checkbox",
+        value: budget_stops ? "on" : "",
+      },
+    ],
+    hidden: { etag },
+    submit: "Save budget",
+  }, refused)
+
+const invalidAmount = (field: string) =>
+  new InvalidForm({ field, reason: "must be a number with at most six decimals, such as 25 or 12.50" })
+
 /** Converts `12.50` to 12,500,000. */
 const parseDollars = (text: string) => {
   const [, sign = "", dollars = "", fraction = ""] = /^([-−]?)(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? []
@@ -203,6 +235,7 @@ const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
       renderFacts([
         ["Tier", account.tier],
         ["Balance", renderBalance(account.balance_microdollars)],
+        ["Budget this month", renderBudget(account)],
         ["Contact address", account.contact_email ?? "none"],
         ["Emails about new features", account.news ? "yes" : "no"],
         ["Last charged", renderTime(account.last_charged_at, "never")],
@@ -239,6 +272,8 @@ ${
           submit: "Add credit",
         }, refused)
       }
+<h2 id="budget">Budget</h2>
+${renderBudgetForm(account, etag, refused)}
 <h2 id="erase">Erase</h2>
 <p><a href="${getAddress("/console/erase", { name })}">See what erasing the account would change</a></p>`
     }`,
@@ -264,12 +299,7 @@ const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
 const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
   const name = yield* getAccountName(query)
   const amount_microdollars = parseDollars(getText(form, "amount_microdollars") ?? "")
-  if (amount_microdollars === undefined) {
-    return yield* new InvalidForm({
-      field: "amount_microdollars",
-      reason: "must be a number with at most six decimals, such as 25 or 12.50",
-    })
-  }
+  if (amount_microdollars === undefined) return yield* invalidAmount("amount_microdollars")
   const reference = getText(form, "reference")
   yield* api.write(apiUrl.accounts.credit({ params: { name } }), {
     form,
@@ -282,6 +312,20 @@ const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
   return { to: getAccountAddress(name), done: "account-credited" } as const
 })
 
+const setBudget: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
+  const name = yield* getAccountName(query)
+  const amount = getText(form, "budget_microdollars")
+  const budget_microdollars = amount === undefined ? null : parseDollars(amount)
+  if (budget_microdollars === undefined) return yield* invalidAmount("budget_microdollars")
+  yield* api.write(apiUrl.budgets.set({ params: { name } }), {
+    method: "PUT",
+    form,
+    body: { budget_microdollars, ...(form.has("stops") && { stops: true }) },
+    etag: form.get("etag") ?? "",
+  })
+  return { to: getAccountAddress(name), done: "budget-changed" } as const
+})
+
 export const accountPage: ConsolePage = {
   path: "/console/account",
   render: renderAccount,
@@ -290,5 +334,6 @@ export const accountPage: ConsolePage = {
       Effect.flatMap(getAccountName(request.query), (name) => createKey(form, name, request)),
     change: changeAccount,
     credit: creditAccount,
+    budget: setBudget,
   },
 }

@@ -81,7 +81,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
   )
 
 export interface ApiWrite {
-  readonly method?: "PATCH" | "POST"
+  readonly method?: "PATCH" | "POST" | "PUT"
   /** The form, which has the `Idempotency-Key`. */
   readonly form: URLSearchParams
   /** Sent as it is, so that the API validates it. */

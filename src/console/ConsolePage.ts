@@ -57,6 +57,7 @@ export const doneMessages = {
   "account-changed": "The account was changed.",
   "account-created": "The account was created.",
   "account-credited": "The balance was changed.",
+  "budget-changed": "The budget was changed.",
   "account-erased": "The account is erased. Its usage becomes anonymous within the next minutes.",
   "emails-queued": "The emails were queued again.",
   "key-disabled": "The key was disabled.",

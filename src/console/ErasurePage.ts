@@ -17,8 +17,8 @@ export const erasurePage: ConsolePage = {
       title: erased_at === null ? `Erase ${name}` : `${name} is erased`,
       body: markup`${
         erased_at === null
-          ? markup`<p>Erasing cannot be undone. It removes the keys, the name and all addresses of the account, and makes
-its usage anonymous. Sums of usage and credits stay.</p>`
+          ? markup`<p>Erasing cannot be undone. It removes the keys, the name and all addresses of the account, and
+makes its usage anonymous. Sums of usage and credits stay.</p>`
           : markup`<p>Erased: ${renderTime(erased_at)}. Finished: ${renderTime(finished_at, "not yet")}.</p>`
       }
 ${

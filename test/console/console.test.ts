@@ -271,7 +271,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
           yield* openAs("admin", accountPath("shared")),
           yield* openAs("admin", accountPath("shared")),
         ]
-        const save = ({ page }: typeof first) => runInBrowser(() => page.getByRole("button", { name: "Save" }).click())
+        const save = ({ page }: typeof first) =>
+          runInBrowser(() => page.getByRole("button", { name: "Save", exact: true }).click())
         yield* runInBrowser(() => first.page.getByLabel("Contact address").fill("first@acme.example"))
         yield* runInBrowser(() => first.page.getByLabel("Tier").selectOption("pro"))
         yield* save(first)
@@ -336,7 +337,28 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       assert.include(yield* mainText(page), "requires the scope admin; you have read")
       const support = yield* openAs("support", accountPath(hostileName))
       assert.strictEqual(yield* runInBrowser(() => support.page.getByLabel("Tier").count()), 0)
-      assert.strictEqual(yield* runInBrowser(() => support.page.getByRole("button", { name: "Save" }).count()), 1)
+      assert.strictEqual(
+        yield* runInBrowser(() => support.page.getByRole("button", { name: "Save", exact: true }).count()),
+        1,
+      )
+    }).pipe(Effect.scoped))
+
+  test(browserTestName("sets and removes a budget (operations/accounts)"), () =>
+    Effect.gen(function* () {
+      yield* createAccount({ name: "Frugal", tier: "pro", email: null, prepaid: false })
+      const { page } = yield* openAs("admin", accountPath("Frugal"))
+      const save = (budget: string) =>
+        runInBrowser(async () => {
+          await page.getByLabel("Budget per month in US dollars").fill(budget)
+          await page.getByRole("button", { name: "Save budget" }).click()
+        })
+      yield* save("12,50")
+      assert.include(yield* mainText(page), "must be a number with at most six decimals")
+      yield* runInBrowser(() => page.getByLabel("Refuse requests for data once it is used up").check())
+      yield* save("12.50")
+      assert.include(yield* mainText(page), "$0.00 of $12.50 spent, then requests are refused")
+      yield* save("")
+      assert.match(yield* mainText(page), /Budget this month\s+none/)
     }).pipe(Effect.scoped))
 
   test(

@@ -1,6 +1,8 @@
--- Tokens of the admin API (docs/operations/admin-api.md). Of a token, only its SHA-256 and first characters are stored.
+-- Tokens of the admin API (docs/operations/admin-api.md), and sessions of the console and invitations to it, which are
+-- tokens that expire soon (docs/operations/console.md). Only the SHA-256 and the first characters are stored.
 create table admin_tokens (
   token_id     bigint generated always as identity primary key,
+  kind         text not null default 'token' check (kind in ('token', 'session', 'invitation')),
   name         text not null check (name = btrim(name) and name <> ''),
   scope        text not null check (scope in ('read', 'support', 'admin')),
   token_hash   bytea not null unique check (octet_length(token_hash) = 32),
@@ -9,13 +11,17 @@ create table admin_tokens (
   created_at   timestamptz(3) not null default now(),
   expires_at   timestamptz(3),
   revoked_at   timestamptz(3),
-  last_used_at timestamptz(3)
+  last_used_at timestamptz(3),
+  -- The token with which a session was opened. The session ends with it.
+  opened_with  bigint references admin_tokens,
+  check (kind = 'token' or expires_at is not null)
 );
 
 -- The audit log names the token, so two that work cannot have the same name.
-create unique index on admin_tokens (name) where revoked_at is null;
+create unique index on admin_tokens (name) where kind = 'token' and revoked_at is null;
 
-create trigger audit after insert or delete or update of name, scope, token_hint, expires_at, revoked_at on admin_tokens
+create trigger audit after insert or delete
+  or update of kind, name, scope, token_hint, expires_at, revoked_at, opened_with on admin_tokens
   for each row execute function audit_row('admin_token', 'name', 'token_hash', 'last_used_at');
 
 -- Responses to writes with an `Idempotency-Key`, which a repeated request gets instead of a second write. Of the key,
