@@ -307,6 +307,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
     sometimesIf(answersPast && [200, 304, 402, 404, 409, 422, 500, 503].includes(status)),
   "X-Omitted-Types": ({ omitsTypes, status }) =>
     sometimesIf(omitsTypes && [200, 304, 402, 422, 500, 503].includes(status)),
+  "X-Empty-Reason": ({ isList, status }) => sometimesIf(isList && [200, 304].includes(status)),
   "X-Row-Count": filePresence,
   "Content-Disposition": filePresence,
   "Unencoded-Digest": filePresence,

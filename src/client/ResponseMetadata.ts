@@ -48,6 +48,8 @@ export interface ResponseMetadata {
   readonly more_lineages: number
   /** Requested types of events that `/v1/timeline` omitted, because the account or the key may not see them. */
   readonly omitted_types: ReadonlyArray<string>
+  /** With `explain`: why there are no rows, such as `unknown_symbol` or `filtered;without="min_gap"`. */
+  readonly empty_reason: string | null
   readonly deprecated: DeprecationNotice | null
   /** Minimum delay before a retry, after a 429 or 503. */
   readonly retry_after_seconds: number | null
@@ -149,6 +151,7 @@ export const readResponseMetadata = (
     dropped_tickers: splitList(headers["x-dropped-tickers"]).map(decodeOrKeep),
     ...parseLineages(headers["x-lineage"]),
     omitted_types: splitList(headers["x-omitted-types"]),
+    empty_reason: headers["x-empty-reason"] ?? null,
     deprecated: parseDeprecation(headers),
     retry_after_seconds: retryAfterMillis === null ? null : Math.ceil(retryAfterMillis / 1000),
   }

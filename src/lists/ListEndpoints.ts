@@ -2,6 +2,7 @@
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Refusal } from "../accounts/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../accounts/EndpointHandler.ts"
+import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { AnsweringSymbols, formatAnsweringSymbols, type FoundAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
 import { LineageResolver } from "../lineage/LineageResolver.ts"
 import type { OptInColumn } from "../rows/Columns.ts"
@@ -21,6 +22,7 @@ import type { PagingQuery } from "../rules/Paging.ts"
 import { jsonExportErrorReason, parquetPageErrorReason } from "../rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import type { QueryCodec } from "../rules/Validation.ts"
+import { symbolTableNames } from "./EmptyReasons.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
 import { type CompiledList, type ListDefinition, makeListCompiler } from "./ListQuery.ts"
@@ -79,6 +81,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const answeringSymbols = yield* AnsweringSymbols
       const { makeCachedSource, makePrivateSource } = yield* QueryCache
       const cursors = yield* ExportCursors
+      const getSymbolsVersion = (yield* DatasetVersions).watchTables(symbolTableNames)
 
       /** Answers with a page or an export, in the negotiated format. */
       const answer = <Query extends PagingQuery>(
@@ -107,9 +110,13 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         }
         const format = query.format ?? negotiatePageFormat(accept)
         if (format === "parquet") return makeFormatError("format", parquetPageErrorReason, negotiated)
+        const version = query.explain === true ? getSymbolsVersion() : undefined
         const answerPage = (total?: Total) =>
-          source.answer([format, query], request, (read) => list.readPage(query, format, read), {
+          source.answer([format, query, version], request, (read) => list.readPage(query, format, read), {
             ...additions,
+            ...(query.explain === true && {
+              isCurrent: () => getSymbolsVersion() === version && additions.isCurrent?.() !== false,
+            }),
             headers,
             total,
           })

@@ -16,6 +16,7 @@ import type { OptInColumn } from "../rows/Columns.ts"
 import type { PageFormat } from "../rows/ListFormats.ts"
 import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { addOptInColumns, type RowModels } from "../rows/RowEncoder.ts"
+import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../rules/EmptyReasons.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
 import {
@@ -32,6 +33,7 @@ import {
   type ListStatementParameter,
 } from "./Conditions.ts"
 import { type DeepPageOptions, makePageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
+import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasons.ts"
 import {
   followCurrentSymbols,
   type FollowedPeriods,
@@ -164,7 +166,17 @@ const unlimited = new StatementParameter(() => unlimitedRowCount)
 const toDecodedQuery = (query: FollowableQuery<PagingQuery>): DecodedListQuery => ({ ...query })
 
 /** Properties of a query that are not parameters of its statement, or that its shape represents otherwise. */
-const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
+const otherProperties = new Set([
+  "page",
+  "limit",
+  "format",
+  "explain",
+  "follow_lineage",
+  "provenance",
+  "as_of",
+  "cik",
+  "followed",
+])
 
 const periods = new StatementParameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
 
@@ -183,11 +195,10 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
     ]),
   ) as ListQueryShape<Query, ShapedBy>
 
-const noHeaders = Effect.succeed({})
-
 /** Makes the function that compiles the definition of a list. `added`: columns that a request adds to the rows. */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const findEmptyReason = makeEmptyReasonFinder(sql)
   const empty = sql.literal("")
   const makeFromPage = makePageBuilder(sql)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
@@ -212,6 +223,7 @@ export const makeListCompiler = Effect.gen(function* () {
     const results = makeResultEncoder(Row, added)
     const columns = sql.literal(results.selection)
     const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
+    const filterNames = listFilterNames(Query)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
     /** Describes what the SQL depends on. The key contains no text from clients. */
@@ -321,8 +333,7 @@ export const makeListCompiler = Effect.gen(function* () {
       return isPlannedForValues ? sql`${count} limit ${planForValues(oneRow)}` : count
     }
 
-    const compile: CompiledList<Query>["compile"] = (query, purpose) => {
-      const values = toDecodedQuery(query)
+    const compileDecoded = (values: DecodedListQuery, purpose: Purpose) => {
       const shape = describeShape(values, purpose)
       const known = shapes.get(shape.key)
       if (known !== undefined) return known(values)
@@ -335,31 +346,62 @@ export const makeListCompiler = Effect.gen(function* () {
       return statement
     }
 
+    const compile: CompiledList<Query>["compile"] = (query, purpose) => compileDecoded(toDecodedQuery(query), purpose)
+
     /** `counted`: the counts of omitted results from a row. Only a page without rows needs a second statement. */
-    const findHeaders = (query: FollowableQuery<Query>, read: StatementReader, counted?: unknown) => {
-      const { followed } = query
-      if (followed === undefined) return noHeaders
-      const toHeaders = (outside: unknown) => ({
-        "x-lineage": formatLineageHeader(followed, Array.isArray(outside) ? outside.map(Number) : []),
-      })
-      return counted !== undefined || followed.gaps.length === 0
-        ? Effect.succeed(toHeaders(counted))
-        : Effect.map(read(compile(query, "outside")), ([row]) => toHeaders(row?.[0]))
+    const countOutside = (query: FollowableQuery<Query>, read: StatementReader, counted?: unknown) => {
+      const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
+      return counted !== undefined || query.followed === undefined || query.followed.gaps.length === 0
+        ? Effect.succeed(toCounts(counted))
+        : Effect.map(read(compile(query, "outside")), ([row]) => toCounts(row?.[0]))
     }
+
+    const makeHeaders = (
+      { followed }: FollowableQuery<Query>,
+      outside: ReadonlyArray<number>,
+      empty?: EmptyReason,
+    ) => ({
+      ...(followed !== undefined && { "x-lineage": formatLineageHeader(followed, outside) }),
+      ...(empty !== undefined && { "x-empty-reason": formatEmptyReason(empty) }),
+    })
+
+    const explain = (query: FollowableQuery<Query>, read: StatementReader, outside: ReadonlyArray<number>) =>
+      findEmptyReason({
+        query: toDecodedQuery(query),
+        filterNames,
+        omitsRows: outside.some((count) => count > 0),
+        hasRows: (query) => Effect.map(read(compileDecoded(query, "page")), (rows) => rows.length > 0),
+        read,
+      })
 
     const isDated = definition.comparesPeriods === true || results.rowDate !== undefined
     return {
       compile,
       readPage: (query, format, read) => {
         const rows = read(compile(query, "page"))
-        const encode = (rows: Rows) => encodeListPage(query, { results, format, rows: getRecordColumn(rows), message })
-        return query.followed === undefined ? Effect.map(rows, encode) : Effect.flatMap(rows, (rows) => {
-          const content = encode(rows)
-          return Effect.map(findHeaders(query, read, rows[0]?.[1]), (headers) => ({ ...content, headers }))
+        const encode = (rows: Rows, empty?: EmptyReason) =>
+          encodeListPage(query, {
+            results,
+            format,
+            rows: getRecordColumn(rows),
+            message: empty === undefined ? message : () => describeEmptyReason(empty),
+          })
+        if (query.followed === undefined && query.explain !== true) return Effect.map(rows, (rows) => encode(rows))
+        return Effect.gen(function* () {
+          const found = yield* rows
+          const outside = yield* countOutside(query, read, found[0]?.[1])
+          const empty = found.length === 0 && query.explain === true ? yield* explain(query, read, outside) : undefined
+          return { ...encode(found, empty), headers: makeHeaders(query, outside, empty) }
         })
       },
       countResults: (query, read) => Effect.map(read(compile(query, "count")), ([found]) => Number(found?.[0] ?? 0)),
-      readHeaders: findHeaders,
+      readHeaders: (query, read) =>
+        Effect.gen(function* () {
+          const outside = yield* countOutside(query, read)
+          const isEmpty = query.explain === true &&
+            (yield* read(compileDecoded({ ...toDecodedQuery(query), page: 1, limit: 1 }, "page"))).length === 0
+          return makeHeaders(query, outside, isEmpty ? yield* explain(query, read, outside) : undefined)
+        }),
       results,
       follow: isDated ? followSymbolPeriods : followCurrentSymbols,
     }

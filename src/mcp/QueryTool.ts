@@ -6,6 +6,7 @@ import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.t
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import { quoteCsvCell } from "../rows/CsvCells.ts"
+import { describeEmptyReason, parseEmptyReason } from "../rules/EmptyReasons.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
 import { getTextAt } from "../site/browser/json-values.js"
@@ -97,6 +98,7 @@ const QueryResult = Schema.Struct({
   ),
   dropped_tickers: Schema.optionalKey(Schema.String.annotate({ description: "Invalid symbols, which were ignored." })),
   omitted_types: Schema.optionalKey(Schema.String.annotate({ description: "Types that the account may not use." })),
+  empty_reason: Schema.optionalKey(Schema.String.annotate({ description: "Why there are no rows." })),
   request_id: Schema.String,
   third_party_text: Schema.optionalKey(
     Schema.Struct({ columns: Schema.Array(Schema.String), notice: Schema.String }).annotate({
@@ -223,7 +225,8 @@ export const choosePageParameters = (details: McpEndpointDescription, request: R
   if (details.paging === "none") return { format, skip: 0, parameters }
   if (details.paging === "after") return { format, skip: 0, parameters: { ...parameters, limit: String(limit) } }
   const { limit: pageLimit, page, skip } = choosePageContainingPosition(position, limit)
-  return { format, skip, parameters: { ...parameters, limit: String(pageLimit), page: String(page), format } }
+  const own = { limit: String(pageLimit), page: String(page), format }
+  return { format, skip, parameters: { explain: "true", ...parameters, ...own } }
 }
 
 interface Rows {
@@ -280,6 +283,7 @@ const describeHeaders = (headers: Readonly<Record<string, string>>) => {
     ...optionalText("as_of", headers["x-as-of"]),
     ...optionalText("dropped_tickers", headers["x-dropped-tickers"]),
     ...optionalText("omitted_types", headers["x-omitted-types"]),
+    ...optionalText("empty_reason", headers["x-empty-reason"]),
   }
 }
 
@@ -293,7 +297,9 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     const { format, parameters, skip } = choosePageParameters(details, request)
     const response = yield* send(details.path, new URLSearchParams(parameters))
     const { rows, ...page } = format === "csv" ? yield* readCsvRows(response.text) : readJsonRows(response.text)
-    return { response, format, ...page, rows: rows.slice(skip) }
+    const reason = parseEmptyReason(response.headers["x-empty-reason"] ?? "")
+    const message = reason === undefined ? page.message : describeEmptyReason(reason)
+    return { response, format, ...page, message, rows: rows.slice(skip) }
   })
 
   /** Returns the request for the rows after the first `count` of a result; undefined if there are none. */

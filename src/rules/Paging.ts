@@ -49,6 +49,11 @@ export const PagingParameters = {
         "needs `limit=all`.",
     }),
   ),
+  explain: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description: "`true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.",
+    }),
+  ),
 }
 
 /** Makes the parameter `limit` of a list that has a cursor instead of pages. */
@@ -63,6 +68,7 @@ export interface PagingQuery {
   readonly page: number
   readonly limit: number | "all"
   readonly format?: ListFormat
+  readonly explain?: boolean
 }
 
 /** The property `count` of a list. */
@@ -73,7 +79,11 @@ export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
     count: ResultCount,
     results: Schema.Array(row).annotate({ description: "The rows of the page." }),
-    message: Schema.optionalKey(Schema.String.annotate({ description: "A data-quality disclaimer." })),
+    message: Schema.optionalKey(
+      Schema.String.annotate({
+        description: "A data-quality disclaimer or, with `explain=true`, why there are no rows.",
+      }),
+    ),
     page: NonNegativeInt.annotate({ description: "The page of this response." }),
     limit: NonNegativeInt.annotate({ description: "The maximum number of rows on a page." }),
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),

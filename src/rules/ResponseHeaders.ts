@@ -98,6 +98,11 @@ const declarations = {
       "Missing if there are none.",
     "filing,news",
   )),
+  "X-Empty-Reason": shared(optional(text(
+    "With `explain=true`: why there are no rows. `page_beyond_end`; `filtered`, and the filters `without` which there" +
+      " are rows; `symbol_not_used` by the company then; `no_rows_for_symbol`; `unknown_symbol`; `no_rows`.",
+    `filtered;without="min_gap"`,
+  ))),
   "X-Row-Count": shared(optional(count("How many rows the file has, without the header of CSV.", 100))),
   "Content-Disposition": shared(optional(text("The file name of CSV or Parquet.", `attachment; filename="news.csv"`))),
   "Unencoded-Digest": shared(optional(text(

@@ -319,6 +319,7 @@ describe("The client, given headers and options,", () => {
         ],
         more_lineages: 12,
         omitted_types: ["gap", "dilution"],
+        empty_reason: null,
         deprecated,
         retry_after_seconds: null,
       }])

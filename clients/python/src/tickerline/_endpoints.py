@@ -60,7 +60,7 @@ class Endpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         min_gap_percentage: Number | None = None, max_gap_percentage: Number | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.IntradayRunnersPage, types.IntradayRunner]:
         """Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume,
         newest first.
@@ -85,11 +85,13 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.INTRADAY_RUNNERS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
             "min_gap_percentage": min_gap_percentage, "max_gap_percentage": max_gap_percentage,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def dilution_data(
@@ -101,7 +103,7 @@ class Endpoints(ABC):
         maturity_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
         maturity_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.DilutionDataPage, types.DilutionDataRow]:
         """Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a
         convertible, and vice versa.
@@ -134,6 +136,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.DILUTION_DATA_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -142,7 +145,7 @@ class Endpoints(ABC):
             "filed_at_from": filed_at_from, "filed_at_to": filed_at_to, "expiration_date_from": expiration_date_from,
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
             "maturity_date_to": maturity_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "page": page, "limit": limit,
+            "page": page, "limit": limit, "explain": explain,
         })
 
     def dilution_data_advanced(
@@ -155,6 +158,7 @@ class Endpoints(ABC):
         maturity_date_to: str | dt.date | None = None, owner: str | None = None, bank: str | None = None,
         price_protection: str | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
         as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.DilutionDataAdvancedPage, types.DilutionDataAdvancedRow]:
         """Dilution data with owners, banks and price protection, also across all tickers.
 
@@ -189,6 +193,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.DILUTION_DATA_ADVANCED_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -198,6 +203,7 @@ class Endpoints(ABC):
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
             "maturity_date_to": maturity_date_to, "owner": owner, "bank": bank, "price_protection": price_protection,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def registrations(
@@ -213,6 +219,7 @@ class Endpoints(ABC):
         expiration_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.RegistrationsPage, types.Registration]:
         """Registration statements under which companies can sell shares, and what they have raised, newest filing
         first.
@@ -257,6 +264,7 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.REGISTRATIONS_ENDPOINT, {
             "ticker": ticker, "type": type, "form_type": form_type, "file_no": file_no, "bank": bank,
@@ -270,7 +278,7 @@ class Endpoints(ABC):
             "effective_date_from": effective_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "expiration_date_from": expiration_date_from,
             "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "provenance": provenance, "page": page, "limit": limit,
+            "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def pump_and_dump_tracker(
@@ -293,7 +301,7 @@ class Endpoints(ABC):
         ipo_date_to: str | dt.date | None = None, last_liquidation_date_to: str | dt.date | None = None,
         lock_up_expiration_from: str | dt.date | None = None, lock_up_expiration_to: str | dt.date | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.PumpAndDumpTrackerPage, types.PumpAndDumpSuspect]:
         """Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering
         first. `follow_lineage` uses the current symbol only.
@@ -348,6 +356,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.PUMP_AND_DUMP_TRACKER_ENDPOINT, {
             "ticker": ticker, "country": country, "underwriter_risk": underwriter_risk, "country_risk": country_risk,
@@ -365,7 +374,7 @@ class Endpoints(ABC):
             "effective_date_to": effective_date_to, "ipo_date_to": ipo_date_to,
             "last_liquidation_date_to": last_liquidation_date_to, "lock_up_expiration_from": lock_up_expiration_from,
             "lock_up_expiration_to": lock_up_expiration_to, "follow_lineage": follow_lineage, "cik": cik,
-            "as_of": as_of, "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def split_status(
@@ -375,7 +384,7 @@ class Endpoints(ABC):
         effective_date_from: str | dt.date | None = None, vote_date_to: str | dt.date | None = None,
         effective_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.SplitStatusPage, types.SplitStatus]:
         """Share splits as reported in filings, from the vote to the effective date, newest filing first.
 
@@ -403,12 +412,13 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.SPLIT_STATUS_ENDPOINT, {
             "ticker": ticker, "action_type": action_type, "executed": executed, "filed_at_from": filed_at_from,
             "filed_at_to": filed_at_to, "vote_date_from": vote_date_from, "effective_date_from": effective_date_from,
             "vote_date_to": vote_date_to, "effective_date_to": effective_date_to, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def nasdaq_compliance(
@@ -420,7 +430,7 @@ class Endpoints(ABC):
         added_date_to: str | dt.date | None = None, compliance_deadline_from: str | dt.date | None = None,
         compliance_deadline_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.NasdaqCompliancePage, types.ComplianceNotice]:
         """Notices about listing requirements that a company does not meet, with the status of each case, newest first.
 
@@ -453,6 +463,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.NASDAQ_COMPLIANCE_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -460,6 +471,7 @@ class Endpoints(ABC):
             "added_date_from": added_date_from, "added_date_to": added_date_to,
             "compliance_deadline_from": compliance_deadline_from, "compliance_deadline_to": compliance_deadline_to,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def news(
@@ -468,7 +480,7 @@ class Endpoints(ABC):
         form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.NewsPage, types.NewsItem]:
         """News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only
         mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
@@ -501,12 +513,13 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def news_basic(
@@ -515,7 +528,7 @@ class Endpoints(ABC):
         form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.NewsBasicPage, types.NewsBasicItem]:
         """The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.
 
@@ -547,12 +560,13 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def gap_stats(
@@ -565,6 +579,7 @@ class Endpoints(ABC):
         tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
         closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
         as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.GapStatsPage, types.GapStat]:
         """Sessions that opened with a gap to the previous close, newest first.
 
@@ -599,6 +614,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.GAP_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -606,7 +622,7 @@ class Endpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def gap_stats_advanced(
@@ -619,6 +635,7 @@ class Endpoints(ABC):
         tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
         closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
         as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.GapStatsAdvancedPage, types.GapStatAdvanced]:
         """The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and
         after-hours trading.
@@ -654,6 +671,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.GAP_STATS_ADVANCED_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -661,7 +679,7 @@ class Endpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def premarket_stats(
@@ -674,7 +692,7 @@ class Endpoints(ABC):
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.PremarketStatsPage, types.PremarketStat]:
         """Trading before the open: one row per ticker and day, newest first.
 
@@ -710,6 +728,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.PREMARKET_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -719,7 +738,7 @@ class Endpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "as_of": as_of, "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def afterhours_stats(
@@ -732,7 +751,7 @@ class Endpoints(ABC):
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.AfterhoursStatsPage, types.AfterhoursStat]:
         """Trading after the close: one row per ticker and day, newest first.
 
@@ -768,6 +787,7 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.AFTERHOURS_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -777,7 +797,7 @@ class Endpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "as_of": as_of, "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def research_reports(
@@ -785,7 +805,7 @@ class Endpoints(ABC):
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.ResearchReportsPage, types.ResearchReport]:
         """Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00,
         the offset of `created_at`.
@@ -809,11 +829,12 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.RESEARCH_REPORTS_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def research_reports_tldr(
@@ -821,7 +842,7 @@ class Endpoints(ABC):
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.ResearchReportsTldrPage, types.ResearchReportTldr]:
         """The reports of `/v1/research-reports` in a few sentences each, with the same filters.
 
@@ -844,11 +865,12 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.RESEARCH_REPORTS_TLDR_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def float_outstanding(
@@ -860,6 +882,7 @@ class Endpoints(ABC):
         max_tradable_float: Number | None = None, max_market_cap: Number | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.FloatOutstandingPage, types.FloatOutstanding]:
         """The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership
         figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.
@@ -898,6 +921,7 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.FLOAT_OUTSTANDING_ENDPOINT, {
             "ticker": ticker, "country": country, "sector": sector, "industry": industry, "exchange": exchange,
@@ -905,7 +929,7 @@ class Endpoints(ABC):
             "min_tradable_float": min_tradable_float, "min_market_cap": min_market_cap, "max_float": max_float,
             "max_outstanding": max_outstanding, "max_tradable_float": max_tradable_float,
             "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "provenance": provenance, "page": page, "limit": limit,
+            "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def historical_float_pro(
@@ -917,7 +941,7 @@ class Endpoints(ABC):
         reported_date_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
         reported_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
         capitalization on `reported_date`.
@@ -953,6 +977,7 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.HISTORICAL_FLOAT_PRO_ENDPOINT, {
             "ticker": ticker, "latest": latest, "is_adr": is_adr, "min_float": min_float,
@@ -961,7 +986,7 @@ class Endpoints(ABC):
             "max_tradable_float": max_tradable_float, "max_market_cap": max_market_cap, "filed_at_from": filed_at_from,
             "reported_date_from": reported_date_from, "filed_at_to": filed_at_to, "reported_date_to": reported_date_to,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def ownership(
@@ -969,6 +994,7 @@ class Endpoints(ABC):
         owner_name: str | None = None, owner_type: OneOrMore[types.OwnerType] | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or
         from the filing that accession_number names. A ticker without such a filing has no result. owner_name and
@@ -997,11 +1023,12 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "per_holder": per_holder, "owner_name": owner_name,
             "owner_type": owner_type, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "provenance": provenance, "page": page, "limit": limit,
+            "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def screener(
@@ -1038,6 +1065,7 @@ class Endpoints(ABC):
         max_ratio_debt_to_equity: Number | None = None, sort: types.ScreenerSort | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.ScreenerPage, types.ScreenerRow]:
         """Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort
         by. The rows have no date, so `follow_lineage` uses the current symbol only.
@@ -1130,6 +1158,7 @@ class Endpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.SCREENER_ENDPOINT, {
             "ticker": ticker, "exchange": exchange, "sector": sector, "industry": industry, "country": country,
@@ -1158,14 +1187,14 @@ class Endpoints(ABC):
             "max_gain_180_day": max_gain_180_day, "max_gain_365_day": max_gain_365_day, "max_num_gaps": max_num_gaps,
             "max_num_runners": max_num_runners, "max_avg_gap": max_avg_gap,
             "max_ratio_debt_to_equity": max_ratio_debt_to_equity, "sort": sort, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "provenance": provenance, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def timeline(
         self, ticker: str, *, date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         types: OneOrMore[types.TimelineEventType] | None = None, follow_lineage: bool | None = None,
         cik: str | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.TimelinePage, types.TimelineEvent]:
         """Everything that happened to one company, newest first: one short row per event, with the request that returns
         the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account or
@@ -1188,10 +1217,12 @@ class Endpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.TIMELINE_ENDPOINT, {
             "ticker": ticker, "date_from": date_from, "date_to": date_to, "types": types,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def changes(
@@ -1237,7 +1268,7 @@ class Endpoints(ABC):
         return self._call(_contract.ACCOUNT_ENDPOINT, {})
 
     def account_api_keys(
-        self, *, page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, *, page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.AccountApiKeysPage, types.ApiKey]:
         """Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.
 
@@ -1246,13 +1277,14 @@ class Endpoints(ABC):
         Args:
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
-        return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit})
+        return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit, "explain": explain})
 
     def usage(
         self, *, endpoint: OneOrMore[str] | None = None, status_code: OneOrMore[str] | None = None,
         requested_at_from: str | dt.date | None = None, requested_at_to: str | dt.date | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.UsagePage, types.Usage]:
         """Every request of your account, newest first, about a second after its response. Requests refused with 429
         share one row per endpoint and minute: it describes the first of them, `bytes` is their total, and
@@ -1269,15 +1301,17 @@ class Endpoints(ABC):
             requested_at_to: requested_at on this day or earlier; not in the future.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_ENDPOINT, {
             "endpoint": endpoint, "status_code": status_code, "requested_at_from": requested_at_from,
-            "requested_at_to": requested_at_to, "page": page, "limit": limit,
+            "requested_at_to": requested_at_to, "page": page, "limit": limit, "explain": explain,
         })
 
     def usage_daily(
         self, *, endpoint: OneOrMore[str] | None = None, usage_date_from: str | dt.date | None = None,
         usage_date_to: str | dt.date | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.UsageDailyPage, types.UsageDay]:
         """Totals per New York day and endpoint, newest first. They are kept longer than single requests.
 
@@ -1290,14 +1324,15 @@ class Endpoints(ABC):
             usage_date_to: usage_date on this day or earlier; not in the future.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_DAILY_ENDPOINT, {
             "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def datasets(
-        self, *, page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, *, page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.DatasetsPage, types.Dataset]:
         """Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null
         if it never changed. Responses are at most a second behind the data.
@@ -1307,8 +1342,9 @@ class Endpoints(ABC):
         Args:
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
-        return self._list(_contract.DATASETS_ENDPOINT, {"page": page, "limit": limit})
+        return self._list(_contract.DATASETS_ENDPOINT, {"page": page, "limit": limit, "explain": explain})
 
     def endpoints(self) -> Call[types.EndpointsBody]:
         """Every endpoint, with its tier and whether it is deprecated.
@@ -1429,7 +1465,7 @@ class AsyncEndpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         min_gap_percentage: Number | None = None, max_gap_percentage: Number | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.IntradayRunnersPage, types.IntradayRunner]:
         """Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume,
         newest first.
@@ -1454,11 +1490,13 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.INTRADAY_RUNNERS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
             "min_gap_percentage": min_gap_percentage, "max_gap_percentage": max_gap_percentage,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def dilution_data(
@@ -1470,7 +1508,7 @@ class AsyncEndpoints(ABC):
         maturity_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
         maturity_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.DilutionDataPage, types.DilutionDataRow]:
         """Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a
         convertible, and vice versa.
@@ -1503,6 +1541,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.DILUTION_DATA_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -1511,7 +1550,7 @@ class AsyncEndpoints(ABC):
             "filed_at_from": filed_at_from, "filed_at_to": filed_at_to, "expiration_date_from": expiration_date_from,
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
             "maturity_date_to": maturity_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "page": page, "limit": limit,
+            "page": page, "limit": limit, "explain": explain,
         })
 
     def dilution_data_advanced(
@@ -1524,6 +1563,7 @@ class AsyncEndpoints(ABC):
         maturity_date_to: str | dt.date | None = None, owner: str | None = None, bank: str | None = None,
         price_protection: str | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
         as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.DilutionDataAdvancedPage, types.DilutionDataAdvancedRow]:
         """Dilution data with owners, banks and price protection, also across all tickers.
 
@@ -1558,6 +1598,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.DILUTION_DATA_ADVANCED_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -1567,6 +1608,7 @@ class AsyncEndpoints(ABC):
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
             "maturity_date_to": maturity_date_to, "owner": owner, "bank": bank, "price_protection": price_protection,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def registrations(
@@ -1582,6 +1624,7 @@ class AsyncEndpoints(ABC):
         expiration_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.RegistrationsPage, types.Registration]:
         """Registration statements under which companies can sell shares, and what they have raised, newest filing
         first.
@@ -1626,6 +1669,7 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.REGISTRATIONS_ENDPOINT, {
             "ticker": ticker, "type": type, "form_type": form_type, "file_no": file_no, "bank": bank,
@@ -1639,7 +1683,7 @@ class AsyncEndpoints(ABC):
             "effective_date_from": effective_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "expiration_date_from": expiration_date_from,
             "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "provenance": provenance, "page": page, "limit": limit,
+            "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def pump_and_dump_tracker(
@@ -1662,7 +1706,7 @@ class AsyncEndpoints(ABC):
         ipo_date_to: str | dt.date | None = None, last_liquidation_date_to: str | dt.date | None = None,
         lock_up_expiration_from: str | dt.date | None = None, lock_up_expiration_to: str | dt.date | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.PumpAndDumpTrackerPage, types.PumpAndDumpSuspect]:
         """Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering
         first. `follow_lineage` uses the current symbol only.
@@ -1717,6 +1761,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.PUMP_AND_DUMP_TRACKER_ENDPOINT, {
             "ticker": ticker, "country": country, "underwriter_risk": underwriter_risk, "country_risk": country_risk,
@@ -1734,7 +1779,7 @@ class AsyncEndpoints(ABC):
             "effective_date_to": effective_date_to, "ipo_date_to": ipo_date_to,
             "last_liquidation_date_to": last_liquidation_date_to, "lock_up_expiration_from": lock_up_expiration_from,
             "lock_up_expiration_to": lock_up_expiration_to, "follow_lineage": follow_lineage, "cik": cik,
-            "as_of": as_of, "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def split_status(
@@ -1744,7 +1789,7 @@ class AsyncEndpoints(ABC):
         effective_date_from: str | dt.date | None = None, vote_date_to: str | dt.date | None = None,
         effective_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.SplitStatusPage, types.SplitStatus]:
         """Share splits as reported in filings, from the vote to the effective date, newest filing first.
 
@@ -1772,12 +1817,13 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.SPLIT_STATUS_ENDPOINT, {
             "ticker": ticker, "action_type": action_type, "executed": executed, "filed_at_from": filed_at_from,
             "filed_at_to": filed_at_to, "vote_date_from": vote_date_from, "effective_date_from": effective_date_from,
             "vote_date_to": vote_date_to, "effective_date_to": effective_date_to, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def nasdaq_compliance(
@@ -1789,7 +1835,7 @@ class AsyncEndpoints(ABC):
         added_date_to: str | dt.date | None = None, compliance_deadline_from: str | dt.date | None = None,
         compliance_deadline_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.NasdaqCompliancePage, types.ComplianceNotice]:
         """Notices about listing requirements that a company does not meet, with the status of each case, newest first.
 
@@ -1822,6 +1868,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.NASDAQ_COMPLIANCE_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1829,6 +1876,7 @@ class AsyncEndpoints(ABC):
             "added_date_from": added_date_from, "added_date_to": added_date_to,
             "compliance_deadline_from": compliance_deadline_from, "compliance_deadline_to": compliance_deadline_to,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def news(
@@ -1837,7 +1885,7 @@ class AsyncEndpoints(ABC):
         form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.NewsPage, types.NewsItem]:
         """News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only
         mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
@@ -1870,12 +1918,13 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def news_basic(
@@ -1884,7 +1933,7 @@ class AsyncEndpoints(ABC):
         form_type: OneOrMore[str] | None = None, tag: OneOrMore[str] | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.NewsBasicPage, types.NewsBasicItem]:
         """The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.
 
@@ -1916,12 +1965,13 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def gap_stats(
@@ -1934,6 +1984,7 @@ class AsyncEndpoints(ABC):
         tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
         closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
         as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.GapStatsPage, types.GapStat]:
         """Sessions that opened with a gap to the previous close, newest first.
 
@@ -1968,6 +2019,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.GAP_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1975,7 +2027,7 @@ class AsyncEndpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def gap_stats_advanced(
@@ -1988,6 +2040,7 @@ class AsyncEndpoints(ABC):
         tag: OneOrMore[str] | None = None, filing_type: OneOrMore[str] | None = None,
         closed_over_vwap: bool | None = None, follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None,
         as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.GapStatsAdvancedPage, types.GapStatAdvanced]:
         """The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and
         after-hours trading.
@@ -2023,6 +2076,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.GAP_STATS_ADVANCED_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -2030,7 +2084,7 @@ class AsyncEndpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def premarket_stats(
@@ -2043,7 +2097,7 @@ class AsyncEndpoints(ABC):
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.PremarketStatsPage, types.PremarketStat]:
         """Trading before the open: one row per ticker and day, newest first.
 
@@ -2079,6 +2133,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.PREMARKET_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -2088,7 +2143,7 @@ class AsyncEndpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "as_of": as_of, "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def afterhours_stats(
@@ -2101,7 +2156,7 @@ class AsyncEndpoints(ABC):
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: OneOrMore[str] | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.AfterhoursStatsPage, types.AfterhoursStat]:
         """Trading after the close: one row per ticker and day, newest first.
 
@@ -2137,6 +2192,7 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.AFTERHOURS_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -2146,7 +2202,7 @@ class AsyncEndpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "as_of": as_of, "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def research_reports(
@@ -2154,7 +2210,7 @@ class AsyncEndpoints(ABC):
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.ResearchReportsPage, types.ResearchReport]:
         """Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00,
         the offset of `created_at`.
@@ -2178,11 +2234,12 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.RESEARCH_REPORTS_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def research_reports_tldr(
@@ -2190,7 +2247,7 @@ class AsyncEndpoints(ABC):
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.ResearchReportsTldrPage, types.ResearchReportTldr]:
         """The reports of `/v1/research-reports` in a few sentences each, with the same filters.
 
@@ -2213,11 +2270,12 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.RESEARCH_REPORTS_TLDR_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit, "explain": explain,
         })
 
     def float_outstanding(
@@ -2229,6 +2287,7 @@ class AsyncEndpoints(ABC):
         max_tradable_float: Number | None = None, max_market_cap: Number | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.FloatOutstandingPage, types.FloatOutstanding]:
         """The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership
         figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.
@@ -2267,6 +2326,7 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.FLOAT_OUTSTANDING_ENDPOINT, {
             "ticker": ticker, "country": country, "sector": sector, "industry": industry, "exchange": exchange,
@@ -2274,7 +2334,7 @@ class AsyncEndpoints(ABC):
             "min_tradable_float": min_tradable_float, "min_market_cap": min_market_cap, "max_float": max_float,
             "max_outstanding": max_outstanding, "max_tradable_float": max_tradable_float,
             "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "provenance": provenance, "page": page, "limit": limit,
+            "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def historical_float_pro(
@@ -2286,7 +2346,7 @@ class AsyncEndpoints(ABC):
         reported_date_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
         reported_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
         cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
         capitalization on `reported_date`.
@@ -2322,6 +2382,7 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.HISTORICAL_FLOAT_PRO_ENDPOINT, {
             "ticker": ticker, "latest": latest, "is_adr": is_adr, "min_float": min_float,
@@ -2330,7 +2391,7 @@ class AsyncEndpoints(ABC):
             "max_tradable_float": max_tradable_float, "max_market_cap": max_market_cap, "filed_at_from": filed_at_from,
             "reported_date_from": reported_date_from, "filed_at_to": filed_at_to, "reported_date_to": reported_date_to,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def ownership(
@@ -2338,6 +2399,7 @@ class AsyncEndpoints(ABC):
         owner_name: str | None = None, owner_type: OneOrMore[types.OwnerType] | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker, insiders and large holders, from its newest filing with a table of holders, or
         from the filing that accession_number names. A ticker without such a filing has no result. owner_name and
@@ -2366,11 +2428,12 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "per_holder": per_holder, "owner_name": owner_name,
             "owner_type": owner_type, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
-            "provenance": provenance, "page": page, "limit": limit,
+            "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def screener(
@@ -2407,6 +2470,7 @@ class AsyncEndpoints(ABC):
         max_ratio_debt_to_equity: Number | None = None, sort: types.ScreenerSort | None = None,
         follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
         provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.ScreenerPage, types.ScreenerRow]:
         """Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort
         by. The rows have no date, so `follow_lineage` uses the current symbol only.
@@ -2499,6 +2563,7 @@ class AsyncEndpoints(ABC):
                 null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.SCREENER_ENDPOINT, {
             "ticker": ticker, "exchange": exchange, "sector": sector, "industry": industry, "country": country,
@@ -2527,14 +2592,14 @@ class AsyncEndpoints(ABC):
             "max_gain_180_day": max_gain_180_day, "max_gain_365_day": max_gain_365_day, "max_num_gaps": max_num_gaps,
             "max_num_runners": max_num_runners, "max_avg_gap": max_avg_gap,
             "max_ratio_debt_to_equity": max_ratio_debt_to_equity, "sort": sort, "follow_lineage": follow_lineage,
-            "cik": cik, "as_of": as_of, "provenance": provenance, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "provenance": provenance, "page": page, "limit": limit, "explain": explain,
         })
 
     def timeline(
         self, ticker: str, *, date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         types: OneOrMore[types.TimelineEventType] | None = None, follow_lineage: bool | None = None,
         cik: str | None = None, as_of: str | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.TimelinePage, types.TimelineEvent]:
         """Everything that happened to one company, newest first: one short row per event, with the request that returns
         the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account or
@@ -2557,10 +2622,12 @@ class AsyncEndpoints(ABC):
                 `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.TIMELINE_ENDPOINT, {
             "ticker": ticker, "date_from": date_from, "date_to": date_to, "types": types,
             "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
+            "explain": explain,
         })
 
     def changes(
@@ -2606,7 +2673,7 @@ class AsyncEndpoints(ABC):
         return self._call(_contract.ACCOUNT_ENDPOINT, {})
 
     def account_api_keys(
-        self, *, page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, *, page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.AccountApiKeysPage, types.ApiKey]:
         """Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.
 
@@ -2615,13 +2682,14 @@ class AsyncEndpoints(ABC):
         Args:
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
-        return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit})
+        return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit, "explain": explain})
 
     def usage(
         self, *, endpoint: OneOrMore[str] | None = None, status_code: OneOrMore[str] | None = None,
         requested_at_from: str | dt.date | None = None, requested_at_to: str | dt.date | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.UsagePage, types.Usage]:
         """Every request of your account, newest first, about a second after its response. Requests refused with 429
         share one row per endpoint and minute: it describes the first of them, `bytes` is their total, and
@@ -2638,15 +2706,17 @@ class AsyncEndpoints(ABC):
             requested_at_to: requested_at on this day or earlier; not in the future.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_ENDPOINT, {
             "endpoint": endpoint, "status_code": status_code, "requested_at_from": requested_at_from,
-            "requested_at_to": requested_at_to, "page": page, "limit": limit,
+            "requested_at_to": requested_at_to, "page": page, "limit": limit, "explain": explain,
         })
 
     def usage_daily(
         self, *, endpoint: OneOrMore[str] | None = None, usage_date_from: str | dt.date | None = None,
         usage_date_to: str | dt.date | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.UsageDailyPage, types.UsageDay]:
         """Totals per New York day and endpoint, newest first. They are kept longer than single requests.
 
@@ -2659,14 +2729,15 @@ class AsyncEndpoints(ABC):
             usage_date_to: usage_date on this day or earlier; not in the future.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_DAILY_ENDPOINT, {
             "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "page": page,
-            "limit": limit,
+            "limit": limit, "explain": explain,
         })
 
     def datasets(
-        self, *, page: int | None = None, limit: int | Literal["all"] | None = None,
+        self, *, page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.DatasetsPage, types.Dataset]:
         """Every dataset, by name, with the endpoints that read it and the time of its last change. `changed_at` is null
         if it never changed. Responses are at most a second behind the data.
@@ -2676,8 +2747,9 @@ class AsyncEndpoints(ABC):
         Args:
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
-        return self._list(_contract.DATASETS_ENDPOINT, {"page": page, "limit": limit})
+        return self._list(_contract.DATASETS_ENDPOINT, {"page": page, "limit": limit, "explain": explain})
 
     def endpoints(self) -> AsyncCall[types.EndpointsBody]:
         """Every endpoint, with its tier and whether it is deprecated.

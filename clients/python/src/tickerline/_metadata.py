@@ -72,6 +72,8 @@ class ResponseMetadata:
     """Number of companies that ``lineages`` lacks, because the header would be too long."""
     omitted_types: tuple[str, ...]
     """Types of ``/v1/timeline`` that the account or key may not use."""
+    empty_reason: str | None
+    """With ``explain``: why there are no rows, such as ``unknown_symbol`` or ``filtered;without="min_gap"``."""
     deprecated: DeprecationNotice | None
     retry_after_seconds: int | None
     """Minimum delay before a retry, after a 429 or 503."""
@@ -176,6 +178,7 @@ def read_metadata(
         lineages=lineages,
         more_lineages=more_lineages,
         omitted_types=_split(headers.get("x-omitted-types", "")),
+        empty_reason=headers.get("x-empty-reason"),
         deprecated=_parse_deprecation(headers),
         retry_after_seconds=None if retry_after is None else math.ceil(retry_after),
     )

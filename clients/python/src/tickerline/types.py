@@ -205,7 +205,7 @@ class IntradayRunnersPage(TypedDict):
     results: list[IntradayRunner]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -304,7 +304,7 @@ class DilutionDataPage(TypedDict):
     results: list[Warrant | Convertible]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -431,7 +431,7 @@ class DilutionDataAdvancedPage(TypedDict):
     results: list[AdvancedWarrant | AdvancedConvertible]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -507,7 +507,7 @@ class RegistrationsPage(TypedDict):
     results: list[Registration]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -595,7 +595,7 @@ class PumpAndDumpTrackerPage(TypedDict):
     results: list[PumpAndDumpSuspect]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -649,7 +649,7 @@ class SplitStatusPage(TypedDict):
     results: list[SplitStatus]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -707,7 +707,7 @@ class NasdaqCompliancePage(TypedDict):
     results: list[ComplianceNotice]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -763,7 +763,7 @@ class NewsPage(TypedDict):
     results: list[NewsItem]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -809,7 +809,7 @@ class NewsBasicPage(TypedDict):
     results: list[NewsBasicItem]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -873,7 +873,7 @@ class GapStatsPage(TypedDict):
     results: list[GapStat]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -971,7 +971,7 @@ class GapStatsAdvancedPage(TypedDict):
     results: list[GapStatAdvanced]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1041,7 +1041,7 @@ class PremarketStatsPage(TypedDict):
     results: list[PremarketStat]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1111,7 +1111,7 @@ class AfterhoursStatsPage(TypedDict):
     results: list[AfterhoursStat]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1159,7 +1159,7 @@ class ResearchReportsPage(TypedDict):
     results: list[ResearchReport]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1203,7 +1203,7 @@ class ResearchReportsTldrPage(TypedDict):
     results: list[ResearchReportTldr]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1267,7 +1267,7 @@ class FloatOutstandingPage(TypedDict):
     results: list[FloatOutstanding]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1333,7 +1333,7 @@ class HistoricalFloatProPage(TypedDict):
     results: list[HistoricalFloat]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1404,7 +1404,7 @@ class OwnershipPage(TypedDict):
     results: list[Ownership]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1524,7 +1524,7 @@ class ScreenerPage(TypedDict):
     results: list[ScreenerRow]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1558,7 +1558,7 @@ class TimelinePage(TypedDict):
     results: list[TimelineEvent]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1680,7 +1680,7 @@ class AccountApiKeysPage(TypedDict):
     results: list[ApiKey]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1724,7 +1724,7 @@ class UsagePage(TypedDict):
     results: list[Usage]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1754,7 +1754,7 @@ class UsageDailyPage(TypedDict):
     results: list[UsageDay]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int
@@ -1778,7 +1778,7 @@ class DatasetsPage(TypedDict):
     results: list[Dataset]
     """The rows of the page."""
     message: NotRequired[str]
-    """A data-quality disclaimer."""
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
     page: int
     """The page of this response."""
     limit: int

@@ -1,0 +1,70 @@
+/** D40: finds out why a list has no rows, with further statements that only a list without rows needs. */
+import { Effect } from "effect"
+import type { SqlClient } from "effect/sql"
+import { compileStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
+import type { StatementReader } from "../db/Reader.ts"
+import { loadableDatasets } from "../load/Datasets.ts"
+import type { EmptyReason } from "../rules/EmptyReasons.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { getFilterDeclaration, type QuerySchema } from "../rules/FilterDeclarations.ts"
+import { PagingParameters } from "../rules/Paging.ts"
+import type { DecodedListQuery } from "./Conditions.ts"
+
+type ReadError = DataRefreshing | DatabasePoolTimeout
+
+/** Returns the parameters that select rows, apart from `ticker`. */
+export const listFilterNames = ({ fields }: QuerySchema) =>
+  Object.entries(fields).flatMap(([name, field]) =>
+    name in PagingParameters || name === "ticker" || getFilterDeclaration(field)?.operator === "statement" ? [] : [name]
+  )
+
+interface EmptyList {
+  readonly query: DecodedListQuery
+  readonly filterNames: ReadonlyArray<string>
+  /** Whether rows of the symbols were omitted, because the company did not use them on those days. */
+  readonly omitsRows: boolean
+  readonly hasRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
+  readonly read: StatementReader
+}
+
+const symbolColumns = ["ticker", "old_ticker", "new_ticker"]
+
+const symbolTables = loadableDatasets.flatMap(({ row, table }) =>
+  symbolColumns.filter((column) => column in row.fields).map((column) => ({ table, column }))
+)
+
+/** The tables in which a symbol can become known. */
+export const symbolTableNames = symbolTables.map(({ table }) => table)
+
+export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
+  const compileIsKnown = compileStatement<ReadonlyArray<string>>({
+    isPrepared: true,
+    build: (parameter) => {
+      const symbols = parameter((symbols) => makeArrayParameter(symbols, OID.text))
+      const rows = symbolTables.map(({ column, table }) =>
+        sql`exists (select from ${sql(table)} where ${sql(column)} = symbol)`
+      )
+      return sql`select from unnest(${symbols}::text[]) as symbol where ${sql.or(rows)} limit 1`
+    },
+  })
+
+  return Effect.fnUntraced(
+    function* ({ filterNames, hasRows, omitsRows, query, read }: EmptyList): Effect.fn.Return<EmptyReason, ReadError> {
+      const firstRow = { ...query, page: 1, limit: 1 }
+      if (query.page > 1 && (yield* hasRows(firstRow))) return { code: "page_beyond_end" }
+      if (omitsRows) return { code: "symbol_not_used" }
+      const filters = filterNames.filter((name) => query[name] !== undefined)
+      const hasRowsWithout = (names: ReadonlyArray<string>) =>
+        hasRows({ ...firstRow, ...Object.fromEntries(names.map((name) => [name, undefined])) })
+      for (const name of filters) {
+        if (yield* hasRowsWithout([name])) return { code: "filtered", without: [name] }
+      }
+      if (filters.length > 1 && (yield* hasRowsWithout(filters))) return { code: "filtered", without: filters }
+      const symbols = [query["ticker"] ?? []].flat().map(String)
+      if (symbols.length === 0) return { code: "no_rows" }
+      // Symbols that became known after the moment of `as_of` would change a response that is never to change.
+      const isKnown = query["as_of"] !== undefined || (yield* read(compileIsKnown(symbols))).length > 0
+      return { code: isKnown ? "no_rows_for_symbol" : "unknown_symbol" }
+    },
+  )
+}

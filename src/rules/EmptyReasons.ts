@@ -1,0 +1,42 @@
+/** D40: why a list has no rows, as the header `X-Empty-Reason` and `message` tell with `explain=true`. */
+import { formatTextList } from "./TextLists.ts"
+
+export const emptyReasonCodes = [
+  "page_beyond_end",
+  "filtered",
+  "symbol_not_used",
+  "no_rows_for_symbol",
+  "unknown_symbol",
+  "no_rows",
+] as const
+type Code = typeof emptyReasonCodes[number]
+
+export interface EmptyReason {
+  readonly code: Code
+  /** For `filtered`: the parameters without which there would be rows. */
+  readonly without?: ReadonlyArray<string>
+}
+
+/** Formats the header `X-Empty-Reason`: the code and, for `filtered`, `;without="min_gap max_gap"`. */
+export const formatEmptyReason = ({ code, without }: EmptyReason) =>
+  without === undefined ? code : `${code};without="${without.join(" ")}"`
+
+/** Parses the header. */
+export const parseEmptyReason = (header: string): EmptyReason | undefined => {
+  const [, name, without] = /^(\w+)(?:;without="([^"]*)")?$/.exec(header) ?? []
+  const code = emptyReasonCodes.find((code) => code === name)
+  if (code === undefined) return undefined
+  return without === undefined ? { code } : { code, without: without.split(" ") }
+}
+
+const sentences: Readonly<Record<Exclude<Code, "filtered">, string>> = {
+  page_beyond_end: "The page is beyond the last one.",
+  symbol_not_used: "Rows of the symbol exist, but from days when the company did not use it.",
+  no_rows_for_symbol: "The symbol is known, but has no rows in this list.",
+  unknown_symbol: "No list has rows of the symbol.",
+  no_rows: "The list has no rows.",
+}
+
+/** Returns the reason as a sentence. */
+export const describeEmptyReason = ({ code, without = [] }: EmptyReason) =>
+  code === "filtered" ? `There are rows without the filter ${formatTextList(without)}.` : sentences[code]

@@ -1,0 +1,183 @@
+/** `explain=true`: why a list has no rows (D40). */
+import { assert, it, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import {
+  describeEmptyReason,
+  emptyReasonCodes,
+  formatEmptyReason,
+  parseEmptyReason,
+} from "../../src/rules/EmptyReasons.ts"
+import { waitUntilOldDataExpires } from "../support/Pauses.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
+import * as Service from "../support/Service.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
+
+const { insertRows, requestJson, valueAt } = Service
+
+const session = (ticker: string, date: string, volume = 1) => ({
+  ticker,
+  date,
+  reference_close: 1,
+  high_price: 1,
+  low_price: 1,
+  percentage_gain: 1,
+  change_percentage: 1,
+  volume,
+  dollar_volume: 1,
+  filing_types: [],
+  all_tags: [],
+  last_updated: "2026-06-01 20:05:00",
+})
+
+const explain = Effect.fnUntraced(function* (query: string, path = "/v1/premarket-stats") {
+  const { body, headers, status, text } = yield* requestJson(`${path}?explain=true&${query}`)
+  assert.strictEqual(status, 200, text)
+  return { reason: headers["x-empty-reason"], message: valueAt(body, "message"), text, headers }
+})
+
+const reasonOf = (query: string, path?: string) => Effect.map(explain(query, path), ({ reason }) => reason)
+
+layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
+  it.effect("tells the first reason that is true, and the same for every format (D40)", () =>
+    Effect.gen(function* () {
+      yield* insertRows("premarket_stats", session("EXA", "2026-03-02"), session("EXA", "2026-03-03", 900))
+      yield* insertRows("afterhours_stats", session("EXB", "2026-03-02"))
+      assert.strictEqual(yield* reasonOf("ticker=EXA&page=2"), "page_beyond_end")
+      assert.strictEqual(yield* reasonOf("ticker=EXA&min_volume=901"), `filtered;without="min_volume"`)
+      assert.strictEqual(
+        yield* reasonOf("ticker=EXA&min_volume=500&date_to=2026-03-02"),
+        `filtered;without="date_to"`,
+      )
+      assert.strictEqual(
+        yield* reasonOf("ticker=EXA&min_volume=901&date_from=2026-03-04&page=3"),
+        `filtered;without="date_from min_volume"`,
+      )
+      assert.strictEqual(yield* reasonOf("ticker=EXB"), "no_rows_for_symbol")
+      assert.strictEqual(yield* reasonOf("ticker=EXB,EXC&min_volume=5"), "no_rows_for_symbol")
+      assert.strictEqual(yield* reasonOf("ticker=EXC,EXD"), "unknown_symbol")
+      assert.strictEqual(yield* reasonOf("", "/v1/intraday-runners"), "no_rows")
+      assert.strictEqual(yield* reasonOf("ticker=EXA", "/v1/intraday-runners"), "no_rows_for_symbol")
+
+      const json = yield* explain("ticker=EXA&min_volume=901")
+      assert.strictEqual(json.message, "There are rows without the filter min_volume.")
+      for (const format of ["csv", "ndjson", "csv&limit=all", "ndjson&limit=all", "parquet&limit=all"]) {
+        assert.strictEqual(yield* reasonOf(`ticker=EXA&min_volume=901&format=${format}`), json.reason, format)
+      }
+      const head = yield* requestJson("/v1/premarket-stats?explain=true&ticker=EXC&format=csv&limit=all", {
+        method: "HEAD",
+      })
+      assert.strictEqual(head.headers["x-empty-reason"], "unknown_symbol")
+    }))
+
+  it.effect("changes nothing if there are rows, or without explain=true (D40)", () =>
+    Effect.gen(function* () {
+      yield* insertRows("premarket_stats", session("EXF", "2026-03-02"))
+      const plain = yield* requestJson("/v1/premarket-stats?ticker=EXF")
+      const explained = yield* explain("ticker=EXF")
+      assert.strictEqual(explained.text, plain.text)
+      assert.isUndefined(explained.reason)
+      assert.strictEqual(explained.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
+      for (const query of ["ticker=EXG", "ticker=EXG&explain=false"]) {
+        const { headers, text } = yield* requestJson(`/v1/premarket-stats?${query}`)
+        assert.isUndefined(headers["x-empty-reason"])
+        assert.strictEqual(text, `{"count":0,"results":[],"page":1,"limit":10,"has_more":false}`)
+      }
+    }))
+
+  it.effect("names rows of days on which the company did not use the symbol (D35, D40)", () =>
+    Effect.gen(function* () {
+      yield* insertRows("ticker_changes", {
+        old_ticker: "EXH",
+        new_ticker: "EXI",
+        effective_date: "2026-02-01",
+        status: "confirmed",
+      })
+      yield* insertRows("premarket_stats", session("EXI", "2026-01-05"), session("EXI", "2026-03-05"))
+      const query = "ticker=EXI&follow_lineage=true&date_to=2026-01-31"
+      const { headers, reason } = yield* explain(query)
+      assert.strictEqual(reason, "symbol_not_used")
+      assert.strictEqual(headers["x-lineage"], "EXH..2026-02-01, EXI;outside=1")
+      assert.strictEqual(yield* reasonOf(`${query}&format=csv&limit=all`), reason)
+      assert.strictEqual(
+        yield* reasonOf("ticker=EXI&follow_lineage=true&date_to=2026-01-01"),
+        `filtered;without="date_to"`,
+      )
+    }))
+
+  it.effect("a symbol that becomes known in another list is no longer called unknown (D17, D40)", () =>
+    Effect.gen(function* () {
+      for (let request = 0; request < 3; request += 1) {
+        assert.strictEqual(yield* reasonOf("ticker=EXJ"), "unknown_symbol")
+      }
+      const past = yield* explain(`ticker=EXJ&as_of=${encodeURIComponent(new Date().toISOString())}`)
+      assert.strictEqual(past.reason, "no_rows_for_symbol")
+      yield* insertRows("afterhours_stats", session("EXJ", "2026-03-02"))
+      yield* waitUntilOldDataExpires
+      assert.strictEqual(yield* reasonOf("ticker=EXJ"), "no_rows_for_symbol")
+    }))
+
+  it.effect("names the first single filter, or else all filters, without which there are rows (D40)", () =>
+    Effect.gen(function* () {
+      const rows = ["EXK", "EXL"].flatMap((ticker) => [1, 2, 3].map((day) => ({ ticker, day })))
+      yield* insertRows(
+        "afterhours_stats",
+        ...rows.map(({ day, ticker }) => session(ticker, `2026-04-0${day}`, day * 10)),
+      )
+      const filters: Readonly<Record<string, (day: number, limit: number) => boolean>> = {
+        date_from: (day, limit) => day >= limit,
+        date_to: (day, limit) => day <= limit,
+        min_volume: (day, limit) => day >= limit,
+        max_volume: (day, limit) => day <= limit,
+      }
+      const toValue = (name: string, limit: number) =>
+        name.startsWith("date") ? `2026-04-0${limit}` : String(limit * 10)
+      for (let seed = 1; seed <= getInputCount(60); seed += 1) {
+        const choose = makeRandomChooser(seed)
+        const tickers = choose([["EXK"], ["EXL"], ["EXK", "EXL"], ["EXZ"]])
+        const page = choose([1, 1, 2])
+        const sent = Object.keys(filters).flatMap((name) => {
+          const limit = choose([0, 1, 2, 3, 4])
+          return limit === 0 ? [] : [{ name, limit }]
+        })
+        const [from = 0, to = 9] = ["date_from", "date_to"].map((name) => sent.find((one) => one.name === name)?.limit)
+        const [low = 0, high = 9] = ["min_volume", "max_volume"].map((name) =>
+          sent.find((one) => one.name === name)?.limit
+        )
+        // Such ranges are refused (D9).
+        if (from > to || low > high) continue
+        const countWithout = (names: ReadonlyArray<string>) =>
+          rows.filter(({ day, ticker }) =>
+            tickers.includes(ticker) &&
+            sent.every(({ limit, name }) => names.includes(name) || filters[name]?.(day, limit) === true)
+          ).length
+        const names = sent.map(({ name }) => name)
+        const found = countWithout([])
+        const single = names.find((name) => countWithout([name]) > 0)
+        const expected = found > 10 * (page - 1)
+          ? undefined
+          : found > 0
+          ? "page_beyond_end"
+          : single !== undefined
+          ? `filtered;without="${single}"`
+          : countWithout(names) > 0
+          ? `filtered;without="${names.join(" ")}"`
+          : "unknown_symbol"
+        const query = new URLSearchParams([
+          ...sent.map(({ limit, name }) => [name, toValue(name, limit)]),
+          ["ticker", tickers.join(",")],
+          ["page", String(page)],
+        ])
+        assert.strictEqual(yield* reasonOf(query.toString(), "/v1/afterhours-stats"), expected, query.toString())
+      }
+    }))
+})
+
+it("a reason survives the header, and has a sentence (D40)", () => {
+  for (const code of emptyReasonCodes) {
+    const reason = code === "filtered" ? { code, without: ["min_gap", "tag"] } : { code }
+    assert.deepStrictEqual(parseEmptyReason(formatEmptyReason(reason)), reason)
+    assert.match(describeEmptyReason(reason), /^[A-Z].*\.$/)
+  }
+  assert.isUndefined(parseEmptyReason(""))
+  assert.isUndefined(parseEmptyReason("later"))
+})
