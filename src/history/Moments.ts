@@ -52,6 +52,9 @@ export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMom
 /** Maximum wait until all transactions before a moment are visible. A commit takes milliseconds. */
 const settlingTimeout = Duration.seconds(5)
 
+/** With `as_of=now`, data may be as old as without `as_of`. */
+const maxLedgerAge = Duration.seconds(1)
+
 const maxMoments = 10_000
 
 /** All moments are resolved on the primary, in one partition of the pool. */
@@ -163,7 +166,17 @@ const makeMomentResolver = Effect.gen(function* () {
     if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
     return found
   })
-  return { resolve }
+
+  /** Returns the newest moment whose transactions are all visible, at most a second ago. */
+  const findNewest = Effect.suspend(function findNewest(): Effect.Effect<string> {
+    const ledger = getLedger()
+    return ledger?.settled !== undefined && now() - ledger.polledAt <= Duration.toMillis(maxLedgerAge)
+      ? Effect.succeed(ledger.settled)
+      : Effect.andThen(nextPoll, Effect.suspend(findNewest))
+  }).pipe(
+    Effect.timeoutOrElse({ duration: settlingTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
+  )
+  return { findNewest, resolve }
 })
 
 export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(

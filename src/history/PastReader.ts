@@ -8,7 +8,7 @@ import { makePastStatementRewriters } from "./PastTables.ts"
 const lineageTables = ["ticker_changes", "company_symbols"]
 
 const makePastReader = Effect.gen(function* () {
-  const { resolve } = yield* MomentResolver
+  const { findNewest, resolve } = yield* MomentResolver
   const makeRewriter = yield* makePastStatementRewriters
   /** Makes the source that reads the given tables as they were at `moment`. */
   const open = (moment: string, tables: ReadonlyArray<string>) =>
@@ -16,7 +16,7 @@ const makePastReader = Effect.gen(function* () {
       moment,
       rewrite: makeRewriter(resolved, Array.dedupe([...tables, ...lineageTables])),
     }))
-  return { open }
+  return { open, findNewest }
 })
 
 export class PastReader extends Context.Service<PastReader, Effect.Success<typeof makePastReader>>()(

@@ -14,9 +14,9 @@ import type { AdmittedRequest, KeyedHandler, PublicHandler, ReceivedRequest } fr
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { PastReader } from "../history/PastReader.ts"
 import { formatDigestHeader } from "../rows/ListFormats.ts"
-import type { Answer, ExportAnswer, FinishedResponse } from "../rules/Answer.ts"
+import { type Answer, type ExportAnswer, type FinishedResponse, noCache } from "../rules/Answer.ts"
 import type { ApiRequest } from "../rules/ApiRequest.ts"
-import { readAsOfParameter } from "../rules/AsOfParameter.ts"
+import { presentMoment, readAsOfParameter, replacePresentMoment } from "../rules/AsOfParameter.ts"
 import {
   ApiVersionDeprecation,
   type Deprecation,
@@ -320,12 +320,13 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const respondFromEndpoint = (
           request: ApiRequest,
           route: EndpointRoute,
-          parameters: RawSearchParameters,
+          sentParameters: RawSearchParameters,
           scope: () => Scope.Scope,
           admitted?: Admission,
         ): Effect.Effect<FinishedResponse> => {
           const { deprecation, handler, path, rules, tables } = route
           let answered = beginAnswer(request, path, path)
+          let parameters = sentParameters
 
           const steps = Effect.gen(function* () {
             const removed = deprecation === undefined
@@ -336,6 +337,15 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               const admission = admitted ?? (yield* admit(request, rules))
               answered = withAdmission(answered, admission)
               if (admission.error !== undefined) return yield* Exit.fail(admission.error)
+            }
+            const isPresent = handler.hasMoment && parameters["as_of"] === presentMoment
+            if (isPresent) {
+              const as_of = yield* pastReader.findNewest
+              parameters = { ...parameters, as_of }
+              answered = {
+                ...answered,
+                request: { ...request, target: replacePresentMoment(request.target, as_of) },
+              }
             }
             const moment = handler.hasMoment ? readAsOfParameter(parameters) : undefined
             const now = moment === undefined ? request.startedAt : Date.parse(moment)
@@ -360,6 +370,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
                 run,
               },
             )
+            // The same request has another response a moment later, so this one is not stored.
+            if (isPresent && answer._tag === "Page") answered = withHeader(answered, "cache-control", noCache)
             if (answer._tag !== "Export" || account === undefined || rules?.access === undefined) return { answer }
             const exporting = beginExport(answer, account, request.address, rules.access, price)
             const billed = yield* Scope.provide(exporting, scope())

@@ -95,7 +95,7 @@ export const makeResponseCache = Effect.gen(function* () {
 
   /** Stores the response if its result came from the query cache. Returns the response unchanged. */
   const store = (
-    { request, route }: AnsweredRequest,
+    { headers: own, request, route }: AnsweredRequest,
     rules: AdmissionRules,
     { etag, isCurrent, sources }: Page,
     response: FinishedResponse,
@@ -104,7 +104,7 @@ export const makeResponseCache = Effect.gen(function* () {
     if (isTraced || rules.price === undefined || route === undefined || isCurrent === undefined || etag === undefined) {
       return response
     }
-    if (status !== 200 && status !== 304) return response
+    if ((status !== 200 && status !== 304) || own["cache-control"] !== undefined) return response
     if (!isCacheable(request) || !isStorable(headers)) return response
     const key = makeKey(request)
     if (status === 304 && responses.peek(key)?.isCurrent() === true) return response

@@ -10,7 +10,7 @@ import { Reader, type ReadSource, type StatementReader } from "../db/Reader.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { computeEtag } from "../rows/Etag.ts"
 import { digestHeaderName, formatDigestHeader, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
-import { makePage, type Page } from "../rules/Answer.ts"
+import { makePage, noCache, type Page } from "../rules/Answer.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../rules/EndpointAnnotations.ts"
 import type { ResponseContent } from "../rules/Paging.ts"
 import { DatasetVersions, MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
@@ -50,7 +50,7 @@ export const makeStorablePage = (
 ): Page =>
   makePrivatePage(content, route, {
     etag: computeEtag(content.body),
-    cacheControl: past === undefined ? "private, no-cache" : "private, max-age=31536000, immutable",
+    cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
     // Stored for a year, the response must not reach another key, which may not be allowed to get it.
     ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
   })

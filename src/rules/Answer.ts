@@ -6,6 +6,9 @@ import { encodeUnpagedResponse } from "./Paging.ts"
 
 type Headers = Readonly<Record<string, string>>
 
+/** `Cache-Control` of a page that clients may store, but must revalidate. */
+export const noCache = "private, no-cache"
+
 /** A complete body. With an `ETag` that the client already has, it becomes a 304. */
 export interface Page {
   readonly _tag: "Page"

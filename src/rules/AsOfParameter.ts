@@ -24,7 +24,7 @@ export const normalizeTimestamp = (text: string): string | undefined => {
 /** Like `normalizeTimestamp`, but also accepts a date, which means the end of that day in New York. */
 export const parseAsOfTime = (text: string) => isDate(text) ? getEndOfNewYorkDay(text) : normalizeTimestamp(text)
 
-const reason = "must be a date, or a timestamp with an offset and at most six decimals, such as " +
+const reason = "must be now, a date, or a timestamp with an offset and at most six decimals, such as " +
   "2026-03-02T09:30:00-05:00"
 
 export const AsOfParameter = {
@@ -32,8 +32,8 @@ export const AsOfParameter = {
     Schema.String.annotate({
       description:
         "The response that this request would have received at an earlier moment: a date means the end of that day " +
-        "in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header `X-As-Of` " +
-        "states the moment.",
+        "in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the newest " +
+        "moment that can be repeated. The header `X-As-Of` states the moment.",
     }).check(Schema.makeFilter((text: string) => parseAsOfTime(text) !== undefined, { message: reason })).pipe(
       Schema.decodeTo(Schema.String, {
         decode: SchemaGetter.transform((text) => parseAsOfTime(text) ?? text),
@@ -41,6 +41,17 @@ export const AsOfParameter = {
       }),
     ).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration }),
   ),
+}
+
+/** The value of `as_of` that the service replaces with the newest moment. */
+export const presentMoment = "now"
+
+/** Returns the target with the moment in place of `now`, so that links lead to the same moment. */
+export const replacePresentMoment = (target: string, moment: string) => {
+  const [path = "", ...query] = target.split("?")
+  const parameters = new URLSearchParams(query.join("?"))
+  parameters.set("as_of", moment)
+  return `${path}?${parameters}`
 }
 
 /** Reads `as_of` from the undecoded parameters of a request. Undefined if it is missing or invalid. */

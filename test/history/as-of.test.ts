@@ -17,6 +17,7 @@ import { beginTransaction } from "../support/HeldTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { waitUntilOldDataExpires } from "../support/Pauses.ts"
 import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 const { insertRows, readDatabaseClock, valueAt } = Service
@@ -288,7 +289,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         )
       }
       for (const text of ["2026-03-02T09:30:00", "yesterday", ""]) {
-        assert.match(yield* reasons(`/v1/news?as_of=${text}`), /^must be a date, or a timestamp with an offset/)
+        assert.match(yield* reasons(`/v1/news?as_of=${text}`), /^must be now, a date, or a timestamp with an offset/)
       }
       assert.match(yield* reasons("/v1/news?as_of=2026-03-01&as_of=2026-03-02"), /^is sent more than once/)
       for (const path of ["/v1/datasets", "/v1/usage", "/v1/account"]) {
@@ -441,6 +442,34 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       const unchanged = yield* get(target, { "If-None-Match": past.headers["etag"] ?? "" })
       assert.deepStrictEqual([unchanged.status, unchanged.headers["x-as-of"]], [304, past.headers["x-as-of"]])
       assert.strictEqual(unchanged.headers["cache-control"], "private, max-age=31536000, immutable")
+    }))
+
+  it.effect("gives with as_of=now the current response, and the moment that repeats it later (guides/as-of)", () =>
+    Effect.gen(function* () {
+      yield* addNews("now 1", "NOW")
+      yield* addNews("now 2", "NOW")
+      yield* waitUntilOldDataExpires
+      for (const target of ["/v1/news?ticker=NOW&limit=1", "/v1/news?ticker=NOW&limit=all&format=csv"]) {
+        const plain = yield* get(target)
+        const first = yield* get(`${target}&as_of=now`)
+        const [moment = ""] = [first.headers["x-as-of"]]
+        assert.deepStrictEqual(summarize(first), summarize(plain))
+        assert.strictEqual(first.headers["cache-control"], plain.headers["cache-control"])
+        const clock = yield* readDatabaseClock
+        assert.isTrue(moment < clock, `${moment} ${clock}`)
+        yield* addNews(`after ${target}`, "NOW")
+        yield* waitUntilOldDataExpires
+        const later = yield* get(`${target}&as_of=now`)
+        assert.isTrue(String(later.headers["x-as-of"]) > moment)
+        assert.notStrictEqual(later.text, first.text)
+        assert.deepStrictEqual(summarize(yield* get(at(target, moment))), summarize(first))
+      }
+      const { headers: { link = "", "x-as-of": moment } } = yield* get("/v1/news?ticker=NOW&limit=1&as_of=now")
+      const [, next = ""] = /<[^>]*(\/v1[^>]*)>; rel="next"/.exec(link) ?? []
+      assert.strictEqual((yield* get(next)).headers["x-as-of"], moment)
+      assert.include((yield* get(next)).headers["cache-control"], "immutable")
+      const { status, text } = yield* get("/v1/news?ticker=NOW&as_of=NOW")
+      assert.strictEqual(status, 422, text)
     }))
 })
 

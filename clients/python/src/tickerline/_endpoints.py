@@ -37,8 +37,8 @@ class Endpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
         """
         return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik, "as_of": as_of})
 
@@ -50,8 +50,8 @@ class Endpoints(ABC):
         Args:
             ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
         """
         return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker, "as_of": as_of})
 
@@ -81,8 +81,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -132,8 +132,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -189,8 +189,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -258,8 +258,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -352,8 +352,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -408,8 +408,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -459,8 +459,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -507,8 +507,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -554,8 +554,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -610,8 +610,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -667,8 +667,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -724,8 +724,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -783,8 +783,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -825,8 +825,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -861,8 +861,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -915,8 +915,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -971,8 +971,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1017,8 +1017,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1152,8 +1152,8 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1213,8 +1213,8 @@ class Endpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1442,8 +1442,8 @@ class AsyncEndpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
         """
         return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik, "as_of": as_of})
 
@@ -1455,8 +1455,8 @@ class AsyncEndpoints(ABC):
         Args:
             ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
         """
         return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker, "as_of": as_of})
 
@@ -1486,8 +1486,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1537,8 +1537,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1594,8 +1594,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1663,8 +1663,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1757,8 +1757,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1813,8 +1813,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1864,8 +1864,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -1912,8 +1912,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1959,8 +1959,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2015,8 +2015,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -2072,8 +2072,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -2129,8 +2129,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -2188,8 +2188,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -2230,8 +2230,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -2266,8 +2266,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
@@ -2320,8 +2320,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2376,8 +2376,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2422,8 +2422,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2557,8 +2557,8 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has
                 several symbols: `SYMBOL:CIK`, comma-separated.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2618,8 +2618,8 @@ class AsyncEndpoints(ABC):
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
-                day in New York, and a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset. The header
-                `X-As-Of` states the moment.
+                day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
+                newest moment that can be repeated. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
