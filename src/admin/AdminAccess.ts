@@ -20,6 +20,8 @@ export class CurrentAdmin extends Context.Service<CurrentAdmin, {
   /** The name of the token, or of the person who has signed in. */
   readonly name: string
   readonly scope: AdminScope
+  /** The token with which the session was opened. */
+  readonly opened_with: number | null
   readonly expires_at: string | null
   readonly request_id: string
 }>()("tickerline/admin/CurrentAdmin") {}

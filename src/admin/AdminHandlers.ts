@@ -374,7 +374,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
 
 const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
   handlers.handleAll({
-    me: () => Effect.map(CurrentAdmin, Struct.omit(["request_id"])),
+    me: () => Effect.map(CurrentAdmin, Struct.omit(["request_id", "opened_with"])),
     signOut: Effect.fnUntraced(function* () {
       const { token_id } = yield* CurrentAdmin
       yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))

@@ -255,7 +255,9 @@ export const adminTransactionLayer = Layer.effect(
     const runOnce = yield* makeRunOnce
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
-      const { name, request_id, token_id } = yield* CurrentAdmin
+      const { kind, name, opened_with, request_id, token_id } = yield* CurrentAdmin
+      // The sessions of an admin share their keys, so that a form can be repeated after the next sign-in.
+      const owner = kind === "token" ? String(token_id) : opened_with === null ? `name ${name}` : String(opened_with)
       const request = yield* HttpServerRequest.HttpServerRequest
       const write = Effect.gen(function* () {
         const body = yield* readBody(request)
@@ -268,7 +270,7 @@ export const adminTransactionLayer = Layer.effect(
             origin: Option.getOrElse(request.remoteAddress, () => "unknown"),
             operation: `${endpoint.method} ${endpoint.path}`,
           },
-          key === undefined ? httpEffect : runOnce(String(token_id), key, { request, body }, httpEffect),
+          key === undefined ? httpEffect : runOnce(owner, key, { request, body }, httpEffect),
         )
       })
       return yield* refuseNul({ body: "", url: request.url }).pipe(

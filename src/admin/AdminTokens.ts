@@ -14,7 +14,11 @@ export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ rea
 export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
 
 /** The session cannot be opened, because the token or invitation does not work. */
-export class SignInRefused extends Data.TaggedError("SignInRefused")<{ readonly message: string }> {}
+export class SignInRefused extends Data.TaggedError("SignInRefused")<{
+  readonly message: string
+  /** The status of the response, if it is not 403. */
+  readonly status?: number
+}> {}
 
 const kinds = ["token", "session", "invitation"] as const
 type Kind = typeof kinds[number]
@@ -172,6 +176,7 @@ const FoundToken = Schema.Struct({
   kind: Schema.Literals(["token", "session"]),
   name: Schema.String,
   scope: AdminScope,
+  opened_with: Schema.NullOr(Schema.Int),
   expires_at: Schema.NullOr(Schema.String),
 })
 
@@ -183,14 +188,16 @@ export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redac
   const digest = yield* hash(token)
   const [found] = yield* decodeRows(FoundToken)(sql`
     with found as (
-      select token_id, kind, name, scope, expires_at, last_used_at from admin_tokens as token
+      select token_id, kind, name, scope, opened_with, expires_at, last_used_at from admin_tokens as token
       where token_hash = decode(${digest}, 'hex') and ${sql.literal(isUsableSql)}
     ), used as (
       update admin_tokens set last_used_at = now() from found
       where admin_tokens.token_id = found.token_id
         and (found.last_used_at is null or found.last_used_at < now() - interval '1 minute')
     )
-    select token_id::float8, kind, name, scope, ${sql.literal(makeUtcTimeSql("expires_at"))} from found
+    select token_id::float8, kind, name, scope, opened_with::float8, ${
+    sql.literal(makeUtcTimeSql("expires_at"))
+  } from found
   `)
   return found
 })

@@ -128,7 +128,7 @@ const withFailurePage =
     answer.pipe(
       Effect.catchTags({
         ApiFailure: (failure) => answerFailure(failure, page),
-        SignInRefused: ({ message }) => answerFailure(makeFailure(403, message), page),
+        SignInRefused: ({ message, status = 403 }) => answerFailure(makeFailure(status, message), page),
       }),
       Effect.catchDefect((defect) =>
         Effect.flatMap(

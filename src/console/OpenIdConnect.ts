@@ -1,6 +1,8 @@
 /** Sign-in with an OpenID Connect provider, whose groups decide the scope (docs/operations/console.md). */
 import { Context, Data, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type * as Client from "openid-client"
+import { isEmailAddress } from "../accounts/EmailAddress.ts"
+import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { type AdminScope, adminScopes } from "../admin/AdminErrors.ts"
 import {
   OidcClientIdConfig,
@@ -67,6 +69,12 @@ const makeUnavailable = () =>
       "why. Try again later, or sign in with an admin token.",
   })
 
+const reject = ({ issuer }: Provider, reason: string) =>
+  Effect.andThen(
+    Effect.logWarning(`Sign-in with ${issuer.href} failed: ${reason}.`),
+    Effect.fail(makeUnavailable()),
+  )
+
 /** Discovers the provider anew for each sign-in, so that changes of its keys and addresses need no restart. */
 const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId, clientSecret, issuer }: Provider) {
   return yield* withProvider(issuer, () =>
@@ -80,7 +88,11 @@ const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId,
       }),
       {
         timeout: timeoutSeconds,
-        ...(issuer.protocol === "http:" && { execute: [client.allowInsecureRequests] }),
+        // Checks the signatures of ID tokens, which the specification leaves to TLS in this flow.
+        execute: [
+          client.enableNonRepudiationChecks,
+          ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
+        ],
       },
     )).pipe(Effect.mapError(makeUnavailable))
 })
@@ -90,12 +102,13 @@ const isTextList = Schema.is(Schema.Array(Schema.String))
 /** Returns the groups of a claim, which some providers send as one text if there is only one. */
 const toGroups = (claim: unknown) => isTextList(claim) ? claim : typeof claim === "string" ? [claim] : []
 
-const Claims = Schema.Struct({
-  sub: Schema.String,
-  email: Schema.optionalKey(Schema.String),
-  email_verified: Schema.optionalKey(Schema.Unknown),
-})
-const isClaims = Schema.is(Claims)
+const isName = Schema.is(TrimmedName)
+
+/** Returns the name for the audit log: an address that the provider has verified, or else its ID of the person. */
+const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknown>>) => {
+  const isVerified = email_verified === true || email_verified === "true"
+  return [isVerified && typeof email === "string" && isEmailAddress(email) ? email : undefined, sub].find(isName)
+}
 
 /** Returns the highest scope of the groups; undefined if they have none. */
 const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, AdminScope>) =>
@@ -113,15 +126,16 @@ const makeSignIn = (provider: Provider) => ({
       to,
     }
     const code_challenge = yield* Effect.promise(() => client.calculatePKCECodeChallenge(pending.verifier))
-    const url = client.buildAuthorizationUrl(config, {
-      redirect_uri,
-      scope: provider.scopes,
-      state: pending.state,
-      nonce: pending.nonce,
-      code_challenge,
-      code_challenge_method: "S256",
-    })
-    return { url, pending }
+    const url = yield* withProvider(provider.issuer, async () =>
+      client.buildAuthorizationUrl(config, {
+        redirect_uri,
+        scope: provider.scopes,
+        state: pending.state,
+        nonce: pending.nonce,
+        code_challenge,
+        code_challenge_method: "S256",
+      })).pipe(Effect.mapError(makeUnavailable))
+    return /^https?:$/.test(url.protocol) ? { url, pending } : yield* reject(provider, "its address is no web address")
   }),
 
   /** Identifies who comes back from the provider with the URL. */
@@ -143,18 +157,16 @@ const makeSignIn = (provider: Provider) => ({
         ),
       )
     const identity = tokens.claims()
-    if (identity === undefined) return yield* makeUnavailable()
+    if (identity === undefined) return yield* reject(provider, "it sent no ID token")
     // Many providers state the address and the groups only here.
     const details = config.serverMetadata().userinfo_endpoint === undefined ? {} : yield* withProvider(
       provider.issuer,
       () => client.fetchUserInfo(config, tokens.access_token, identity.sub),
     ).pipe(Effect.mapError(makeUnavailable))
     const claims: Readonly<Record<string, unknown>> = { ...details, ...identity }
-    if (!isClaims(claims)) return yield* makeUnavailable()
-    const groups = toGroups(claims[provider.groupsClaim])
-    const isVerified = claims.email !== undefined && claims.email_verified !== false
-    const name = (isVerified ? claims.email : claims.sub)?.trim() ?? claims.sub
-    const scope = findScope(groups, provider.groups)
+    const name = findName(claims)
+    if (name === undefined) return yield* reject(provider, "the claim sub is not a name")
+    const scope = findScope(toGroups(claims[provider.groupsClaim]), provider.groups)
     if (scope === undefined) {
       return yield* new SignInRefused({
         message: `${name} is in no group that may use the console. Ask for membership, then sign in again.`,
@@ -163,7 +175,7 @@ const makeSignIn = (provider: Provider) => ({
     const admin: IdentifiedAdmin = {
       name,
       scope,
-      created_by: `OpenID Connect ${claims.sub}`,
+      created_by: `OpenID Connect ${identity.sub}`,
       opened_with: null,
     }
     return admin

@@ -22,7 +22,8 @@ import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConne
 import { type Html, markup } from "./Html.ts"
 import { isSameOrigin } from "./SameOrigin.ts"
 
-const pendingCookie = "tickerline_sign_in"
+/** Each sign-in has a cookie of its own, because a browser can begin several in different tabs. */
+const makePendingCookie = (state: string | null) => `tickerline_sign_in_${state?.slice(0, 8).replace(/\W/g, "_")}`
 
 const oidcPath = `${signInPath}/openid`
 const callbackPath = `${signInPath}/callback`
@@ -72,7 +73,10 @@ export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   const text = yield* request.text.pipe(
     Effect.timeout(Duration.seconds(10)),
     Effect.mapError(() =>
-      new SignInRefused({ message: "The form is too large, or did not arrive within 10 seconds. Send it again." })
+      new SignInRefused({
+        message: "The form is longer than 1 MiB, or did not arrive within 10 seconds. Shorten it, and send it again.",
+        status: 413,
+      })
     ),
   )
   return new URLSearchParams(text)
@@ -146,7 +150,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
         DatabaseRoleInsufficient: ({ error }) => showError(to, 503)(error),
         DatabaseUnavailable: ({ error }) => showError(to, 503)(error),
         ProviderUnavailable: showError(to, 502),
-        SignInRefused: showError(to, 403),
+        SignInRefused: ({ message, status = 403 }) => showError(to, status)({ message }),
       }),
       Effect.catchDefect((defect) => {
         const request_id = SecureRandom.uuidV7Unsafe()
@@ -157,8 +161,11 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     )
 
   yield* router.add("GET", signInPath, (request) => {
-    const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
-    return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider })))
+    const parameters = getTarget(request, adminOrigin).searchParams
+    const to = toConsolePath(parameters.get("to"))
+    const lost = "Your session has ended, so the form was not saved. Sign in, and send it again."
+    const error = parameters.has("form") ? { error: lost } : {}
+    return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, ...error })))
   })
   yield* router.add("POST", signInPath, () =>
     readForm(adminOrigin).pipe(
@@ -199,15 +206,17 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     return Effect.gen(function* () {
       const { pending, url } = yield* provider.value.begin(adminOrigin + callbackPath, to)
       const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
-      return makeRedirect(url.href).pipe(setCookie(pendingCookie, value, isSecure, 600))
+      return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
     }).pipe(withForm(to))
   })
   yield* router.add("GET", callbackPath, (request) =>
     Effect.gen(function* () {
-      const pending = yield* decodePending(Buffer.from(request.cookies[pendingCookie] ?? "", "base64url").toString())
-      const admin = yield* provider.value.finish(getTarget(request, adminOrigin), pending)
+      const target = getTarget(request, adminOrigin)
+      const cookie = makePendingCookie(target.searchParams.get("state"))
+      const pending = yield* decodePending(Buffer.from(request.cookies[cookie] ?? "", "base64url").toString())
+      const admin = yield* provider.value.finish(target, pending)
       const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)
-      return HttpServerResponse.expireCookieUnsafe(response, pendingCookie, { path: "/console" })
+      return HttpServerResponse.expireCookieUnsafe(response, cookie, { path: "/console" })
     }).pipe(withForm(homePath)))
 }))
 

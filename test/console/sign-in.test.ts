@@ -13,15 +13,23 @@ import { isSameOrigin } from "../../src/console/SameOrigin.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { Admin, createToken, makeAdminLayer } from "../support/Admin.ts"
 
+/** Replaces the signature of the ID token in the answer of the provider. */
+const forge = (body: string, header: string) =>
+  body.replace(/"id_token":"[^.]+\.([^.]+)\.[^"]+"/, (_, claims: string) => `"id_token":"${header}.${claims}.AAAA"`)
+
 /** The people whom the provider knows. */
 const people: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   alice: { email: "alice@example.com", email_verified: true, groups: ["platform", "helpdesk"] },
   carol: { email: "alice@example.com", email_verified: false, groups: "helpdesk" },
+  erin: { email: "alice@example.com", groups: ["helpdesk"] },
+  frank: { email: null, groups: ["helpdesk"] },
+  grace: { email: "tl-admin", email_verified: true, groups: ["helpdesk"] },
+  "h\nx": { groups: ["helpdesk"] },
   dave: { email: "dave@example.com", email_verified: true, groups: ["sales"] },
 }
 
 /** Starts a provider that knows the console at the port. */
-const startProvider = Effect.fnUntraced(function* (port: number, consolePort: number) {
+const startProvider = Effect.fnUntraced(function* (port: number, consolePort: number, header?: string) {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const issuer = `http://127.0.0.1:${port}`
   const provider = new Provider(issuer, {
@@ -54,6 +62,10 @@ const startProvider = Effect.fnUntraced(function* (port: number, consolePort: nu
   const respond = (request: IncomingMessage, response: ServerResponse) => {
     const { pathname, searchParams } = new URL(request.url ?? "", issuer)
     const accountId = searchParams.get("person")
+    if (pathname === "/token" && header !== undefined) {
+      const end = response.end.bind(response)
+      Object.assign(response, { end: (body: unknown) => end(forge(String(body), header)) })
+    }
     if (!pathname.startsWith("/login/")) return answer(request, response)
     if (accountId === null) return response.end("login")
     return provider.interactionFinished(request, response, { login: { accountId } })
@@ -70,38 +82,46 @@ const startProvider = Effect.fnUntraced(function* (port: number, consolePort: nu
   return issuer
 })
 
-/** A browser without scripts: keeps cookies of each host, and follows redirects. */
+interface Cookie {
+  readonly host: string
+  readonly path: string
+  readonly name: string
+  readonly value: string
+}
+
+/** A browser without scripts: keeps cookies, and follows redirects. */
 class Visitor {
-  readonly #cookies = new Map<string, Map<string, string>>()
-  /** Addresses visited, with the status of each response. */
-  readonly visited: Array<string> = []
-  /** Attributes of the cookies received. */
+  #cookies: ReadonlyArray<Cookie> = []
+  /** The header lines of the cookies received. */
   readonly received: Array<string> = []
 
-  cookie(url: string, name: string) {
-    return this.#cookies.get(new URL(url).host)?.get(name)
+  cookies(host: string) {
+    return this.#cookies.filter((cookie) => cookie.host === host)
   }
 
   readonly visit = (
     url: string,
     { form, headers = {} }: { form?: Record<string, string>; headers?: Record<string, string> } = {},
   ): Promise<{ url: string; status: number; text: string }> => {
-    const { host, origin } = new URL(url)
-    const cookies = [...this.#cookies.get(host) ?? []].map(([name, value]) => `${name}=${value}`).join("; ")
+    const { host, origin, pathname } = new URL(url)
+    const sent = this.cookies(host).filter(({ path }) => pathname.startsWith(path))
     return fetch(url, {
       redirect: "manual",
-      headers: { ...(cookies !== "" && { cookie: cookies }), ...(form && { origin }), ...headers },
+      headers: {
+        ...(sent.length > 0 && { cookie: sent.map(({ name, value }) => `${name}=${value}`).join("; ") }),
+        ...(form && { origin }),
+        ...headers,
+      },
       ...(form && { method: "POST", body: new URLSearchParams(form) }),
     }).then(async (response) => {
-      const jar = this.#cookies.get(host) ?? new Map<string, string>()
-      this.#cookies.set(host, jar)
       for (const line of response.headers.getSetCookie()) {
         this.received.push(line)
         const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-        if (value === "" || /max-age=0/i.test(line)) jar.delete(name)
-        else jar.set(name, value)
+        const path = /; ?path=([^;]*)/i.exec(line)?.[1] ?? "/"
+        const others = this.#cookies.filter((one) => one.host !== host || one.name !== name || one.path !== path)
+        const isDeleted = value === "" || /max-age=0/i.test(line)
+        this.#cookies = isDeleted ? others : [...others, { host, path, name, value }]
       }
-      this.visited.push(`${response.status} ${new URL(url).pathname}`)
       const location = response.headers.get("location")
       if (location === null) return { url, status: response.status, text: await response.text() }
       const target = new URL(location, url).href
@@ -115,10 +135,11 @@ class Visitor {
 const signInAs = async (visitor: Visitor, origin: string, person: string, to = "/console/") => {
   const login = await visitor.visit(`${origin}/console/sign-in/openid?${new URLSearchParams({ to }).toString()}`)
   assert.include(login.url, "/login/", login.text)
-  return visitor.visit(`${login.url}?person=${person}`)
+  return visitor.visit(`${login.url}?${new URLSearchParams({ person }).toString()}`)
 }
 
-const sessionOf = (visitor: Visitor, url: string) => visitor.cookie(url, "tickerline_admin") ?? ""
+const sessionOf = (visitor: Visitor, url: string) =>
+  visitor.cookies(new URL(url).host).find(({ name }) => name === "tickerline_admin")?.value ?? ""
 
 const providerPort = Effect.runSync(Effect.cached(chooseFreePort))
 
@@ -270,12 +291,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
       })
 
       // An address that the provider has not verified may be somebody else's.
-      const carol = new Visitor()
-      yield* Effect.promise(() => signInAs(carol, origin, "carol"))
-      assert.deepInclude((yield* send("/me", { token: sessionOf(carol, origin) })).body, {
-        name: "carol",
-        scope: "support",
-      })
+      for (const name of ["carol", "erin", "frank", "grace"]) {
+        const visitor = new Visitor()
+        yield* Effect.promise(() => signInAs(visitor, origin, name))
+        assert.deepInclude((yield* send("/me", { token: sessionOf(visitor, origin) })).body, { name, scope: "support" })
+      }
+      const nameless = yield* Effect.promise(() => signInAs(new Visitor(), origin, "h\nx"))
+      assert.strictEqual(nameless.status, 502)
 
       const refused = yield* Effect.promise(() => signInAs(new Visitor(), origin, "dave"))
       assert.strictEqual(refused.status, 403)
@@ -291,15 +313,67 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
       const callback = `${origin}/console/sign-in/callback`
       const login = yield* Effect.promise(() => visitor.visit(`${origin}/console/sign-in/openid`))
       assert.strictEqual(login.status, 200)
-      for (const query of ["code=x&state=y", "error=access_denied", "error=access_denied&state=y", ""]) {
+      const pending = visitor.cookies(new URL(origin).host).find(({ name }) => name.startsWith("tickerline_sign_in_"))
+      const state = `${pending?.name.replace("tickerline_sign_in_", "")}y`
+      for (const query of [`code=x&state=${state}`, `error=access_denied&state=${state}`]) {
         const { status, text } = yield* Effect.promise(() => visitor.visit(`${callback}?${query}`))
         assert.strictEqual(status, 403, query)
         assert.include(text, "did not confirm who you are", query)
       }
-      const elsewhere = yield* Effect.promise(() => new Visitor().visit(`${callback}?code=x&state=y`))
-      assert.strictEqual(elsewhere.status, 403)
-      assert.include(elsewhere.text, "not begun in this browser")
+      for (const query of ["code=x&state=y", "error=access_denied", ""]) {
+        const { status, text } = yield* Effect.promise(() => visitor.visit(`${callback}?${query}`))
+        assert.strictEqual(status, 403, query)
+        assert.include(text, "not begun in this browser", query)
+      }
       assert.strictEqual(sessionOf(visitor, origin), "")
+    }).pipe(Effect.scoped))
+
+  it.effect("refuses ID tokens whose signature is wrong or missing (operations/console)", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Admin
+      const origin = `http://127.0.0.1:${port}`
+      for (const alg of ["ES256", "none", "HS256"]) {
+        yield* Effect.scoped(Effect.gen(function* () {
+          const header = Buffer.from(JSON.stringify({ alg })).toString("base64url")
+          yield* startProvider(yield* providerPort, port, header)
+          const visitor = new Visitor()
+          const { status } = yield* Effect.promise(() => signInAs(visitor, origin, "alice"))
+          assert.include([403, 502], status, alg)
+          assert.strictEqual(sessionOf(visitor, origin), "", alg)
+        }))
+      }
+    }))
+
+  it.effect("begins sign-ins in two tabs, and repeats no form after the next sign-in (operations/console)", () =>
+    Effect.gen(function* () {
+      const { port, send, tokens } = yield* Admin
+      const origin = `http://127.0.0.1:${port}`
+      yield* startProvider(yield* providerPort, port)
+      const visitor = new Visitor()
+      const logins = yield* Effect.promise(async () => {
+        const first = await visitor.visit(`${origin}/console/sign-in/openid?to=%2Fconsole%2Fkeys`)
+        return [first, await visitor.visit(`${origin}/console/sign-in/openid?to=%2Fconsole%2Faudit`)]
+      })
+      for (const login of logins) {
+        const { url } = yield* Effect.promise(() => visitor.visit(`${login.url}?person=alice`))
+        assert.match(url, /console\/(keys|audit)$/)
+      }
+      const page = `${origin}/console/sign-in`
+      const created: Array<unknown> = []
+      for (let round = 0; round < 2; round += 1) {
+        const other = new Visitor()
+        yield* Effect.promise(() => other.visit(page, { form: { token: tokens.admin } }))
+        const { body } = yield* send("/accounts", {
+          method: "POST",
+          body: { name: "once", tier: "pro" },
+          headers: { "idempotency-key": "the-same-form" },
+          token: sessionOf(other, page),
+        })
+        created.push(body)
+      }
+      assert.include(JSON.stringify(created[0]), `"name":"once"`)
+      assert.deepStrictEqual(created[1], created[0])
+      assert.include((yield* Effect.promise(() => visitor.visit(`${page}?form=1`))).text, "the form was not saved")
     }).pipe(Effect.scoped))
 
   it.effect("offers the other ways if the provider is down (operations/console)", () =>
