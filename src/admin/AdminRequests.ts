@@ -7,7 +7,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import { isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout } from "../db/SqlState.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { withActor } from "../db/SessionActor.ts"
-import { type InternalError, makeFieldError } from "../rules/Errors.ts"
+import { type InternalError, makeFieldError, redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError, makeValidationError } from "../rules/Validation.ts"
 import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import { AdminAccess, AdminTransaction, CurrentAdmin, isScopeSufficient, RequiredScope } from "./AdminAccess.ts"
@@ -203,6 +203,14 @@ const withRequestId = (request_id: string) => <A, E, R>(effect: Effect.Effect<A,
     Effect.mapError(setRequestId(request_id)),
   )
 
+/** Logs who was refused, for the alert about many refusals. `what` names the reason, and the admin if known. */
+export const logRefusal = (what: string) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, remoteAddress, url }) => {
+    const path = redactApiKeys(url.split("?", 1)[0] ?? "")
+    const address = Option.getOrElse(remoteAddress, () => "unknown")
+    return Effect.logWarning(`The admin port refused ${method} ${path} from ${address}; ${redactApiKeys(what)}`)
+  })
+
 const makeInvalidToken = (message: string) => new InvalidAdminToken({ error: { message } })
 
 const identifyAdmin = Effect.fnUntraced(function* (token: Redacted.Redacted) {
@@ -211,18 +219,26 @@ const identifyAdmin = Effect.fnUntraced(function* (token: Redacted.Redacted) {
       "Send an admin token as `Authorization: Bearer TOKEN`. `tickerline admin tokens create` creates one.",
     )
   }
-  return (yield* findAdminToken(token)) ?? (yield* makeInvalidToken("The admin token is unknown, revoked or expired."))
+  const found = yield* findAdminToken(token)
+  if (found !== undefined) return found
+  const message = "The admin token is unknown, revoked or expired."
+  yield* logRefusal(message)
+  return yield* makeInvalidToken(message)
 })
 
-const requireScope = (scope: AdminScope, required_scope: AdminScope) =>
-  isScopeSufficient(scope, required_scope) ? Effect.void : Effect.fail(
-    new InsufficientScope({
-      error: {
-        message: `This endpoint requires the scope ${required_scope}; the token has ${scope}.`,
-        details: { required_scope, scope },
-      },
-    }),
-  )
+const requireScope = Effect.fnUntraced(function* (
+  { name, scope }: { readonly name: string; readonly scope: AdminScope },
+  required_scope: AdminScope,
+) {
+  if (isScopeSufficient(scope, required_scope)) return
+  yield* logRefusal(`${name} has the scope ${scope}, and needs ${required_scope}.`)
+  return yield* new InsufficientScope({
+    error: {
+      message: `This endpoint requires the scope ${required_scope}; the token has ${scope}.`,
+      details: { required_scope, scope },
+    },
+  })
+})
 
 export const adminAccessLayer = Layer.effect(
   AdminAccess,
@@ -238,7 +254,7 @@ export const adminAccessLayer = Layer.effect(
           }))
         )
         const admin = yield* identifyAdmin(credential).pipe(
-          Effect.tap(({ scope }) => requireScope(scope, Context.get(endpoint.annotations, RequiredScope))),
+          Effect.tap((admin) => requireScope(admin, Context.get(endpoint.annotations, RequiredScope))),
           withRequestId(request_id),
           Effect.provideContext(services),
         )

@@ -134,22 +134,26 @@ const refuseInvitation = new SignInRefused({
 
 const InvitedAdmin = Schema.Struct({ name: Schema.String, scope: AdminScope, created_by: Schema.String })
 
-/** Returns whom an invitation is for. If `accept` is true, revokes it, so that it works only once. */
-export const findInvitation = Effect.fnUntraced(function* (invitation: Redacted.Redacted, accept: boolean) {
-  if (!formats.invitation.isWellFormed(invitation)) return yield* refuseInvitation
-  const sql = yield* SqlClient.SqlClient
-  const hash = yield* makeApiKeyHasher
-  const isInvitation = sql`token_hash = decode(${yield* hash(invitation)}, 'hex') and ${sql.literal(isUsableSql)}`
-  const [found] = yield* decodeRows(InvitedAdmin)(
-    accept
-      ? sql`
-        update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
-        returning name, scope, created_by
-      `
-      : sql`select name, scope, created_by from admin_tokens as token where ${isInvitation}`,
-  )
-  return found ?? (yield* refuseInvitation)
-})
+const makeInvitationReader = (makeStatement: (isInvitation: string) => string) =>
+  Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
+    if (!formats.invitation.isWellFormed(invitation)) return yield* refuseInvitation
+    const sql = yield* SqlClient.SqlClient
+    const hash = yield* makeApiKeyHasher
+    const statement = makeStatement(`token_hash = decode($1, 'hex') and ${isUsableSql}`)
+    const [found] = yield* decodeRows(InvitedAdmin)(sql.unsafe(statement, [yield* hash(invitation)]))
+    return found ?? (yield* refuseInvitation)
+  })
+
+/** Returns whom an invitation is for. */
+export const findInvitation = makeInvitationReader((isInvitation) =>
+  `select name, scope, created_by from admin_tokens as token where ${isInvitation}`
+)
+
+/** Revokes an invitation that works, so that it works only once. */
+export const acceptInvitation = makeInvitationReader((isInvitation) =>
+  `update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
+  returning name, scope, created_by`
+)
 
 /** Returns all tokens, and the sessions and invitations that work, oldest first. */
 export const listAdminTokens = Effect.gen(function* () {

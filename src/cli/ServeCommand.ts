@@ -4,7 +4,9 @@ import { Console, Context, Effect, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
 import process from "node:process"
+import { AdminOriginConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { adminServerLayer } from "../console/AdminServer.ts"
+import { homePath } from "../console/ConsolePaths.ts"
 import { recordSettings } from "../audit/AuditLog.ts"
 import { customerSettings } from "../catalogue/PriceList.ts"
 import { ChangeStream } from "../history/ChangeStream.ts"
@@ -55,10 +57,13 @@ const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
 })
 
 /** Formats the greeting. It names the file of the demo key instead of the key, because output is often logged. */
-const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
+const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>, adminOrigin: Option.Option<string>) =>
   [
     `Tickerline is running at ${baseUrl}`,
     `Documentation: ${baseUrl}${documentationPath}`,
+    ...(Option.isSome(adminOrigin)
+      ? [`Console: ${adminOrigin.value}${homePath} (the first sign-in: npm run tickerline -- admin invite --name NAME)`]
+      : []),
     "Try it:",
     `  curl -H "Authorization: Bearer ${
       Option.getOrElse(demoKey, () => "<key>")
@@ -88,7 +93,8 @@ export const serveUntilInterrupted = Effect.gen(function* () {
     Effect.provideService(ShutdownState, shutdown),
   )
   const demoKey = yield* Effect.transposeOption(Option.map(demoKeyFile, formatKeyFromFile))
-  yield* Console.log(formatGreeting(baseUrl, demoKey))
+  const hasConsole = Option.isSome(yield* AdminPortConfig)
+  yield* Console.log(formatGreeting(baseUrl, demoKey, hasConsole ? yield* AdminOriginConfig : Option.none()))
   return yield* Effect.onInterrupt(Effect.never, () => {
     shutdown.begun = true
     return Effect.sleep(delay)

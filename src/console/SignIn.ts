@@ -3,9 +3,10 @@ import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { type Digest, SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SqlClient, type SqlError } from "effect/sql"
-import { withDatabaseErrors } from "../admin/AdminRequests.ts"
+import { logRefusal, withDatabaseErrors } from "../admin/AdminRequests.ts"
 import { AdminOriginConfig } from "../admin/AdminSettings.ts"
 import {
+  acceptInvitation,
   findAdminToken,
   findInvitation,
   type IdentifiedAdmin,
@@ -67,7 +68,9 @@ export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!isSameOrigin(request.headers, adminOrigin)) {
     return yield* new SignInRefused({
-      message: "Another site has sent this form. Open the console, and send it there.",
+      message:
+        "Another site has sent this form. If you have sent it here, the console does not know its address: set " +
+        "ADMIN_URL to the address in your browser, without a path, and restart the service.",
     })
   }
   const text = yield* request.text.pipe(
@@ -109,7 +112,7 @@ const identifyByToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
 })
 
 const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
-  const { created_by, name, scope } = yield* findInvitation(invitation, false)
+  const { created_by, name, scope } = yield* findInvitation(invitation)
   const admin: IdentifiedAdmin = { name, scope, created_by: `invitation of ${created_by}`, opened_with: null }
   return admin
 })
@@ -150,7 +153,8 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
         DatabaseRoleInsufficient: ({ error }) => showError(to, 503)(error),
         DatabaseUnavailable: ({ error }) => showError(to, 503)(error),
         ProviderUnavailable: showError(to, 502),
-        SignInRefused: ({ message, status = 403 }) => showError(to, status)({ message }),
+        SignInRefused: ({ message, status = 403 }) =>
+          Effect.andThen(logRefusal(`sign-in: ${message}`), showError(to, status)({ message })),
       }),
       Effect.catchDefect((defect) => {
         const request_id = SecureRandom.uuidV7Unsafe()
@@ -183,7 +187,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     ))
   yield* router.add("GET", invitationPath, (request) => {
     const invitation = getTarget(request, adminOrigin).searchParams.get("invitation") ?? ""
-    return findInvitation(Redacted.make(invitation), false).pipe(
+    return findInvitation(Redacted.make(invitation)).pipe(
       Effect.map(({ name, scope }) => makeHtmlResponse(renderInvitation(name, scope, invitation))),
       withForm(homePath),
     )
@@ -194,7 +198,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
         const invitation = Redacted.make(form.get("invitation") ?? "")
         return Effect.flatMap(
           identifyByInvitation(invitation),
-          (admin) => signIn(admin, "sign in with an invitation", homePath, findInvitation(invitation, true)),
+          (admin) => signIn(admin, "sign in with an invitation", homePath, acceptInvitation(invitation)),
         )
       }),
       withForm(homePath),

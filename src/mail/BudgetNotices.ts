@@ -53,11 +53,13 @@ export const queueBudgetNotices = Effect.gen(function* () {
       select distinct on (account_id, budget_alerts.month, budget_alerts.budget_microdollars)
         account_id, accounts.name as account,
         to_char(month, 'FMMonth YYYY') as month, budget_alerts.budget_microdollars, spent_microdollars,
-        percent::int, stops,
+        percent::int, budget_stops as stops,
         format('budget:%s:%s:%s:%s', account_id, to_char(month, 'YYYY-MM'), budget_alerts.budget_microdollars, percent)
           as notice_id
       from budget_alerts join accounts using (account_id)
       where recorded_at > now() - interval '1 day' and btrim(contact_email) <> ''
+        -- Not if somebody has corrected the budget meanwhile.
+        and budget_alerts.budget_microdollars = accounts.budget_microdollars and month = budget_month
       order by account_id, budget_alerts.month, budget_alerts.budget_microdollars, percent desc
     ) as due
     where not exists (select from announcements where entry_id = notice_id)

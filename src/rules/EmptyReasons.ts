@@ -1,10 +1,8 @@
 /** D40: why a list has no rows, as the header `X-Empty-Reason` and `message` tell with `explain=true`. */
-import { formatTextList } from "./TextLists.ts"
-
 export const emptyReasonCodes = [
   "page_beyond_end",
-  "filtered",
   "symbol_not_used",
+  "filtered",
   "no_rows_for_symbol",
   "unknown_symbol",
   "no_rows",
@@ -31,12 +29,14 @@ export const parseEmptyReason = (header: string): EmptyReason | undefined => {
 
 const sentences: Readonly<Record<Exclude<Code, "filtered">, string>> = {
   page_beyond_end: "The page is beyond the last one.",
-  symbol_not_used: "Rows of the symbol exist, but from days when the company did not use it.",
-  no_rows_for_symbol: "The symbol is known, but has no rows in this list.",
-  unknown_symbol: "No list has rows of the symbol.",
+  symbol_not_used: "There are such rows, but from days when the company did not use the symbol.",
+  no_rows_for_symbol: "The list has no rows of the requested symbols.",
+  unknown_symbol: "No list has rows of the requested symbols.",
   no_rows: "The list has no rows.",
 }
 
 /** Returns the reason as a sentence. */
 export const describeEmptyReason = ({ code, without = [] }: EmptyReason) =>
-  code === "filtered" ? `There are rows without the filter ${formatTextList(without)}.` : sentences[code]
+  code === "filtered"
+    ? `There are rows without ${without.length > 1 ? "the filters" : "the filter"} ${without.join(" and ")}.`
+    : sentences[code]

@@ -257,6 +257,12 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.match(found[1]?.subject ?? "", /^Tickerline: The budget for [A-Z][a-z]+ 20\d\d is used up$/)
       assert.include(found[1]?.text.replaceAll(/\s+/g, " "), "From now on, requests for data get 402")
       assert.strictEqual((yield* readEmails).length, 2)
+      // An amount that somebody has corrected before the email was queued alarms nobody.
+      const mistyped = yield* createBudgeted("mistyped", { microdollars: 50n, stops: true })
+      yield* Accounts.updateAccount(mistyped.name, { contact_email: "mistyped@budget.example" })
+      yield* writeCosts(mistyped.account_id, 60)
+      yield* setBudget(mistyped.name, { microdollars: 5_000n, stops: true })
+      assert.strictEqual((yield* readEmails).length, 2)
       // An alert that nobody has sent for a day is not sent any more.
       const late = yield* createBudgeted("late", { microdollars: 10n, stops: false })
       yield* writeCosts(late.account_id, 10)
