@@ -132,9 +132,10 @@ const rotateSecretCommand = Command.make(
     grace: makeFlag("grace", ShortDuration, "How long the old secret also signs: 30m, 24h, 7d").pipe(
       Flag.withDefault(Duration.hours(24)),
     ),
+    endPrevious: makeBooleanFlag("end-previous", "End the secret before the old one now if it still signs"),
   },
-  Effect.fnUntraced(function* ({ grace, id }) {
-    const secret = yield* Webhooks.rotateWebhookSecret(id, grace)
+  Effect.fnUntraced(function* ({ endPrevious, grace, id }) {
+    const secret = yield* Webhooks.rotateWebhookSecret(id, { grace, endPrevious })
     const end = Duration.isZero(grace) ? "no longer signs" : `also signs for another ${Duration.format(grace)}`
     yield* printSecret(`The new secret of webhook endpoint ${id}. The old one ${end}:`, secret)
   }),
@@ -247,8 +248,13 @@ const replayCommand = Command.make(
     if (Option.isNone(messageId) && Option.isNone(endpointId) && Option.isNone(since)) {
       return yield* makeUsageError("webhooks replay", "Select messages with --message, --endpoint or --since.")
     }
-    const { found, replayed } = yield* Webhooks.replayWebhookMessages(selection)
+    const { disabled, found, replayed } = yield* Webhooks.replayWebhookMessages(selection)
     yield* Console.log(`${formatCountWithNoun(replayed, "message")} queued again.`)
+    if (disabled.length > 0) {
+      yield* Effect.logWarning(
+        `Nothing is sent to disabled endpoints. Enable them with \`webhooks enable ID\`: ${disabled.join(", ")}`,
+      )
+    }
     if (found > replayed) {
       yield* Effect.logWarning(`${found - replayed} others did not fit. Repeat the command after these were sent.`)
     }

@@ -12,6 +12,9 @@ import { checkWebhookUrl, getHost, isAddressPermitted } from "./WebhookUrl.ts"
 /** Time that an attempt may take, from the DNS query to the headers of the response. */
 export const deliveryTimeout = Duration.seconds(15)
 
+/** Time after the headers in which the beginning of the body must arrive. What is later is not read. */
+const bodyTimeout = Duration.seconds(2)
+
 /** Maximum number of bytes that are read of a response, and of characters that are kept of it. */
 const [maxBodyBytes, maxExcerptLength] = [4096, 200]
 
@@ -59,17 +62,20 @@ export const makeDnsResolver = (): HostResolver => {
   }
 }
 
+/** Longest delay that `Retry-After` can cause, s. */
+const maxRetryAfterSeconds = 24 * 3600
+
 /** Parses the number of seconds, or the date, of a header `Retry-After`. */
 const parseRetryAfter = (text: string | undefined, now: number) => {
   if (text === undefined) return undefined
-  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
-  return Number.isFinite(seconds) && seconds > 0 ? seconds : undefined
+  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - now) / 1000
+  return seconds > 0 ? Math.min(seconds, maxRetryAfterSeconds) : undefined
 }
 
 const formatExcerpt = (bytes: Buffer) =>
   bytes.toString("utf8").replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\s]+/gu, " ").trim().slice(0, maxExcerptLength)
 
-/** Reads the beginning of a body. Resolves with what has arrived if the receiver stops or the attempt ends. */
+/** Reads the beginning of a body. Resolves with what has arrived if the receiver stops or the response is destroyed. */
 const readExcerpt = (response: IncomingMessage) =>
   new Promise<string>((resolve) => {
     const chunks: Array<Buffer> = []
@@ -84,34 +90,42 @@ const readExcerpt = (response: IncomingMessage) =>
     response.on("error", end)
   })
 
-const interpretResponse = async (response: IncomingMessage, now: number): Promise<DeliveryResult> => {
+interface ArrivedResponse {
+  readonly response: IncomingMessage
+  readonly excerpt: Promise<string>
+}
+
+/** The status counts as soon as it has arrived, even if the body never ends. */
+const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: ArrivedResponse) {
   const status = response.statusCode ?? 0
-  if (status >= 200 && status < 300) {
-    response.destroy()
-    return { _tag: "Delivered", status }
-  }
+  if (status >= 200 && status < 300) return { _tag: "Delivered", status } satisfies DeliveryResult
   const isRedirect = status >= 300 && status < 400
-  const excerpt = isRedirect ? "redirects are not followed" : await readExcerpt(response)
-  const retryAfterSeconds = parseRetryAfter(response.headers["retry-after"], now)
+  const reading = Effect.promise(() => excerpt)
+  if (!isRedirect) yield* Effect.timeoutOption(reading, bodyTimeout)
+  response.destroy()
+  const text = isRedirect ? "redirects are not followed" : yield* reading
+  const retryAfterSeconds = parseRetryAfter(response.headers["retry-after"], yield* Clock.currentTimeMillis)
   return {
     _tag: "Failed",
     why: status === 410 ? "gone" : isRedirect ? "redirect" : "status",
-    reason: excerpt === "" ? `HTTP ${status}` : `HTTP ${status}: ${excerpt}`,
+    reason: text === "" ? `HTTP ${status}` : `HTTP ${status}: ${text}`,
     status,
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-  }
-}
+  } satisfies DeliveryResult
+}, (effect, { response }) => Effect.ensuring(effect, Effect.sync(() => response.destroy())))
 
-/** Sends the request to one of the addresses, without another DNS query. The signal ends the connection. */
+/**
+ * Sends the request to one of the addresses, without another DNS query. The signal ends the connection. Resolves when
+ * the headers of the response have arrived, or with the failure.
+ */
 const post = (
   url: URL,
   addresses: ReadonlyArray<string>,
   headers: Readonly<Record<string, string>>,
   body: string,
-  now: number,
   signal: AbortSignal,
 ) =>
-  new Promise<DeliveryResult>((resolve) => {
+  new Promise<ArrivedResponse | DeliveryResult>((resolve) => {
     const checked = addresses.map((address) => ({ address, family: isIP(address) }))
     const options: RequestOptions = {
       method: "POST",
@@ -127,14 +141,14 @@ const post = (
       },
     }
     const request = url.protocol === "https:" ? requestHttps(url, options) : requestHttp(url, options)
-    request.on("response", (response) => resolve(interpretResponse(response, now)))
+    request.on("response", (response) => resolve({ response, excerpt: readExcerpt(response) }))
     request.on("error", (error: NodeJS.ErrnoException) => {
       resolve(fail("connection", error.code === undefined ? error.message : `${error.code}: ${error.message}`))
     })
     request.end(body)
   })
 
-/** Returns a function that makes one attempt. It never fails, and ends after `deliveryTimeout`. */
+/** Returns a function that makes one attempt. It never fails, and ends after `deliveryTimeout` and `bodyTimeout`. */
 export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostResolver) => {
   const resolveAddresses = Effect.fnUntraced(function* (host: string) {
     if (isIP(host) !== 0) return [host]
@@ -144,7 +158,8 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
     })
   })
 
-  return ({ body, message_id, secrets, url: text }: WebhookRequest): Effect.Effect<DeliveryResult> =>
+  /** Returns the response, or the failure. */
+  const send = ({ body, message_id, secrets, url: text }: WebhookRequest) =>
     Effect.gen(function* () {
       const checked = checkWebhookUrl(text, allowed)
       if ("problem" in checked) return fail("address", `The URL ${checked.problem}.`)
@@ -156,8 +171,7 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
       if (internal !== undefined) {
         return fail("address", `${host} has the internal address ${internal}, which is not in WEBHOOKS_ALLOWED_HOSTS.`)
       }
-      const now = yield* Clock.currentTimeMillis
-      const timestamp = Math.floor(now / 1000)
+      const timestamp = Math.floor((yield* Clock.currentTimeMillis) / 1000)
       const headers = {
         "content-type": "application/json",
         "content-length": String(Buffer.byteLength(body)),
@@ -166,7 +180,7 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
         "webhook-timestamp": String(timestamp),
         "webhook-signature": signWebhook({ id: message_id, timestamp, body }, secrets),
       }
-      return yield* Effect.promise((signal) => post(url, addresses, headers, body, now, signal))
+      return yield* Effect.promise((signal) => post(url, addresses, headers, body, signal))
     }).pipe(
       Effect.catch((reason) => Effect.succeed(fail("connection", reason))),
       Effect.timeoutOrElse({
@@ -174,5 +188,11 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
         orElse: () =>
           Effect.succeed(fail("timeout", `The receiver sent no response within ${Duration.format(deliveryTimeout)}.`)),
       }),
+    )
+
+  return (message: WebhookRequest): Effect.Effect<DeliveryResult> =>
+    Effect.flatMap(
+      send(message),
+      (sent): Effect.Effect<DeliveryResult> => "_tag" in sent ? Effect.succeed(sent) : interpretResponse(sent),
     )
 }

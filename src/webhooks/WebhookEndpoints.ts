@@ -22,6 +22,9 @@ export class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonl
 
 class EndpointNotCreated extends Data.TaggedError("EndpointNotCreated")<{ readonly message: string }> {}
 
+/** The previous secret still signs, and there is room for only one. The message says what to do. */
+class PreviousSecretValid extends Data.TaggedError("PreviousSecretValid")<{ readonly message: string }> {}
+
 class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: string }> {}
 
 const noSuchEndpoint = (id: number) =>
@@ -35,6 +38,10 @@ const beginFeedSql = `
   update webhook_feed set cursor = ${makeMomentSql("now()")}
   where not exists (select from webhook_endpoints where ${wantsDatasetsSql})
 `
+
+/** SQL expression for the secrets that sign a message to a row of `webhook_endpoints`. */
+export const signingSecretsSql =
+  "array_remove(array[secret, case when previous_secret_until > now() then previous_secret end], null)"
 
 const toJson = (value: ReadonlyArray<string> | null) => value === null ? null : JSON.stringify(value)
 
@@ -83,8 +90,17 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   })
 })
 
+export interface SecretRotation {
+  /** How long the old secret also signs. */
+  readonly grace: Duration.Duration
+  /** Also ends the secret before the old one if it is still valid. Otherwise the rotation is refused. */
+  readonly endPrevious: boolean
+}
+
+const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(Schema.String) })
+
 /** Gives the endpoint a new secret and returns it. Until the grace period ends, the old one signs as well. */
-export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
+export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
   const sql = yield* SqlClient.SqlClient
   const secret = generateWebhookSecret()
   const graceSeconds = Duration.toSeconds(grace)
@@ -92,9 +108,18 @@ export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, grac
     update webhook_endpoints set secret = ${secret},
       previous_secret = case when ${graceSeconds}::float8 > 0 then secret end,
       previous_secret_until = now() + make_interval(secs => ${graceSeconds}::float8)
-    where endpoint_id = ${id} returning endpoint_id
+    where endpoint_id = ${id}
+      and (${endPrevious} or previous_secret is null or previous_secret_until <= now()) returning endpoint_id
   `
-  return rotated.length === 1 ? secret : yield* noSuchEndpoint(id)
+  if (rotated.length === 1) return secret
+  const [endpoint] = yield* decodeRows(PreviousSecret)(sql`
+    select ${sql.literal(formatUtcTimeSql("previous_secret_until"))} as valid_until
+    from webhook_endpoints where endpoint_id = ${id}
+  `)
+  return yield* endpoint === undefined ? noSuchEndpoint(id) : new PreviousSecretValid({
+    message: `The previous secret of webhook endpoint ${id} still signs until ${endpoint.valid_until ?? "now"}, and ` +
+      "there can be only one. Nothing was changed. Rotate after that, or add --end-previous to end it now.",
+  })
 })
 
 /** Stops sending to an endpoint and queueing events for it. Waiting messages remain until it is enabled. */
@@ -204,16 +229,22 @@ export interface ReplaySelection {
   readonly includeDelivered: boolean
 }
 
-const ReplayedCounts = Schema.Struct({ replayed: Schema.Int, found: Schema.Int })
+const ReplayedCounts = Schema.Struct({
+  replayed: Schema.Int,
+  found: Schema.Int,
+  /** Disabled endpoints that have replayed messages. */
+  disabled: Schema.Array(Schema.BigInt),
+})
 
 /**
  * Queues messages again, with the same ids and in their order, before all that wait. An endpoint gets the oldest ones
- * if they do not all fit. Returns the number of messages that were found and that were queued.
+ * if they do not all fit. Returns the number of messages that were found and that were queued, and which
+ * endpoints get them only after they are enabled.
  */
 export const replayWebhookMessages = Effect.fnUntraced(
   function* ({ endpointId, includeDelivered, messageId, since }: ReplaySelection) {
     const sql = yield* SqlClient.SqlClient
-    const [counts = { replayed: 0, found: 0 }] = yield* decodeRows(ReplayedCounts)(sql`
+    const [counts = { replayed: 0, found: 0, disabled: [] }] = yield* decodeRows(ReplayedCounts)(sql`
       with found as (
         select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as place
         from webhook_messages
@@ -233,23 +264,28 @@ export const replayWebhookMessages = Effect.fnUntraced(
       ), counted as (
         select endpoint_id, count(*)::int as replayed from replayed group by endpoint_id
       ), recorded as (
-        select replayed, record_audit('webhook', endpoint_id::text, 'changed', null,
+        select endpoint_id, replayed, record_audit('webhook', endpoint_id::text, 'changed', null,
           jsonb_build_object('replayed', replayed)) from counted
       )
-      select coalesce(sum(replayed), 0)::int as replayed, (select count(*) from found)::int as found from recorded
+      select coalesce(sum(replayed), 0)::int as replayed, (select count(*) from found)::int as found,
+        array(
+          select endpoint_id from recorded join webhook_endpoints using (endpoint_id)
+          where disabled_at is not null order by 1
+        ) as disabled
+      from recorded
     `)
     return counts
   },
 )
 
-const TestedEndpoint = Schema.Struct({ url: Schema.String, secret: Schema.String })
+const TestedEndpoint = Schema.Struct({ url: Schema.String, secrets: Schema.Array(Schema.String) })
 
 /** Sends a message `webhook.test` from this process, at once and without a retry, and returns the result. */
 export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const deliver = makeWebhookDelivery(yield* AllowedHostsConfig, makeDnsResolver())
   const [endpoint] = yield* decodeRows(TestedEndpoint)(sql`
-    select url, secret from webhook_endpoints where endpoint_id = ${id}
+    select url, ${sql.literal(signingSecretsSql)} as secrets from webhook_endpoints where endpoint_id = ${id}
   `)
   if (endpoint === undefined) return yield* noSuchEndpoint(id)
   const now = yield* Clock.currentTimeMillis
@@ -257,6 +293,6 @@ export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
     message_id: `msg_test_${now}`,
     url: endpoint.url,
     body: JSON.stringify({ type: "webhook.test", timestamp: formatMoment(now, "000000"), data: {} }),
-    secrets: [endpoint.secret],
+    secrets: endpoint.secrets,
   })
 })

@@ -16,6 +16,8 @@ import {
   makeDnsResolver,
   makeWebhookDelivery,
 } from "./WebhookDelivery.ts"
+import { type DueEndpoint, makeSendTurns } from "./SendTurns.ts"
+import { signingSecretsSql } from "./WebhookEndpoints.ts"
 import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
 
 const pollInterval = Duration.seconds(1)
@@ -23,11 +25,8 @@ const pollInterval = Duration.seconds(1)
 /** Only every tenth run updates the metrics, because that takes a count of all waiting messages. */
 const runsPerReading = 10
 
-/** Maximum number of receivers that get a message at the same time. */
-const maxConcurrency = 50
-
-/** Maximum number of messages that an endpoint gets before others that wait have their turn. */
-const maxMessagesPerTurn = 100
+/** After this time or this number of messages, an endpoint gets no further message before others had their turn. */
+const [maxTurnTime, maxMessagesPerTurn] = [Duration.seconds(5), 100]
 
 /** The delays before the retries, as in the Standard Webhooks specification: about three days in total. */
 export const retryDelays = [
@@ -41,9 +40,6 @@ export const retryDelays = [
   Duration.hours(20),
   Duration.hours(24),
 ]
-
-/** Longest delay that `Retry-After` can cause. */
-const maxRetryAfter = Duration.hours(24)
 
 /** After this number of dead letters without a delivered message, an endpoint is disabled. */
 const maxDeadLettersInARow = 3
@@ -62,14 +58,14 @@ export const computeRetryDelay = Effect.fnUntraced(function* (attempts: number, 
   const delay = retryDelays[attempts - 1]
   if (delay === undefined) return undefined
   const varied = Duration.times(delay, 0.8 + 0.4 * (yield* Random.next))
-  return Duration.max(varied, Duration.min(Duration.seconds(retryAfterSeconds), maxRetryAfter))
+  return Duration.max(varied, Duration.seconds(retryAfterSeconds))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Statements
 // ---------------------------------------------------------------------------------------------------------------------
 
-const EndpointId = Schema.Struct({ endpoint_id: Schema.BigInt })
+const FoundEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, account_id: Schema.BigInt })
 
 const ClaimedMessage = Schema.Struct({
   message_id: Schema.String,
@@ -114,14 +110,10 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
   `)
 
   /** Finds the endpoints whose next message is due, longest due first. */
-  const findDue = (busy: ReadonlyArray<bigint>, limit: number) =>
-    decodeRows(EndpointId)(sql`
-      select endpoint_id from ${heads}
-      where disabled_at is null and next_attempt_at <= now() and endpoint_id <> all(${
-      busy.map(String)
-    }::text[]::bigint[])
-      order by next_attempt_at limit ${limit}
-    `)
+  const findDue = decodeRows(FoundEndpoint)(sql`
+    select endpoint_id, account_id from ${heads}
+    where disabled_at is null and next_attempt_at <= now() order by next_attempt_at
+  `)
 
   /** Claims the next message of an endpoint if it is due, and only while this process has the lease. */
   const claimNext = (endpointId: bigint) =>
@@ -134,8 +126,7 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
           select message_id from webhook_messages
           where endpoint_id = ${String(endpointId)}::text::bigint and status = 'pending' order by position limit 1
         )
-      returning message_id, type, body, attempts, url,
-        array_remove(array[secret, case when previous_secret_until > now() then previous_secret end], null) as secrets
+      returning message_id, type, body, attempts, url, ${sql.literal(signingSecretsSql)} as secrets
     `)
 
   // The results need no lease. An attempt that was given up and repeated has another number, so its result is ignored.
@@ -239,6 +230,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
 
   /** The endpoints that have a turn. The fibers are detached, so that neither a run nor the lease interrupts them. */
   const turns = new Map<bigint, Fiber.Fiber<unknown, unknown>>()
+  const schedule = makeSendTurns()
   let isStopping = false
   let runs = 0
 
@@ -286,7 +278,8 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
   const sendNext = Effect.fnUntraced(function* (endpointId: bigint) {
     const [message] = yield* statements.claimNext(endpointId)
     if (message === undefined) return false
-    const result = yield* deliver(message)
+    const [time, result] = yield* Effect.timed(deliver(message))
+    schedule.recordAttempt(endpointId, time)
     if (result._tag === "Failed") {
       yield* handleFailure(endpointId, message, result)
       return false
@@ -297,22 +290,34 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
   })
 
   const takeTurn = Effect.fnUntraced(function* (endpointId: bigint) {
-    for (let sent = 0; sent < maxMessagesPerTurn; sent += 1) {
-      if (isStopping || !lease.isHeld() || !(yield* sendNext(endpointId))) return
+    let spent = Duration.zero
+    for (let sent = 0; sent < maxMessagesPerTurn && Duration.isLessThan(spent, maxTurnTime); sent += 1) {
+      if (isStopping || !lease.isHeld()) return
+      const [time, maySendNext] = yield* Effect.timed(sendNext(endpointId))
+      if (!maySendNext) return
+      spent = Duration.sum(spent, time)
+    }
+  })
+
+  /** Must not be interrupted, so that each turn that begins also ends. */
+  const beginTurns = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
+    for (const { endpoint_id } of schedule.begin(due)) {
+      const turn = takeTurn(endpoint_id).pipe(
+        Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
+        Effect.ensuring(Effect.sync(() => {
+          schedule.end(endpoint_id)
+          turns.delete(endpoint_id)
+        })),
+      )
+      turns.set(endpoint_id, yield* Effect.forkDetach(turn))
     }
   })
 
   const run = Effect.gen(function* () {
     if (runs++ % runsPerReading === 0) state = (yield* statements.readState)[0] ?? state
-    const free = maxConcurrency - turns.size
-    const due = free === 0 || isStopping ? [] : yield* statements.findDue([...turns.keys()], free)
-    for (const { endpoint_id } of due) {
-      const turn = takeTurn(endpoint_id).pipe(
-        Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
-        Effect.ensuring(Effect.sync(() => turns.delete(endpoint_id))),
-      )
-      turns.set(endpoint_id, yield* Effect.forkDetach(turn))
-    }
+    if (isStopping || schedule.isFull()) return
+    const due = yield* statements.findDue
+    yield* Effect.uninterruptible(beginTurns(due))
   })
 
   const shutDown = Effect.gen(function* () {

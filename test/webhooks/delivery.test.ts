@@ -1,10 +1,11 @@
 /** One attempt to send a webhook: signature, permitted addresses and interpretation of the response (SECURITY.md). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Fiber, Schedule } from "effect"
+import { Clock, ConfigProvider, Duration, Effect, Fiber, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
 import { isInternalAddress } from "../../src/webhooks/InternalAddresses.ts"
+import { makeSendTurns, maxTurns } from "../../src/webhooks/SendTurns.ts"
 import { makeWebhookDelivery } from "../../src/webhooks/WebhookDelivery.ts"
 import { computeRetryDelay, retryDelays } from "../../src/webhooks/WebhookSender.ts"
 import { AllowedHostsConfig } from "../../src/webhooks/WebhookSettings.ts"
@@ -212,6 +213,31 @@ layer(NodeServices.layer)("An attempt", (it) => {
       assert.isAtMost(reason.length, 220)
     }).pipe(Effect.scoped))
 
+  it.effect("has the result of the status that arrived, even if the body does not end (docs/operations/webhooks.md)", () =>
+    Effect.gen(function* () {
+      const receiver = yield* Receivers.startWebhookReceiver
+      receiver.behaviour.answer = (_, response) => {
+        response.writeHead(410, { "retry-after": "9999999999999" }).write("gone, ")
+        return undefined
+      }
+      const attempt = yield* Effect.forkChild(deliver(receiver.url))
+      // Nothing shows when the status has arrived, so the clock of the attempt goes on, more and more slowly.
+      const goOn = Effect.provideService(TestClock.adjust("2 seconds"), Clock.Clock, yield* Clock.Clock)
+      yield* TestClock.withLive(
+        Effect.suspend(() => receiver.received.length === 0 ? Effect.void : goOn).pipe(Effect.repeat({
+          until: () => attempt.pollUnsafe() !== undefined,
+          schedule: Schedule.exponential("50 millis"),
+        })),
+      )
+      assert.deepStrictEqual(yield* Fiber.join(attempt), {
+        _tag: "Failed",
+        why: "gone",
+        reason: "HTTP 410: gone,",
+        status: 410,
+        retryAfterSeconds: 24 * 3600,
+      })
+    }).pipe(Effect.scoped))
+
   it.effect("fails after 15 seconds without a response (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
@@ -239,7 +265,55 @@ describe("The delays between attempts", () => {
       }
       assert.isUndefined(yield* computeRetryDelay(retryDelays.length + 1))
       assert.deepStrictEqual(yield* computeRetryDelay(1, 600), Duration.minutes(10))
-      assert.deepStrictEqual(yield* computeRetryDelay(1, 1e9), Duration.hours(24))
       assert.isTrue(Duration.isGreaterThan((yield* computeRetryDelay(2, 1)) ?? Duration.zero, Duration.minutes(3)))
     }))
+})
+
+describe("A healthy endpoint", () => {
+  /**
+   * Returns how long an endpoint with a message every ten seconds waits at most, s: until the others had an attempt, and
+   * afterwards. The others belong to `slowAccounts`, and their attempts take 14 s.
+   */
+  const simulate = (slowAccounts: number) => {
+    const schedule = makeSendTurns()
+    const slow = Array.from({ length: slowAccounts * 20 }, (_, n) => ({
+      endpoint_id: BigInt(n),
+      account_id: BigInt(n % slowAccounts),
+    }))
+    const healthy = { endpoint_id: -1n, account_id: -1n }
+    const waits = { first: 0, later: 0 }
+    const untried = new Set(slow.map(({ endpoint_id }) => endpoint_id))
+    const running: Array<{ readonly endpoint_id: bigint; readonly end: number }> = []
+    let dueSince: number | undefined
+    for (let now = 0, rest = 120; rest > 0; now += 1) {
+      for (const { end, endpoint_id } of running.filter(({ end }) => end === now)) {
+        schedule.recordAttempt(endpoint_id, Duration.seconds(endpoint_id === -1n ? 0.1 : 14))
+        schedule.end(endpoint_id)
+        running.splice(running.findIndex((turn) => turn.endpoint_id === endpoint_id && turn.end === end), 1)
+      }
+      if (now % 10 === 0) dueSince ??= now
+      const wait = dueSince === undefined ? 0 : now - dueSince
+      if (untried.size > 0) waits.first = Math.max(waits.first, wait)
+      else {
+        rest -= 1
+        // The first message may have been due before.
+        if (rest < 100) waits.later = Math.max(waits.later, wait)
+      }
+      for (const { endpoint_id } of schedule.begin(dueSince === undefined ? slow : [...slow, healthy])) {
+        untried.delete(endpoint_id)
+        running.push({ endpoint_id, end: now + (endpoint_id === -1n ? 1 : 14) })
+        if (endpoint_id === -1n) dueSince = undefined
+      }
+    }
+    return waits
+  }
+
+  it.each([1, 3, 60])(
+    "waits only for the first attempts of %d accounts with twenty slow endpoints each (docs/operations/webhooks.md)",
+    (slowAccounts) => {
+      const { first, later } = simulate(slowAccounts)
+      assert.isAtMost(first, slowAccounts < 5 ? 0 : 15 * Math.ceil(slowAccounts / maxTurns.total))
+      assert.isAtMost(later, 1)
+    },
+  )
 })

@@ -1,6 +1,6 @@
 /** Webhook messages from the event to the receiver: what is queued, in which order it is sent, and what is kept. */
 import { assert, layer } from "@effect/vitest"
-import { ConfigProvider, Duration, Effect, Layer, Logger, Option, Schedule, Schema } from "effect"
+import { Clock, ConfigProvider, Duration, Effect, Layer, Logger, Option, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import packageJson from "../../package.json" with { type: "json" }
 import * as Keys from "../../src/accounts/keys/ApiKeyManagement.ts"
@@ -16,6 +16,7 @@ import * as Endpoints from "../../src/webhooks/WebhookEndpoints.ts"
 import { enqueueEvent } from "../../src/webhooks/WebhookEvents.ts"
 import { deleteOldMessages, queueExpiringKeys } from "../../src/webhooks/WebhookRetention.ts"
 import { makeWebhookSender, retryDelays } from "../../src/webhooks/WebhookSender.ts"
+import { maxTurns } from "../../src/webhooks/SendTurns.ts"
 import { AllowedHostsConfig } from "../../src/webhooks/WebhookSettings.ts"
 import { makeReportedShares } from "../support/ReportedShares.ts"
 import * as Service from "../support/Service.ts"
@@ -119,6 +120,35 @@ const numbersOf = (received: ReadonlyArray<Receivers.ReceivedWebhook>) =>
   received.map(({ body }) => parseBody(body).data["n"]).join()
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook messages", (it) => {
+  it.effect("of one endpoint are sent for a few seconds, then others have their turn (docs/operations/webhooks.md)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { enqueue, statuses } = yield* createEndpoint("https://example.com/")
+      yield* Effect.forEach([1, 2, 3, 4], enqueue)
+      const live = yield* Clock.Clock
+      let passed = 0n
+      const clock: Clock.Clock = Object.assign(Object.create(live), {
+        monotonicTimeNanosUnsafe: () => live.monotonicTimeNanosUnsafe() + passed,
+      })
+      // Each attempt takes two seconds of this clock.
+      const deliver = () =>
+        Effect.sync(() => {
+          passed += 2_000_000_000n
+          return { _tag: "Delivered" as const, status: 204 }
+        })
+      const runOnce = (expected: string) =>
+        Effect.gen(function* () {
+          yield* yield* makeWebhookSender(deliver, { isHeld: () => true, holderCondition: sql`true` })
+          yield* Effect.repeat(statuses, {
+            until: (found) => found.startsWith(expected),
+            schedule: Schedule.spaced("20 millis"),
+          })
+          // A sender that ends waits for its turns.
+        }).pipe(Effect.scoped, Effect.provideService(Clock.Clock, clock), Effect.andThen(statuses))
+      assert.strictEqual(yield* runOnce("delivered,delivered,delivered"), "delivered,delivered,delivered,pending")
+      assert.notInclude(yield* runOnce("delivered,delivered,delivered,delivered"), "pending")
+    }))
+
   it.effect("are sent in order, and a receiver that fails or hangs delays only its own (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const { runUntil } = yield* makeSender
@@ -141,6 +171,46 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.strictEqual(new Set(ids).size, 3)
     }).pipe(Effect.scoped))
 
+  it.effect("reach a healthy receiver while three accounts have twenty that hang each (docs/operations/webhooks.md)", () =>
+    Effect.gen(function* () {
+      const { runUntil } = yield* makeSender
+      const hanging = yield* Receivers.startWebhookReceiver
+      const healthy = yield* Receivers.startWebhookReceiver
+      hanging.behaviour.answer = Receivers.hang
+      for (let n = 0; n < 3; n += 1) {
+        const { account, enqueue } = yield* createEndpoint(hanging.url)
+        yield* Effect.forEach(Array.from({ length: 19 }), () => createEndpoint(hanging.url, { account }))
+        yield* enqueue(1)
+      }
+      yield* runUntil(Effect.sync(() => hanging.received.length > 0))
+      const { enqueue } = yield* createEndpoint(healthy.url)
+      yield* enqueue(1)
+      yield* runUntil(Effect.sync(() => healthy.received.length === 1))
+      assert.isAtMost(hanging.received.length, 3 * maxTurns.perAccount)
+    }).pipe(Effect.scoped))
+
+  it.effect("are signed with both secrets during a grace period, which no other rotation shortens (docs/operations/webhooks.md)", () =>
+    Effect.gen(function* () {
+      const receiver = yield* Receivers.startWebhookReceiver
+      const { id } = yield* createEndpoint(receiver.url)
+      const countSignatures = Effect.gen(function* () {
+        yield* Endpoints.testWebhookEndpoint(id)
+        const last = receiver.received.at(-1)
+        assert.isDefined(last)
+        return Receivers.getOneHeader(last, "webhook-signature").split(" ").length
+      })
+      const rotation = { grace: Duration.hours(24), endPrevious: false }
+      assert.strictEqual(yield* countSignatures, 1)
+      yield* Endpoints.rotateWebhookSecret(id, rotation)
+      assert.strictEqual(yield* countSignatures, 2)
+      const refused = yield* Effect.flip(Endpoints.rotateWebhookSecret(id, { ...rotation, grace: Duration.zero }))
+      assert.match(refused.message, /still signs until \d{4}-\d\d-\d\dT.*add --end-previous/)
+      assert.strictEqual(yield* countSignatures, 2)
+      yield* Endpoints.rotateWebhookSecret(id, { grace: Duration.zero, endPrevious: true })
+      assert.strictEqual(yield* countSignatures, 1)
+      yield* Endpoints.rotateWebhookSecret(id, rotation)
+    }).pipe(Effect.scoped))
+
   it.effect("become dead letters after the last attempt, and are sent again with the same ids (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
@@ -159,7 +229,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
         since: Option.none(),
         includeDelivered: false,
       }
-      assert.deepStrictEqual(yield* Endpoints.replayWebhookMessages(selection), { replayed: 1, found: 1 })
+      assert.deepStrictEqual(yield* Endpoints.replayWebhookMessages(selection), { replayed: 1, found: 1, disabled: [] })
       yield* runUntil(Effect.map(statuses, (found) => found === "delivered,delivered"))
       const ids = receiver.received.map((webhook) => Receivers.getOneHeader(webhook, "webhook-id"))
       assert.strictEqual(ids.at(-1), ids[0])
@@ -246,7 +316,12 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
         since: Option.none(),
         includeDelivered: false,
       }
-      assert.deepStrictEqual(yield* Endpoints.replayWebhookMessages(selection), { replayed: 10, found: 10_000 })
+      yield* Endpoints.disableWebhookEndpoint(id, "test")
+      assert.deepStrictEqual(yield* Endpoints.replayWebhookMessages(selection), {
+        replayed: 10,
+        found: 10_000,
+        disabled: [BigInt(id)],
+      })
       yield* Endpoints.deleteWebhookEndpoint(id)
       assert.deepStrictEqual(yield* sql`select from webhook_messages where endpoint_id = ${id}`, [])
     }))

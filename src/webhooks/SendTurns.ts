@@ -1,0 +1,96 @@
+/**
+ * Decides which endpoints get a turn to be sent their messages, so that neither slow receivers nor accounts with many
+ * endpoints delay others (docs/operations/webhooks.md). Knows only what this process has seen.
+ */
+import { Duration } from "effect"
+import { LRUCache } from "lru-cache"
+
+/** Maximum number of turns at the same time: in total, of slow endpoints, and of one account. */
+export const maxTurns = { total: 50, slow: 40, perAccount: 10 }
+
+/** An endpoint is slow if its attempts take longer on average. */
+const slowAttempt = Duration.seconds(2)
+
+/** Share of the latest attempt in the average: one timeout makes an endpoint slow, two quick attempts undo it. */
+const latestShare = 0.25
+
+/** Maximum number of endpoints and of accounts that are remembered. A forgotten one counts as new. */
+const maxRemembered = 20_000
+
+export interface DueEndpoint {
+  readonly endpoint_id: bigint
+  readonly account_id: bigint
+}
+
+interface EndpointHistory {
+  /** Number of its last turn. Turns are counted from 1. */
+  readonly lastTurn: number
+  /** Average time of an attempt, ms. */
+  readonly averageMillis: number
+}
+
+const newEndpoint: EndpointHistory = { lastTurn: 0, averageMillis: 0 }
+
+export const makeSendTurns = () => {
+  const running = new Map<bigint, { readonly account: bigint; readonly isSlow: boolean }>()
+  const endpoints = new LRUCache<bigint, EndpointHistory>({ max: maxRemembered })
+  /** Number of the last turn, by account. */
+  const accounts = new LRUCache<bigint, number>({ max: maxRemembered })
+  let turns = 0
+
+  const getHistory = (endpoint: bigint) => endpoints.get(endpoint) ?? newEndpoint
+  const isSlow = (endpoint: bigint) => getHistory(endpoint).averageMillis > Duration.toMillis(slowAttempt)
+
+  /**
+   * Finds who is next: of the accounts with the fewest turns now, the one whose last turn was longest ago, and of its
+   * endpoints also that one. The others keep their order.
+   */
+  const findNext = (due: ReadonlyArray<DueEndpoint>) => {
+    const current = [...running.values()]
+    const turnsByAccount = Map.groupBy(current, ({ account }) => account)
+    const countTurns = (account: bigint) => turnsByAccount.get(account)?.length ?? 0
+    const mayBeSlow = current.filter((turn) => turn.isSlow).length < maxTurns.slow
+    const isBefore = (a: DueEndpoint, b: DueEndpoint) =>
+      (countTurns(a.account_id) - countTurns(b.account_id) ||
+        (accounts.get(a.account_id) ?? 0) - (accounts.get(b.account_id) ?? 0) ||
+        getHistory(a.endpoint_id).lastTurn - getHistory(b.endpoint_id).lastTurn) < 0
+    return due
+      .filter(({ account_id, endpoint_id }) =>
+        !running.has(endpoint_id) && countTurns(account_id) < maxTurns.perAccount &&
+        (mayBeSlow || !isSlow(endpoint_id))
+      )
+      .reduce<DueEndpoint | undefined>(
+        (best, next) => best === undefined || isBefore(next, best) ? next : best,
+        undefined,
+      )
+  }
+
+  return {
+    /** Begins the turns of those due endpoints that may be sent a message now, and returns them. */
+    begin: (due: ReadonlyArray<DueEndpoint>) => {
+      const begun: Array<DueEndpoint> = []
+      while (running.size < maxTurns.total) {
+        const next = findNext(due)
+        if (next === undefined) break
+        const { account_id, endpoint_id } = next
+        turns += 1
+        running.set(endpoint_id, { account: account_id, isSlow: isSlow(endpoint_id) })
+        endpoints.set(endpoint_id, { ...getHistory(endpoint_id), lastTurn: turns })
+        accounts.set(account_id, turns)
+        begun.push(next)
+      }
+      return begun
+    },
+    end: (endpoint: bigint) => {
+      running.delete(endpoint)
+    },
+    /** Records how long an attempt took. */
+    recordAttempt: (endpoint: bigint, time: Duration.Duration) => {
+      const history = getHistory(endpoint)
+      const averageMillis = history.averageMillis + latestShare * (Duration.toMillis(time) - history.averageMillis)
+      endpoints.set(endpoint, { ...history, averageMillis })
+    },
+    /** Whether no further turn can begin. */
+    isFull: () => running.size >= maxTurns.total,
+  }
+}
