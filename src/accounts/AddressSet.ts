@@ -1,5 +1,8 @@
 /** Sets of IP addresses and networks, which are compiled once and asked often. */
+import { Result } from "effect"
+import { NetAddress } from "effect/net"
 import { BlockList, isIP } from "node:net"
+import { parseNetwork } from "../rules/IpNetworks.ts"
 
 /**
  * A set of addresses and networks. The families are separate: in one list, Node compares an IPv4 address with IPv6
@@ -14,16 +17,16 @@ export class AddressSet {
     }
   }
 
-  /** Adds an address such as `10.0.0.1`, or a network such as `10.0.0.0/8`. Returns false if the text is neither. */
+  /**
+   * Adds an address such as `10.0.0.1`, or a network without host bits such as `10.0.0.0/8`. Returns false if the text
+   * is neither.
+   */
   add(text: string) {
-    const [, address = "", prefix] = /^([^/]*?)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-    const family = isIP(address)
-    // A zone is only valid on this machine.
-    if ((family !== 4 && family !== 6) || address.includes("%")) return false
-    const width = family === 4 ? 32 : 128
-    const length = prefix === undefined ? width : Number(prefix)
-    if (length > width) return false
-    this.#families[family].addSubnet(address, length, family === 4 ? "ipv4" : "ipv6")
+    const parsed = parseNetwork(text)
+    if (Result.isFailure(parsed)) return false
+    const { address, prefixLength } = parsed.success
+    const isIpv4 = NetAddress.width(address) === 32
+    this.#families[isIpv4 ? 4 : 6].addSubnet(NetAddress.formatIp(address), prefixLength, isIpv4 ? "ipv4" : "ipv6")
     return true
   }
 

@@ -49,6 +49,7 @@ export class Conflict extends Schema.Error<Conflict>("Conflict")(
         "account_is_postpaid",
         "account_erased",
         "key_not_active",
+        "key_already_replaced",
       ]),
       message: Schema.String,
     }),

@@ -6,7 +6,7 @@ import { eraseAccount, readErasureState } from "../accounts/AccountErasure.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../accounts/Accounts.ts"
 import { setBudget } from "../accounts/billing/Budgets.ts"
-import type { KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
+import type { KeyAlreadyReplaced, KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { readChangesAfter, readNewestChanges } from "../audit/AuditLog.ts"
 import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
@@ -183,9 +183,12 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
       ),
   }))
 
-const withKeyErrors = <A, R>(effect: Effect.Effect<A, KeyNotActive | NoSuchKey | SqlError.SqlError, R>) =>
+const withKeyErrors = <A, R>(
+  effect: Effect.Effect<A, KeyAlreadyReplaced | KeyNotActive | NoSuchKey | SqlError.SqlError, R>,
+) =>
   effect.pipe(
     Effect.catchTags({
+      KeyAlreadyReplaced: (error) => Effect.fail(toConflict("key_already_replaced")(error)),
       NoSuchKey: (error) => Effect.fail(toNotFound(error)),
       KeyNotActive: (error) => Effect.fail(toConflict("key_not_active")(error)),
     }),

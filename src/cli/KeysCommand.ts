@@ -106,13 +106,17 @@ const setNetworksCommand = Command.make(
   {
     id,
     networks: makeArgument("network", Keys.Network, "IP address or network, such as 10.0.0.0/8").pipe(
-      Argument.variadic({ max: Keys.maxNetworksPerKey }),
+      Argument.variadic(),
     ),
     any: makeBooleanFlag("any", "Allow all addresses"),
   },
   Effect.fnUntraced(function* ({ any, id, networks }) {
     if (any === networks.length > 0) {
       return yield* makeUsageError("keys set-networks", "Name the addresses and networks of the key, or use --any.")
+    }
+    if (networks.length > Keys.maxNetworksPerKey) {
+      const message = `A key has at most ${Keys.maxNetworksPerKey} networks; ${networks.length} are named.`
+      return yield* makeUsageError("keys set-networks", message)
     }
     yield* Keys.setApiKeyNetworks(id, Array.isReadonlyArrayNonEmpty(networks) ? networks : null)
     yield* Console.log(`Key ${id} may be used from ${any ? "all addresses" : networks.join(", ")}.`)

@@ -38,7 +38,7 @@ export const AllowedHostsConfig = Config.schema(
         return "invalid" in parsed
           ? Effect.fail(
             new SchemaIssue.InvalidValue({
-              message: `${parsed.invalid} is neither a host name nor an address nor a network; ` +
+              message: `${parsed.invalid} is neither a host name nor an address nor a network without host bits; ` +
                 "expected a list such as hooks.internal,10.0.0.0/8",
             }),
           )

@@ -143,6 +143,8 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual([disabled.status, codeOf(disabled.body)], [409, "key_not_active"])
       assert.strictEqual((yield* post(`/keys/${id}/enable`)).status, 204)
       assert.strictEqual((yield* post(`/keys/${id}/rotate`, { grace_seconds: 60 })).status, 201)
+      const replaced = yield* post(`/keys/${id}/rotate`, { grace_seconds: 60 })
+      assert.deepStrictEqual([replaced.status, codeOf(replaced.body)], [409, "key_already_replaced"])
       assert.strictEqual((yield* post(`/keys/${id}/revoke`)).status, 204)
       assert.deepStrictEqual(yield* statuses, ["revoked", "active"])
       assert.strictEqual((yield* post(`/keys/${id}/enable`)).status, 409)

@@ -114,6 +114,7 @@ describe("WEBHOOKS_ALLOWED_HOSTS permits", () => {
       ["http://HOOKS.internal:81/", " Hooks.Internal "],
       ["http://10.9.8.7/", "example.com, 10.0.0.0/8"],
       ["https://[fd00::1]/", "fd00::/8"],
+      ["http://127.0.0.1/", "::ffff:127.0.0.1"],
       ["https://example.com:8443/", "10.0.0.0/8"],
     ] as const,
   )("%s (docs/operations/webhooks.md)", ([url, allowed]) =>
@@ -121,7 +122,17 @@ describe("WEBHOOKS_ALLOWED_HOSTS permits", () => {
       assert.property(checkWebhookUrl(url, yield* parseAllowedHosts(allowed)), "url")
     }))
 
-  it.effect.each(["10.0.0.0/33", "10.0.0/8", "a b", "300.1.1.1", "fe80::1%eth0", "*.internal", ","])(
+  it.effect.each([
+    "10.0.0.0/33",
+    "10.0.0.5/8",
+    "2001:db8::1/32",
+    "10.0.0/8",
+    "a b",
+    "300.1.1.1",
+    "fe80::1%eth0",
+    "*.internal",
+    ",",
+  ])(
     "nothing if it contains %s (docs/operations/settings.md)",
     (text) => Effect.flip(parseAllowedHosts(text)),
   )

@@ -12,6 +12,9 @@ export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message:
 /** A key that is not active cannot be rotated, and a revoked key cannot be enabled or disabled. */
 export class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
 
+/** A key was already replaced and works only for its grace period. The message names the key that replaces it. */
+export class KeyAlreadyReplaced extends Data.TaggedError("KeyAlreadyReplaced")<{ readonly message: string }> {}
+
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
 type Networks = Array.NonEmptyReadonlyArray<string>
@@ -95,7 +98,12 @@ const failUnchangeable = Effect.fnUntraced(function* (id: number, message: strin
   return yield* existing.length === 0 ? noSuchKey(id) : new KeyNotActive({ message })
 })
 
-/** Creates a key with the same account, name, limits and expiry. The old key works until the grace period ends. */
+const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: Schema.String })
+
+/**
+ * Creates a key with the same account, name, limits and expiry. The old key works until the grace period ends, and
+ * cannot be rotated again: it no longer has the expiry that a replacement should get.
+ */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
@@ -106,19 +114,32 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
     with old as (
       select * from api_keys
       where key_id = ${id} and revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now())
+        and replaced_by is null
       for update
-    ), ended as (
-      update api_keys
-      set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${graceMillis}::text::numeric / 1000))
-      from old where api_keys.key_id = old.key_id
     ), created as (
       insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
       select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints, networks from old
       returning api_keys as key
+    ), ended as (
+      update api_keys
+      set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${graceMillis}::text::numeric / 1000)),
+        replaced_by = (created.key).key_id
+      from created where api_keys.key_id = ${id}
     )
     select (key).key_id::float8 as key_id, enqueue_key_event('key.rotated', key, ${id}) from created
   `)
   if (created !== undefined) return { ...created, key: Redacted.value(key) }
+  const [replaced] = yield* decodeRows(ReplacedKey)(sql`
+    select replaced_by::float8, ${sql.literal(makeUtcTimeSql("expires_at"))} from api_keys
+    where key_id = ${id} and replaced_by is not null and expires_at > now()
+  `)
+  if (replaced !== undefined) {
+    return yield* new KeyAlreadyReplaced({
+      message:
+        `Key ${id} was already replaced by key ${replaced.replaced_by}, and works until ${replaced.expires_at}. ` +
+        `Nothing was changed. To get another key, rotate key ${replaced.replaced_by}, or create a new one.`,
+    })
+  }
   return yield* failUnchangeable(
     id,
     `Key ${id} is not active and cannot be rotated. Create a new key with \`keys create\`.`,

@@ -85,7 +85,7 @@ const makeAdminGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
   `grant insert, update (tier, contact_email, news, balance_microdollars, budget_microdollars, budget_stops,
     budget_month, budget_spent_microdollars) on public.accounts to ${role}`,
-  `grant insert, update (expires_at, revoked_at, disabled_at, networks) on public.api_keys to ${role}`,
+  `grant insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by) on public.api_keys to ${role}`,
   `grant insert on public.credits, public.announcements to ${role}`,
   `grant insert, update (status, attempts, next_attempt_at, claimed_by) on public.announcement_mails to ${role}`,
   `grant insert, update, delete on public.webhook_endpoints to ${role}`,

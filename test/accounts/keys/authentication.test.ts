@@ -1,7 +1,7 @@
 /** §5 (authentication), D2 (API keys), D3 (tiers). Each test creates the keys that it changes. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, it, layer } from "@effect/vitest"
-import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Arbitrary, Clock, ConfigProvider, Duration, Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
@@ -232,6 +232,23 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* ApiKeys.enableApiKey(id)
         yield* waitForStatus(key, 200)
       }
+    }))
+
+  it.effect("is replaced once, by a key with its expiry; the error of another rotation names that key (D2)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const id = Number((yield* readKeyRow(yield* newKey("rotated twice"))).key_id)
+      yield* sql`update api_keys set expires_at = '2099-01-02T05:00:00Z' where key_id = ${id}`
+      const { key_id } = yield* ApiKeys.rotateApiKey(id, Duration.hours(1))
+      const refused = yield* Effect.flip(ApiKeys.rotateApiKey(id, Duration.hours(1)))
+      assert.strictEqual(refused._tag, "KeyAlreadyReplaced")
+      assert.match(
+        refused.message,
+        new RegExp(`already replaced by key ${key_id}, and works until \\d{4}-.*rotate key ${key_id}`),
+      )
+      const next = yield* ApiKeys.rotateApiKey(key_id, Duration.zero)
+      assert.strictEqual((yield* ApiKeys.findApiKey(next.key_id)).expires_at, "2099-01-02T05:00:00Z")
+      assert.strictEqual((yield* Effect.flip(ApiKeys.rotateApiKey(key_id, Duration.zero)))._tag, "KeyNotActive")
     }))
 
   it.effect("never accepts a revoked key again (D2)", () =>

@@ -8,6 +8,8 @@ alter table api_keys
   add column last_used_address inet,
   -- When `expires_at` was set, so that nobody is warned of an expiry that has just been chosen. Null: with the key.
   add column expiry_set_at timestamptz(3),
+  -- The key that replaces this one since its rotation. Has no reference, because keys are removed only with an account.
+  add column replaced_by bigint,
   add constraint api_keys_networks_check
     check (cardinality(networks) between 1 and 100 and array_position(networks, null) is null) not valid;
 
@@ -20,7 +22,8 @@ end $$;
 create trigger note_expiry before update of expires_at on api_keys for each row execute function note_expiry();
 
 create or replace trigger audit after insert or delete
-  or update of account_id, key_hint, expires_at, revoked_at, disabled_at, name, endpoints, networks on api_keys
+  or update of account_id, key_hint, expires_at, revoked_at, disabled_at, name, endpoints, networks, replaced_by
+  on api_keys
   for each row execute function audit_row('key', 'key_id', 'key_hash', 'last_used_at', 'last_used_address', 'expiry_set_at');
 
 -- The account that a notice is about; null for a changelog entry. It has no reference, because the account may be
