@@ -138,6 +138,16 @@ const failUnreadable = () =>
     }),
   )
 
+/** Fails if `pg_dump` ended without an error but wrote no dump, as a wrapper script with a mistake does. */
+const requireDump = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(fs.exists(`${folder}/${dumpFolderName}/toc.dat`), () => false)) return
+  return yield* new BackupRefused({
+    message:
+      "pg_dump ended without an error, but wrote no dump. Check the program that POSTGRES_PROGRAMS or PATH names.",
+  })
+})
+
 /** Records in the audit log that the data was copied. A failure does not make the backup unusable. */
 const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
   recordEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
@@ -172,6 +182,7 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
         database,
         user,
       })
+      yield* requireDump(folder)
     }
     const manifest: Omit<Manifest, "files"> = {
       format: 1,

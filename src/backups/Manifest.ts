@@ -14,7 +14,10 @@ const BackupFile = Schema.Struct({ file: Schema.String, bytes: Schema.Number, sh
 export const Manifest = Schema.Struct({
   /** Changes when a program of an older release could misread the manifest. */
   format: Schema.Literal(1),
-  created_at: Schema.String.check(Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/)),
+  created_at: Schema.String.check(
+    Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
+    Schema.makeFilter((text: string) => !Number.isNaN(Date.parse(text))),
+  ),
   /** Version of this program. */
   tickerline: Schema.String,
   database: Schema.String,
@@ -119,7 +122,7 @@ export const verifyFiles = Effect.fnUntraced(function* (folder: string, { files 
     return (yield* digestFile(path)) === sha256 ? [] : [`${file} was altered`]
   })
   const explain = (path: string) => (error: PlatformError.PlatformError) =>
-    Effect.succeed([describeReadError(path, error)])
+    Effect.succeed([describeReadError(path, error).replace(/\.$/, "")])
   const problems = yield* Effect.forEach(
     files,
     (file, index) => Effect.catch(findProblem(file, index), explain(`${folder}/${file.file}`)),

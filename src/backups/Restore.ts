@@ -29,6 +29,9 @@ export interface RestoreTask {
 
 const maxReportedDifferences = 10
 
+/** Maximum length of the name of a database, in bytes. PostgreSQL truncates longer ones. */
+const maxNameLength = 63
+
 const failWithDifferences = (subject: string, differences: ReadonlyArray<string>) =>
   new BackupDiffers({
     message: `${subject} is not what was backed up:\n${
@@ -278,6 +281,12 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
  */
 export const restoreBackup = Effect.fnUntraced(
   function* (task: RestoreTask, into: string | undefined, applicationName: string) {
+    if (into !== undefined && Buffer.byteLength(into) > maxNameLength) {
+      return yield* new RestoreRefused({
+        message: `The name of a database has at most ${maxNameLength} bytes, and this one has ` +
+          `${Buffer.byteLength(into)}: ${into}. Nothing was restored. Choose a shorter name.`,
+      })
+    }
     const { manifest, server } = yield* openBackup(task)
     yield* requireRoles(manifest)
     const restore = restoreHere(task, manifest, applicationName)
@@ -300,9 +309,6 @@ export const restoreBackup = Effect.fnUntraced(
 )
 
 const scratchComment = "Scratch database of tickerline backup check"
-
-/** PostgreSQL truncates longer names, in bytes. */
-const maxNameLength = 63
 
 const getScratchName = (database: string) => {
   const suffix = "_backup_check"

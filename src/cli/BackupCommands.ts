@@ -32,10 +32,25 @@ const formatTotals = ({ tables }: Manifest) => {
 const formatOrigin = (manifest: Manifest) =>
   `the database ${manifest.database} at ${manifest.created_at} (release ${manifest.tickerline})`
 
-/** Fails if the backup is older than allowed, for a monitoring system that runs the command. */
+const MaxAge = Schema.DurationFromString.check(
+  Schema.makeFilter(Duration.isPositive, { message: "must be a duration greater than zero, such as 26 hours" }),
+)
+
+/** How far the clock of the machine that made a backup may be ahead. */
+const maxClockDifference = Duration.minutes(1)
+
+/**
+ * Fails if the backup is older than allowed, or has a time in the future, for a monitoring system that runs the command.
+ */
 const requireRecent = Effect.fnUntraced(function* ({ created_at }: Manifest, maxAge: Option.Option<Duration.Duration>) {
   if (Option.isNone(maxAge)) return
   const age = Duration.millis(DateTime.toEpochMillis(yield* DateTime.now) - Date.parse(created_at))
+  if (Duration.isLessThan(Duration.sum(age, maxClockDifference), Duration.zero)) {
+    return yield* new CommandFailed({
+      message: `The backup claims to be from ${created_at}, which is in the future, so its age is unknown. ` +
+        "Check the clocks of this machine and of the one that made it.",
+    })
+  }
   if (Duration.isLessThanOrEqualTo(age, maxAge.value)) return
   return yield* new CommandFailed({
     message: `The backup is from ${created_at}, which is more than ${Duration.format(maxAge.value)} ago.`,
@@ -52,7 +67,7 @@ const checkCommand = Command.make(
       "recovered",
       "Compare the database of DATABASE_URL itself, which was restored from a base backup",
     ),
-    maxAge: makeFlag("max-age", Schema.DurationFromString, 'Fail if the backup is older, such as "26 hours"').pipe(
+    maxAge: makeFlag("max-age", MaxAge, 'Fail if the backup is older, such as "26 hours"').pipe(
       Flag.optional,
     ),
   },

@@ -3,7 +3,7 @@
  * tests can run it in-process.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import { type Config, Console, Effect, Layer, Option } from "effect"
+import { type Config, Console, Effect, Layer, Option, Stdio } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
@@ -123,10 +123,27 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
       Effect.fail(invalid.length > 1 ? new CommandFailed({ message: formatSettingProblems(invalid) }) : error),
   )
 
+/**
+ * Joins a negative value, such as `-1 hours`, with the flag before it. The parser would take its letters for short
+ * flags, and `-h` for a request for help.
+ */
+const joinNegativeValues = (args: ReadonlyArray<string>) => {
+  const operands = args.indexOf("--")
+  return args.flatMap((arg, index) => {
+    if (operands !== -1 && index >= operands) return [arg]
+    const isNegative = (text = "") => /^-\d/.test(text)
+    const isFlag = (text = "") => /^--[^=]+$/.test(text)
+    if (isNegative(arg) && isFlag(args[index - 1])) return []
+    const next = args[index + 1]
+    return isFlag(arg) && isNegative(next) ? [`${arg}=${next}`] : [arg]
+  })
+}
+
 /** Runs the command given by the arguments in `Stdio`. Runs `onServe` before `serve` starts. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) => {
   const command = makeTickerlineCommand(onServe)
   return Command.run(command, { version: packageJson.version }).pipe(
+    Effect.updateService(Stdio.Stdio, (stdio) => ({ ...stdio, args: Effect.map(stdio.args, joinNegativeValues) })),
     Effect.provideServiceEffect(ProcessActor, makeCommandActor(command)),
     Effect.provide(Layer.mergeAll(NodeCrypto.layer, stderrLoggingLayer, helpPresenterLayer, shellCompletionsLayer)),
     Effect.catchTag("ConfigError", reportAllInvalidSettings),

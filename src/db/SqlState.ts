@@ -40,6 +40,9 @@ export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]
 /** The server or the role only reads, as a standby does. */
 export const isReadOnly = (error: unknown) => hasSqlState(error, /^25006$/)
 
+/** A table, function, schema or other object already exists. */
+export const isDuplicateObject = (error: unknown) => hasSqlState(error, /^(42P0[67]|42710|42723)$/)
+
 /** The server's disk is full. */
 export const isDiskFull = (error: unknown) => hasSqlState(error, /^53100$/)
 

@@ -255,7 +255,7 @@ describe.skipIf(!canTest)("With these programs,", () => {
         yield* fs.writeFile(file, bytes.map((byte, index) => index === 12 ? byte ^ 1 : byte))
         yield* refuse(/is damaged: dump\/\d+\.dat\.gz was altered/)
         yield* fs.remove(file)
-        yield* refuse(/is damaged: There is no file/)
+        yield* refuse(/is damaged: There is no file [^ ]*\/dump\/\d+\.dat\.gz\. Use another backup\./)
         yield* fs.writeFile(file, bytes)
 
         const repair = yield* changeManifest(folder, (manifest) => ({
@@ -271,6 +271,18 @@ describe.skipIf(!canTest)("With these programs,", () => {
         const old = yield* run(url, ["backup", "check", folder, "--files-only", "--max-age", "26 hours"])
         assert.match(old.err, /The backup is from 2026-01-01T00:00:00Z, which is more than/)
         yield* aged
+        const early = yield* changeManifest(folder, (manifest) => ({ ...manifest, created_at: "2999-01-01T00:00:00Z" }))
+        const future = yield* run(url, ["backup", "check", folder, "--files-only", "--max-age", "26 hours"])
+        assert.strictEqual(future.code, 1)
+        assert.match(future.err, /from 2999-01-01T00:00:00Z, which is in the future/)
+        yield* early
+        const whole = yield* fs.readFileString(`${folder}/manifest.json`)
+        yield* fs.writeFileString(
+          `${folder}/manifest.json`,
+          whole.replace(/("created_at": ?)"[^"]*"/, '$1"2026-99-99T00:00:00Z"'),
+        )
+        const undated = yield* run(url, ["backup", "check", folder, "--files-only", "--max-age", "26 hours"])
+        assert.match(undated.err, /manifest\.json was damaged/)
         yield* fs.writeFileString(`${folder}/manifest.json`, "{}")
         yield* refuse(/manifest\.json was damaged, or written by a later release/)
         yield* fs.remove(`${folder}/manifest.json`)
@@ -290,6 +302,11 @@ describe.skipIf(!canTest)("With these programs,", () => {
           /is in use by tickerline as \w+, so nothing was restored/,
         )
         assert.match((yield* run(empty, ["backup", `${folder}-2`])).err, /has no tables of Tickerline/)
+        const idle = yield* makePrograms('case "$*" in *--version*) ;; *) exit 0;; esac')
+        const nothing = yield* run(url, ["backup", `${folder}-2`], idle)
+        assert.match(nothing.err, /pg_dump ended without an error, but wrote no dump\. Check the program/)
+        const long = yield* run(url, ["restore", folder, "--into", "é".repeat(32)])
+        assert.match(long.err, /at most 63 bytes, and this one has 64/)
         const refuse = Effect.fnUntraced(function* (change: (manifest: Manifest) => Manifest, reason: RegExp) {
           const repair = yield* changeManifest(folder, change)
           assert.match((yield* run(url, ["restore", folder, "--into", "never_created"])).err, reason)
@@ -337,7 +354,12 @@ describe.skipIf(!canTest)("With these programs,", () => {
           (yield* run(empty, ["restore", folder])).err,
           /has the tables of a restore that did not finish\. Drop/,
         )
-        assert.deepInclude(yield* run(empty, ["migrate"]), { code: 1 })
+        const refused = yield* run(empty, ["migrate"])
+        assert.strictEqual(refused.code, 1)
+        assert.match(
+          refused.err,
+          /a restore that did not finish, drop and create it \(drop database \w+; create database/,
+        )
       }))
 
     it.effect.skipIf(!mayMount)(

@@ -367,6 +367,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         ...["10.0.0.1/8", "10.0.0/8", "2001:db8::/129", "office", ""].map((network) =>
           [["keys", "create", "--account", "a", `--network=${network}`], /--network.*without host bits/s] as const
         ),
+        [["backup", "check", "folder", "--files-only", "--max-age", "-1 hours"], /--max-age.*greater than zero/s],
         [["keys", "set-networks", "1"], /--any/],
         [["keys", "set-networks", "1", "10.0.0.0/8", "--any"], /--any/],
         [["keys", "set-networks", "1", "office"], /office.*without host bits/s],

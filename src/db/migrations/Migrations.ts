@@ -8,7 +8,7 @@ import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
-import { isLockTimeout } from "../SqlState.ts"
+import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
 import { renewRolePrivileges } from "./ServiceRole.ts"
 
@@ -18,6 +18,8 @@ export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitt
 /** A migration failed and was rolled back. If its script uses no transaction, its completed statements remain. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
+  /** Whether no migration had been applied before. */
+  readonly isFirst: boolean
   readonly cause: SqlError.SqlError
 }> {}
 
@@ -128,7 +130,10 @@ const applyNext = Effect.gen(function* () {
   })
   yield* Effect.mapError(
     work,
-    (error) => SqlError.isSqlError(error) ? new MigrationFailed({ message: `${id}_${name}`, cause: error }) : error,
+    (error) =>
+      SqlError.isSqlError(error)
+        ? new MigrationFailed({ message: `${id}_${name}`, isFirst: applied.length === 0, cause: error })
+        : error,
   )
   return [id, name] as const
 })
@@ -149,6 +154,23 @@ const describeOldestTransaction = Effect.gen(function* () {
 const describeBlockedMigration = ({ message }: MigrationFailed) =>
   Effect.map(describeOldestTransaction, (oldest) => `Migration ${message} is waiting for a table in use.${oldest}`)
 
+/** A restore writes the list of applied migrations last, so that a database with half of a backup is refused here. */
+const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFailed) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(Schema.Struct({ name: Schema.String }))(
+    sql`select quote_ident(current_database()) as name`,
+  )
+  const name = found?.name ?? "NAME"
+  return new MigrationFailed({
+    message:
+      `The database ${name} has tables, but no migration was applied to it. If they are those of a restore that ` +
+      `did not finish, drop and create it (drop database ${name}; create database ${name}), then restore again. ` +
+      "Otherwise check DATABASE_URL: the service needs a database of its own. Nothing was changed.",
+    isFirst: error.isFirst,
+    cause: error.cause,
+  })
+})
+
 const explainFailure = (error: MigrationFailed) => {
   if (isLockTimeout(error.cause)) {
     return Effect.map(
@@ -156,14 +178,20 @@ const explainFailure = (error: MigrationFailed) => {
       (description) =>
         new MigrationFailed({
           message: `${description} Nothing was changed. End that transaction, and migrate again.`,
+          isFirst: error.isFirst,
           cause: error.cause,
         }),
     )
   }
+  if (error.isFirst && isDuplicateObject(error.cause)) return explainUnmigratedTables(error)
   const { cause } = error.cause.reason
   const why = cause instanceof Error ? cause.message : error.cause.message
   return Effect.succeed(
-    new MigrationFailed({ message: `Migration ${error.message} failed: ${why}`, cause: error.cause }),
+    new MigrationFailed({
+      message: `Migration ${error.message} failed: ${why}`,
+      isFirst: error.isFirst,
+      cause: error.cause,
+    }),
   )
 }
 
