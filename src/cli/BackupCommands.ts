@@ -39,9 +39,7 @@ const MaxAge = Schema.DurationFromString.check(
 /** How far the clock of the machine that made a backup may be ahead. */
 const maxClockDifference = Duration.minutes(1)
 
-/**
- * Fails if the backup is older than allowed, or has a time in the future, for a monitoring system that runs the command.
- */
+/** Fails if the backup is older than allowed, or from the future. For monitoring systems that run the command. */
 const requireRecent = Effect.fnUntraced(function* ({ created_at }: Manifest, maxAge: Option.Option<Duration.Duration>) {
   if (Option.isNone(maxAge)) return
   const age = Duration.millis(DateTime.toEpochMillis(yield* DateTime.now) - Date.parse(created_at))

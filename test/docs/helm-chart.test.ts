@@ -53,6 +53,30 @@ describe("The values of the Helm chart", () => {
     assert.sameMembers(secrets.properties.keys.propertyNames.enum, possible.filter(isSecret))
   })
 
+  it("permit only what a setting with a list of values permits, also as YAML reads it (operations/kubernetes)", () => {
+    const { config } = schema.properties
+    const listed = config.propertyNames.enum.flatMap((name) => {
+      const { expected = "" } = settingDefinitions[name] ?? {}
+      const permitted = Array.from(expected.matchAll(/"([^"]+)"/g), ([, value = ""]) => value)
+      // YAML reads on, off, true and false without quotes as booleans.
+      const isBoolean = permitted.some((value) => ["on", "true"].includes(value))
+      return expected.startsWith('"') ? [[name, { enum: [...permitted, ...(isBoolean ? [true, false] : [])] }]] : []
+    })
+    assert.isAbove(listed.length, 3)
+    const { BASE_URL: _, ...others } = config.properties
+    assert.deepStrictEqual(others, Object.fromEntries(listed))
+    assert.notInclude(config.additionalProperties.type, "boolean")
+  })
+
+  it("name each secret in a comment (operations/kubernetes)", () => {
+    const text = readFileSync(`${chart}/values.yaml`, "utf8")
+    const [comment = ""] = /# The key in that Secret, by setting:[^.]*\./.exec(text) ?? []
+    assert.sameMembers(
+      comment.match(/[A-Z]+(?:_[A-Z]+)+/g) ?? [],
+      schema.properties.secrets.properties.keys.propertyNames.enum,
+    )
+  })
+
   it("are all in the schema and in values.yaml, and unknown ones are refused (operations/kubernetes)", () => {
     // Helm passes `global` to every chart.
     assert.deepStrictEqual(findDifferences(schema, values, "values"), ["values.global has no default"])

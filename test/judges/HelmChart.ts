@@ -38,8 +38,22 @@ const everything = {
     INGEST_EDGAR: "daily 22:15 America/New_York",
     EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+    // YAML reads `on` as true.
+    WEBHOOKS: true,
+    ADMIN_PORT: 8081,
+    ADMIN_OIDC_ISSUER: "https://login.example.com:8443/realm",
+    ADMIN_OIDC_CLIENT_ID: "tickerline",
+    ADMIN_OIDC_GROUPS: "platform=admin",
   },
-  secrets: { ...required.secrets, keys: { DATABASE_URL: "url", DATABASE_DIRECT_URL: "direct", SMTP_URL: "smtp" } },
+  secrets: {
+    ...required.secrets,
+    keys: {
+      DATABASE_URL: "url",
+      DATABASE_DIRECT_URL: "direct",
+      ADMIN_OIDC_CLIENT_SECRET: "oidc",
+      SMTP_URL: "smtp",
+    },
+  },
   migration: required.migration,
   extraEnv: [{ name: "OTEL_SERVICE_NAME", value: "tickerline" }],
   volumes: [{ name: "ca", configMap: { name: "database-ca" } }],
@@ -61,7 +75,7 @@ const everything = {
     metricsNamespaces: ["observability"],
     databasePorts: [5432, 6432],
     databasePeers: [databasePeer],
-    extraEgress: [{ ports: [{ protocol: "TCP", port: 8443 }] }],
+    extraEgress: [{ ports: [{ protocol: "TCP", port: 8444 }] }],
   },
   podAnnotations: { "example.com/team": "data" },
   nodeSelector: { "kubernetes.io/arch": "amd64" },
@@ -87,6 +101,8 @@ const refused = [
   { values: { ...required, image: { ...required.image, name: "x" } }, message: "name" },
   { values: { ...required, config: { ...required.config, CACHE_MEGABITES: 64 } }, message: "CACHE_MEGABITES" },
   { values: { ...required, config: { ...required.config, DATABASE_URL: "postgres://" } }, message: "DATABASE_URL" },
+  { values: { ...required, config: { ...required.config, WEBHOOKS: "maybe" } }, message: "/config/WEBHOOKS" },
+  { values: { ...required, config: { ...required.config, INGEST_EDGAR: true } }, message: "/config/INGEST_EDGAR" },
   { values: { ...required, extraEnv: [{ name: "SMTP_URL", value: "smtp://" }] }, message: "/extraEnv/0/name" },
   { values: { ...required, migration: {} }, message: "/migration/existingSecret" },
   { values: { ...required, shutdownDelaySeconds: "10s" }, message: "/shutdownDelaySeconds" },
@@ -289,6 +305,7 @@ const checkEverything = (manifests: Manifests) => {
   const environment = environmentOf(deployment)
   assert.equal(environment["PRICE_PER_GB_MICRODOLLARS"], "10000000")
   assert.equal(environment["DATABASE_POOLER_PREPARES"], "true")
+  assert.equal(environment["WEBHOOKS"], "on")
   assert.equal(environment["OTEL_SERVICE_NAME"], "tickerline")
   // The migration connects with the same TLS, and directly.
   assert.deepEqual(Object.keys(environmentOf(manifests["Job tickerline-migration"])), [
@@ -299,7 +316,7 @@ const checkEverything = (manifests: Manifests) => {
   const policy = read(manifests["NetworkPolicy tickerline"], "spec")
   assert.deepEqual(read(policy, "ingress", 0, "from"), everything.networkPolicy.apiPeers)
   const egress = list(read(policy, "egress"))
-  assert.deepEqual(egress.map(portsOf), [[53, 53], [5432, 6432], [587], [4318], [443], [8443]])
+  assert.deepEqual(egress.map(portsOf), [[53, 53], [5432, 6432], [587], [4318], [8443], [443], [8444]])
   assert.deepEqual(read(egress[1], "to"), [databasePeer])
 
   const ingress = read(manifests["Ingress tickerline"], "spec")

@@ -113,9 +113,22 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{/* Text of a value of `config`. Helm reads a number as a float, which it would print as 1e+07. */}}
+{{/*
+Text of a setting in `config`. Arguments: name and value. Helm reads a number as a float, which it would print as 1e+07,
+and YAML reads on and off without quotes as true and false.
+*/}}
 {{- define "tickerline.text" -}}
-{{- if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- $name := index . 0 -}}
+{{- $value := index . 1 -}}
+{{- if kindIs "float64" $value }}{{ int64 $value -}}
+{{- else if and (kindIs "bool" $value) (eq $name "WEBHOOKS") }}{{ $value | ternary "on" "off" -}}
+{{- else }}{{ $value }}{{ end -}}
+{{- end -}}
+
+{{/* Port of a URL, also if it is the default of its scheme. */}}
+{{- define "tickerline.port" -}}
+{{- $url := urlParse . -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (eq $url.scheme "https" | ternary "443" "80") -}}
 {{- end -}}
 
 {{/* Egress rules to PostgreSQL and DNS. */}}
