@@ -178,7 +178,10 @@ export class BudgetsGroup extends HttpApiGroup.make("budgets").add(
       stops: Schema.optionalKey(Schema.Boolean).annotate({
         description: "Whether requests for data get 402 once the budget is used up. Default: false.",
       }),
-    }),
+    }).check(Schema.makeFilter(({ budget_microdollars, stops }) =>
+      budget_microdollars !== null || stops !== true ||
+      { path: ["stops"], issue: "needs budget_microdollars" }
+    )),
     success: withEtag(Account),
     error: [NotFound, Conflict, PreconditionFailed, PreconditionRequired],
   }).annotateMerge(describe("Set or remove the monthly budget of an account", "admin")),

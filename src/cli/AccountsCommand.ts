@@ -134,7 +134,7 @@ const describeBudget = (account: Accounts.Account) => {
       : "Once the budget is used up, requests for data are refused with 402."
     : "Requests are not refused if the budget is used up."
   return `The budget of ${name} is ${usd(budget)} USD per month. This month it has spent ${usd(spent)} USD, ` +
-    `${Math.floor(spent / budget * 100)}%. ${consequence}`
+    `${BigInt(spent) * 100n / BigInt(budget)}%. ${consequence}`
 }
 
 const budgetCommand = Command.make(

@@ -144,7 +144,10 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
     Stream.paginate(
       query,
       (query) =>
-        Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(makeNextPageQuery(query, body))] as const),
+        Effect.map(
+          getWithHeaders(query),
+          ({ answer, told }) => [[answer], Option.fromUndefinedOr(makeNextPageQuery(query, answer, told))] as const,
+        ),
     )
   const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfPage))
   const download = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {

@@ -306,8 +306,14 @@ export type EventsResponse = Effect.Success<ReturnType<EndpointCaller["openEvent
 export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
-/** Returns the query of the next page; undefined after the last page. */
-export const makeNextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
-  isResultPage(body) && body.has_more ? { ...query, page: body.page + 1 } : undefined
+/** Returns the query of the next page; undefined after the last page. All pages are of the moment of the first. */
+export const makeNextPageQuery = (
+  query: AnyQuery,
+  body: unknown,
+  { as_of }: Pick<ResponseMetadata, "as_of">,
+): AnyQuery | undefined =>
+  isResultPage(body) && body.has_more
+    ? { ...query, ...(query["as_of"] === "now" && as_of !== null && { as_of }), page: body.page + 1 }
+    : undefined
 
 export const getRowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

@@ -141,9 +141,10 @@ const makeResource = (
   const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithHeaders(query, options)).answer
   async function* pages(query: AnyQuery = {}, options?: CallOptions) {
     for (let next: AnyQuery | undefined = query; next !== undefined;) {
-      const body: unknown = await get(next, options)
+      const { answer, told } = await getWithHeaders(next, options)
+      const body: unknown = answer
       if (isResultPage(body)) yield body
-      next = makeNextPageQuery(next, body)
+      next = makeNextPageQuery(next, body, told)
     }
   }
   async function* rows(query?: AnyQuery, options?: CallOptions) {

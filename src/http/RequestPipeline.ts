@@ -360,7 +360,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             if (past !== undefined) answered = withHeader(answered, "x-as-of", past.moment)
             const { account, price } = answered
             const answer = yield* answerDecoded(
-              { request, now },
+              { request: answered.request, now },
               account === undefined ? undefined : {
                 account,
                 route: path,

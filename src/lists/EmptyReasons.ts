@@ -1,5 +1,5 @@
 /** D40: finds out why a list has no rows, with further statements that only a list without rows needs. */
-import { Effect } from "effect"
+import { Duration, Effect, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import type { StatementReader } from "../db/Reader.ts"
@@ -12,17 +12,25 @@ import type { DecodedListQuery } from "./Conditions.ts"
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
-/** Returns the parameters that select rows, apart from `ticker`. */
+/** Returns the parameters that exclude rows, apart from `ticker`. */
 export const listFilterNames = ({ fields }: QuerySchema) =>
-  Object.entries(fields).flatMap(([name, field]) =>
-    name in PagingParameters || name === "ticker" || getFilterDeclaration(field)?.operator === "statement" ? [] : [name]
-  )
+  Object.entries(fields).flatMap(([name, field]) => {
+    const filter = getFilterDeclaration(field)
+    const isMode = filter?.operator === "statement" && filter.narrows !== true
+    return name in PagingParameters || name === "ticker" || isMode ? [] : [name]
+  })
+
+/**
+ * An expensive list needs several expensive statements, so a process looks for few reasons at the same time, and gives
+ * up after a while.
+ */
+const [maxConcurrency, timeLimit] = [2, Duration.seconds(2)]
 
 interface EmptyList {
   readonly query: DecodedListQuery
   readonly filterNames: ReadonlyArray<string>
-  /** Whether rows of the symbols were omitted, because the company did not use them on those days. */
-  readonly omitsRows: boolean
+  /** Whether rows of the symbols are omitted, because the company did not use them on those days. */
+  readonly omitsRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly hasRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly read: StatementReader
 }
@@ -48,23 +56,34 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
     },
   })
 
+  const semaphore = Semaphore.makeUnsafe(maxConcurrency)
+
   return Effect.fnUntraced(
     function* ({ filterNames, hasRows, omitsRows, query, read }: EmptyList): Effect.fn.Return<EmptyReason, ReadError> {
       const firstRow = { ...query, page: 1, limit: 1 }
       if (query.page > 1 && (yield* hasRows(firstRow))) return { code: "page_beyond_end" }
-      if (omitsRows) return { code: "symbol_not_used" }
+      if (yield* omitsRows(query)) return { code: "symbol_not_used" }
       const filters = filterNames.filter((name) => query[name] !== undefined)
-      const hasRowsWithout = (names: ReadonlyArray<string>) =>
-        hasRows({ ...firstRow, ...Object.fromEntries(names.map((name) => [name, undefined])) })
+      const without = (names: ReadonlyArray<string>) => ({
+        ...firstRow,
+        ...Object.fromEntries(names.map((name) => [name, undefined])),
+      })
+      const hasRowsWithout = (names: ReadonlyArray<string>) => hasRows(without(names))
       for (const name of filters) {
         if (yield* hasRowsWithout([name])) return { code: "filtered", without: [name] }
       }
       if (filters.length > 1 && (yield* hasRowsWithout(filters))) return { code: "filtered", without: filters }
+      if (filters.length > 0 && (yield* omitsRows(without(filters)))) return { code: "symbol_not_used" }
       const symbols = [query["ticker"] ?? []].flat().map(String)
       if (symbols.length === 0) return { code: "no_rows" }
       // Symbols that became known after the moment of `as_of` would change a response that is never to change.
       const isKnown = query["as_of"] !== undefined || (yield* read(compileIsKnown(symbols))).length > 0
       return { code: isKnown ? "no_rows_for_symbol" : "unknown_symbol" }
     },
+    semaphore.withPermits(1),
+    Effect.timeoutOrElse({
+      duration: timeLimit,
+      orElse: () => Effect.succeed<EmptyReason>({ code: "undetermined" }),
+    }),
   )
 }

@@ -50,13 +50,22 @@ export interface ExportOptions {
 }
 
 /** Returns the metadata of a Parquet file: endpoint, query, number of rows, and version of the data. */
-const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { request, route }: AdmittedRequest) => {
+const describeExport = (
+  { version }: ExportOptions,
+  cursor: ExportCursor,
+  { past, request, route }: AdmittedRequest,
+) => {
   const [, ...search] = request.target.split("?")
+  // `explain` does not change a list with rows (D40).
+  const query = search.join("?").split("&").filter((parameter) => !parameter.startsWith("explain=")).join("&")
   return {
     "tickerline.endpoint": route,
-    "tickerline.query": redactApiKeys(search.join("?")),
+    "tickerline.query": redactApiKeys(query),
     "tickerline.row_count": String(cursor.rows),
-    ...(version === undefined ? {} : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
+    // The past stays the same while the version changes.
+    ...(version === undefined || past !== undefined
+      ? {}
+      : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
   }
 }
 

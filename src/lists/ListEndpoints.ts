@@ -18,11 +18,12 @@ import {
   type ValidationError,
 } from "../rules/Errors.ts"
 import { getSymbolsWithSelectedCiks, type LineageQuery } from "../rules/LineageParameters.ts"
+import type { QuerySchema } from "../rules/FilterDeclarations.ts"
 import type { PagingQuery } from "../rules/Paging.ts"
 import { jsonExportErrorReason, parquetPageErrorReason } from "../rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import type { QueryCodec } from "../rules/Validation.ts"
-import { symbolTableNames } from "./EmptyReasons.ts"
+import { listFilterNames, symbolTableNames } from "./EmptyReasons.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
 import { type CompiledList, type ListDefinition, makeListCompiler } from "./ListQuery.ts"
@@ -69,7 +70,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   ) => KeyedHandler<ListError>
   /** Makes the handler of a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PagingQuery>(
-    query: QueryCodec<Query>,
+    query: QueryCodec<Query> & QuerySchema,
     definition: ListDefinition<WithAccountId<Query>>,
   ) => KeyedHandler<ListError>
 }>()("tickerline/lists/ListEndpoints") {
@@ -184,7 +185,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           makeResolvedEndpoint(endpoint, definition.Query, (query) => ({ query }), definition),
         makeResolvedEndpoint,
         makeAccountEndpoint: (query, definition) => {
-          const list = compileList(definition)
+          const list = compileList(definition, [], listFilterNames(query))
           const source = makePrivateSource<ListError>()
           return makeHandler(
             query,

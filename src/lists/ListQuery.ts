@@ -195,7 +195,10 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
     ]),
   ) as ListQueryShape<Query, ShapedBy>
 
-/** Makes the function that compiles the definition of a list. `added`: columns that a request adds to the rows. */
+/**
+ * Makes the function that compiles the definition of a list. `added`: columns that a request adds to the rows.
+ * `filterNames`: the parameters that can be the reason why the list is empty.
+ */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEmptyReason = makeEmptyReasonFinder(sql)
@@ -216,6 +219,7 @@ export const makeListCompiler = Effect.gen(function* () {
   return <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<OptInColumn> = [],
+    filterNames = listFilterNames(definition.Query ?? { fields: {} }),
   ): CompiledList<Query> => {
     const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, select } = definition
     const listId = listCount++
@@ -223,7 +227,6 @@ export const makeListCompiler = Effect.gen(function* () {
     const results = makeResultEncoder(Row, added)
     const columns = sql.literal(results.selection)
     const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
-    const filterNames = listFilterNames(Query)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
     /** Describes what the SQL depends on. The key contains no text from clients. */
@@ -349,11 +352,11 @@ export const makeListCompiler = Effect.gen(function* () {
     const compile: CompiledList<Query>["compile"] = (query, purpose) => compileDecoded(toDecodedQuery(query), purpose)
 
     /** `counted`: the counts of omitted results from a row. Only a page without rows needs a second statement. */
-    const countOutside = (query: FollowableQuery<Query>, read: StatementReader, counted?: unknown) => {
+    const countOutside = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
       const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
       return counted !== undefined || query.followed === undefined || query.followed.gaps.length === 0
         ? Effect.succeed(toCounts(counted))
-        : Effect.map(read(compile(query, "outside")), ([row]) => toCounts(row?.[0]))
+        : Effect.map(read(compileDecoded(query, "outside")), ([row]) => toCounts(row?.[0]))
     }
 
     const makeHeaders = (
@@ -365,11 +368,11 @@ export const makeListCompiler = Effect.gen(function* () {
       ...(empty !== undefined && { "x-empty-reason": formatEmptyReason(empty) }),
     })
 
-    const explain = (query: FollowableQuery<Query>, read: StatementReader, outside: ReadonlyArray<number>) =>
+    const explain = (query: FollowableQuery<Query>, read: StatementReader) =>
       findEmptyReason({
         query: toDecodedQuery(query),
         filterNames,
-        omitsRows: outside.some((count) => count > 0),
+        omitsRows: (query) => Effect.map(countOutside(query, read), (outside) => outside.some((count) => count > 0)),
         hasRows: (query) => Effect.map(read(compileDecoded(query, "page")), (rows) => rows.length > 0),
         read,
       })
@@ -389,18 +392,18 @@ export const makeListCompiler = Effect.gen(function* () {
         if (query.followed === undefined && query.explain !== true) return Effect.map(rows, (rows) => encode(rows))
         return Effect.gen(function* () {
           const found = yield* rows
-          const outside = yield* countOutside(query, read, found[0]?.[1])
-          const empty = found.length === 0 && query.explain === true ? yield* explain(query, read, outside) : undefined
+          const outside = yield* countOutside(toDecodedQuery(query), read, found[0]?.[1])
+          const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
           return { ...encode(found, empty), headers: makeHeaders(query, outside, empty) }
         })
       },
       countResults: (query, read) => Effect.map(read(compile(query, "count")), ([found]) => Number(found?.[0] ?? 0)),
       readHeaders: (query, read) =>
         Effect.gen(function* () {
-          const outside = yield* countOutside(query, read)
+          const outside = yield* countOutside(toDecodedQuery(query), read)
           const isEmpty = query.explain === true &&
             (yield* read(compileDecoded({ ...toDecodedQuery(query), page: 1, limit: 1 }, "page"))).length === 0
-          return makeHeaders(query, outside, isEmpty ? yield* explain(query, read, outside) : undefined)
+          return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
         }),
       results,
       follow: isDated ? followSymbolPeriods : followCurrentSymbols,

@@ -6,6 +6,7 @@ import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.t
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { printedOffset } from "../rules/Dates.ts"
 import { quoteCsvCell } from "../rows/CsvCells.ts"
+import { presentMoment } from "../rules/AsOfParameter.ts"
 import { describeEmptyReason, parseEmptyReason } from "../rules/EmptyReasons.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
@@ -225,8 +226,8 @@ export const choosePageParameters = (details: McpEndpointDescription, request: R
   if (details.paging === "none") return { format, skip: 0, parameters }
   if (details.paging === "after") return { format, skip: 0, parameters: { ...parameters, limit: String(limit) } }
   const { limit: pageLimit, page, skip } = choosePageContainingPosition(position, limit)
-  const own = { limit: String(pageLimit), page: String(page), format }
-  return { format, skip, parameters: { explain: "true", ...parameters, ...own } }
+  const own = { explain: "true", limit: String(pageLimit), page: String(page), format }
+  return { format, skip, parameters: { ...parameters, ...own } }
 }
 
 interface Rows {
@@ -314,7 +315,10 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     const limit = isCut ? Math.max(1, count) : request.limit
     if (paging === "pages") {
       const hasMore = isCut || /rel="next"/.test(response.headers["link"] ?? "")
-      return hasMore ? { ...request, position: request.position + count, limit } : undefined
+      // The next rows are of the same moment.
+      const moment = request.parameters["as_of"] === presentMoment ? response.headers["x-as-of"] : undefined
+      const parameters = { ...request.parameters, ...optionalText("as_of", moment) }
+      return hasMore ? { ...request, parameters, position: request.position + count, limit } : undefined
     }
     const place = isCut ? getTextAt(rows[count - 1], "cursor") : after
     if (paging === "none" || place === undefined) return undefined

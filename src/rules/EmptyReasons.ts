@@ -6,6 +6,7 @@ export const emptyReasonCodes = [
   "no_rows_for_symbol",
   "unknown_symbol",
   "no_rows",
+  "undetermined",
 ] as const
 type Code = typeof emptyReasonCodes[number]
 
@@ -33,6 +34,7 @@ const sentences: Readonly<Record<Exclude<Code, "filtered">, string>> = {
   no_rows_for_symbol: "The list has no rows of the requested symbols.",
   unknown_symbol: "No list has rows of the requested symbols.",
   no_rows: "The list has no rows.",
+  undetermined: "The reason was not found in time. Send fewer filters.",
 }
 
 /** Returns the reason as a sentence. */

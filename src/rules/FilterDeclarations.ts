@@ -51,7 +51,11 @@ export type FilterDeclaration =
   /** `condition` returns a SQL condition that depends on several parameters, or undefined for no condition. */
   | { readonly operator: "literal"; readonly condition: (query: DecodedQuery) => string | undefined }
   /** Adds no condition: the handler uses the value elsewhere in its statement, for example in `order by`. */
-  | { readonly operator: "statement" }
+  | {
+    readonly operator: "statement"
+    /** Whether it excludes rows, so that it can be the reason why a list is empty (D40). */
+    readonly narrows?: true
+  }
 
 declare module "effect/Schema" {
   namespace Annotations {

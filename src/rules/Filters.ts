@@ -187,7 +187,7 @@ const statusCodeMessage = "must be an HTTP status code, such as 200"
 export const statusCodeFilter = listFilter(
   Schema.String.check(Schema.isPattern(/^[1-5]\d\d$/, { message: statusCodeMessage })),
   "Rows whose status_code is one of these comma-separated values.",
-  { operator: "statement" },
+  { operator: "statement", narrows: true },
   statusCodeMessage,
 )
 

@@ -100,7 +100,8 @@ const declarations = {
   )),
   "X-Empty-Reason": shared(optional(text(
     "With `explain=true`: why there are no rows. `page_beyond_end`; `filtered`, and the filters `without` which there" +
-      " are rows; `symbol_not_used` by the company then; `no_rows_for_symbol`; `unknown_symbol`; `no_rows`.",
+      " are rows; `symbol_not_used` by the company then; `no_rows_for_symbol`; `unknown_symbol`; `no_rows`; " +
+      "`undetermined`.",
     `filtered;without="min_gap"`,
   ))),
   "X-Row-Count": shared(optional(count("How many rows the file has, without the header of CSV.", 100))),

@@ -177,6 +177,11 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.deepStrictEqual(Array.from(all), Array.from(page.results))
       assert.strictEqual(responses.length, Math.ceil(page.count / 3) + 1)
       responses.length = 0
+      // All pages are of the moment of the first.
+      yield* Stream.runDrain(tickerline.gapStats.pages({ ...query, as_of: "now" }))
+      assert.strictEqual(new Set(responses.map(({ as_of }) => as_of)).size, 1)
+      assert.isNotNull(responses[0]?.as_of)
+      responses.length = 0
       const some = yield* Stream.runCollect(Stream.take(tickerline.gapStats.rows(query), 4))
       assert.strictEqual(Array.from(some).length, 4)
       assert.strictEqual(responses.length, 2)

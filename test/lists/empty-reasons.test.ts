@@ -1,6 +1,9 @@
 /** `explain=true`: why a list has no rows (D40). */
 import { assert, it, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { makeEmptyReasonFinder } from "../../src/lists/EmptyReasons.ts"
 import {
   describeEmptyReason,
   emptyReasonCodes,
@@ -63,10 +66,38 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       for (const format of ["csv", "ndjson", "csv&limit=all", "ndjson&limit=all", "parquet&limit=all"]) {
         assert.strictEqual(yield* reasonOf(`ticker=EXA&min_volume=901&format=${format}`), json.reason, format)
       }
+      assert.strictEqual(
+        yield* reasonOf("ticker=EXA&date_from=2026-03-04&date_to=2026-03-05&min_volume=901&max_volume=902"),
+        `filtered;without="date_from date_to min_volume max_volume"`,
+      )
       const head = yield* requestJson("/v1/premarket-stats?explain=true&ticker=EXC&format=csv&limit=all", {
         method: "HEAD",
       })
       assert.strictEqual(head.headers["x-empty-reason"], "unknown_symbol")
+    }))
+
+  it.effect("knows the filters of lists with a statement of their own (D40)", () =>
+    Effect.gen(function* () {
+      yield* insertRows("news", {
+        id: "exn",
+        ticker: "EXN",
+        form_type: "news",
+        title: "News",
+        filed_at: "2026-01-02",
+        created_at: "2026-01-02",
+        last_updated: "2026-01-02",
+      })
+      assert.strictEqual(yield* reasonOf("ticker=EXN&types=gap", "/v1/timeline"), `filtered;without="types"`)
+      assert.strictEqual(
+        yield* reasonOf("ticker=EXN&date_from=2026-01-03", "/v1/timeline"),
+        `filtered;without="date_from"`,
+      )
+      yield* Effect.repeat(requestJson("/v1/usage"), {
+        until: ({ body }) => Number(valueAt(body, "count")) > 0,
+        schedule: Schedule.spaced("50 millis"),
+      })
+      assert.strictEqual(yield* reasonOf("status_code=418", "/v1/usage"), `filtered;without="status_code"`)
+      assert.strictEqual(yield* reasonOf("endpoint=/v1/openapi.json", "/v1/usage/daily"), `filtered;without="endpoint"`)
     }))
 
   it.effect("changes nothing if there are rows, or without explain=true (D40)", () =>
@@ -77,6 +108,9 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       assert.strictEqual(explained.text, plain.text)
       assert.isUndefined(explained.reason)
       assert.strictEqual(explained.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
+      const file = "ticker=EXF&limit=all&format=parquet"
+      const plainFile = yield* requestJson(`/v1/premarket-stats?${file}`)
+      assert.strictEqual((yield* explain(file)).text, plainFile.text)
       for (const query of ["ticker=EXG", "ticker=EXG&explain=false"]) {
         const { headers, text } = yield* requestJson(`/v1/premarket-stats?${query}`)
         assert.isUndefined(headers["x-empty-reason"])
@@ -92,7 +126,19 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
         effective_date: "2026-02-01",
         status: "confirmed",
       })
-      yield* insertRows("premarket_stats", session("EXI", "2026-01-05"), session("EXI", "2026-03-05"))
+      yield* insertRows("ticker_changes", {
+        old_ticker: "EXO",
+        new_ticker: "EXP",
+        effective_date: "2026-02-01",
+        status: "confirmed",
+      })
+      yield* insertRows(
+        "premarket_stats",
+        session("EXI", "2026-01-05"),
+        session("EXI", "2026-03-05"),
+        session("EXO", "2026-03-05"),
+      )
+      assert.strictEqual(yield* reasonOf("ticker=EXO&follow_lineage=true&min_volume=99"), "symbol_not_used")
       const query = "ticker=EXI&follow_lineage=true&date_to=2026-01-31"
       const { headers, reason } = yield* explain(query)
       assert.strictEqual(reason, "symbol_not_used")
@@ -115,6 +161,22 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       yield* waitUntilOldDataExpires
       assert.strictEqual(yield* reasonOf("ticker=EXJ"), "no_rows_for_symbol")
     }))
+
+  it.effect("gives up after two seconds, so that expensive filters do not occupy the database (D40)", () =>
+    Effect.gen(function* () {
+      const find = makeEmptyReasonFinder(yield* SqlClient.SqlClient)
+      const search = find({
+        query: { page: 1, limit: 10, tag: "slow" },
+        filterNames: ["tag"],
+        omitsRows: () => Effect.succeed(false),
+        hasRows: () => Effect.never,
+        read: () => Effect.never,
+      })
+      const fibers = yield* Effect.forEach([1, 2, 3, 4], () => Effect.forkChild(search))
+      yield* TestClock.adjust("2 seconds")
+      const found = yield* Fiber.joinAll(fibers)
+      assert.deepStrictEqual(found.map(({ code }) => code), Array(4).fill("undetermined"))
+    }).pipe(Effect.provide(TestClock.layer())))
 
   it.effect("names the first single filter, or else all filters, without which there are rows (D40)", () =>
     Effect.gen(function* () {

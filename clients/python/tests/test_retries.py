@@ -96,3 +96,19 @@ def test_retries_less_in_an_outage() -> None:
         assert policy.delay(200, None, 1) is None
     assert policy.delay(None, None, 1) is not None
     assert policy.delay(None, None, 1) is None
+
+
+def test_reads_all_pages_of_the_moment_of_the_first(driver_class: type[Driver]) -> None:
+    moment = "2026-03-01T23:59:59.123456-05:00"
+    pages = [
+        json_response(
+            200,
+            {"count": 0, "results": [], "page": page, "limit": 10, "has_more": page < 2},
+            {"X-As-Of": moment},
+        )
+        for page in (1, 2)
+    ]
+    with scripted_server(*pages) as server, driver_class(server.url) as driver:
+        driver.pages("news", as_of="now")
+    assert ["as_of=now" in head for head in server.requests] == [True, False]
+    assert httpx.QueryParams(server.requests[1].split(" ", 2)[1].split("?")[1])["as_of"] == moment

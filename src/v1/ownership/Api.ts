@@ -81,7 +81,7 @@ export const OwnershipQuery = makeSourcedListQuery({
     Schema.String.annotate({
       description: "The filing with this SEC accession number, instead of the newest one.",
       examples: ["9990001000-25-000007"],
-    }).pipe(Schema.decodeTo(Filter.NonEmptyText)).annotate({ filter: { operator: "statement" } }),
+    }).pipe(Schema.decodeTo(Filter.NonEmptyText)).annotate({ filter: { operator: "statement", narrows: true } }),
   ),
   per_holder: Schema.optionalKey(Schema.Boolean.annotate({
     description: "true: each holder as the holder's own newest filing reports it, in one result per filing, instead " +

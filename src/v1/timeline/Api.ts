@@ -60,7 +60,7 @@ export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
 }) {}
 
 // Prevents generated conditions, because each table has its own column for `at`.
-const filter: FilterDeclaration = { operator: "statement" }
+const filter: FilterDeclaration = { operator: "statement", narrows: true }
 const { date_from, date_to } = Filter.makeDates("at")
 
 export const TimelineQuery = Schema.Struct({

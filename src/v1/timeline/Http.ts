@@ -39,18 +39,24 @@ export const timelineHandlers = Effect.gen(function* () {
     const { omitted, types } = splitEventTypesByAccess(account, query.types)
     const headers: Record<string, string> = omitted.length === 0 ? {} : { "x-omitted-types": omitted.join(",") }
     return {
-      query: { ...query, types, today: getDateInChicago(now) },
+      query: {
+        ...query,
+        types: query.types === undefined ? undefined : types,
+        allowed_types: splitEventTypesByAccess(account).types,
+        today: getDateInChicago(now),
+      },
       headers,
       sources: types.map((type) => getEndpointAccess(fullRowEndpointsByEventType[type])),
     }
   }
 
+  const selectEvents = makeTimelineStatementBuilder(sql)
   const list = makeResolvedEndpoint(TimelineApiGroup.endpoints.list, TimelineQuery, resolve, {
     Query: TimelineQuery,
     Row: TimelineEvent,
     comparesPeriods: true,
-    shapedBy: ["types"],
-    select: makeTimelineStatementBuilder(sql),
+    shapedBy: ["types", "allowed_types"],
+    select: (query, clauses) => selectEvents({ ...query, types: query.types ?? query.allowed_types }, clauses),
   })
   return { list }
 })

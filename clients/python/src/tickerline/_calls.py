@@ -50,6 +50,13 @@ class Reading:
         self.is_digest_verified = reader.is_digest_verified
 
 
+def _next_query(query: Query, page: int, metadata: ResponseMetadata) -> Query:
+    """Returns the query of another page. All pages are of the moment of the first."""
+    if query.get("as_of") == "now" and metadata.as_of is not None:
+        query = {**query, "as_of": metadata.as_of.isoformat(timespec="microseconds")}
+    return {**query, "page": page}
+
+
 class Rows(Reading, Iterator[Row]):
     """The rows of all pages, or of a complete list. Close it, or use ``with``, if you stop early."""
 
@@ -74,14 +81,14 @@ class Rows(Reading, Iterator[Row]):
     def _pages(
         self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
     ) -> Generator[Row, None, None]:
-        page: int | None = None
         while True:
-            response = sender.get(endpoint, query if page is None else {**query, "page": page}, caller)
+            response = sender.get(endpoint, query, caller)
             self._add_page(response.metadata)
             yield from endpoint.results(response.body)
             page = endpoint.next_page(response.body)
             if page is None:
                 return
+            query = _next_query(query, page, response.metadata)
 
     def _export(
         self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
@@ -123,15 +130,15 @@ class AsyncRows(Reading, AsyncIterator[Row]):
     async def _pages(
         self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
     ) -> AsyncGenerator[Row, None]:
-        page: int | None = None
         while True:
-            response = await sender.get(endpoint, query if page is None else {**query, "page": page}, caller)
+            response = await sender.get(endpoint, query, caller)
             self._add_page(response.metadata)
             for row in endpoint.results(response.body):
                 yield row
             page = endpoint.next_page(response.body)
             if page is None:
                 return
+            query = _next_query(query, page, response.metadata)
 
     async def _export(
         self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
@@ -223,14 +230,14 @@ class ListCall(Call[Body], Generic[Body, Row]):
 
     def pages(self) -> Iterator[Body]:
         """Iterates over all pages from ``page`` (default: 1) on. Requests each page when the loop reaches it."""
-        page: int | None = None
+        query = self._query
         while True:
-            query = self._query if page is None else {**self._query, "page": page}
-            body = self._sender.get(self._endpoint, query, self._caller).body
-            yield body
-            page = self._endpoint.next_page(body)
+            response = self._sender.get(self._endpoint, query, self._caller)
+            yield response.body
+            page = self._endpoint.next_page(response.body)
             if page is None:
                 return
+            query = _next_query(query, page, response.metadata)
 
     def rows(self) -> Rows[Row]:
         """Iterates over the rows of all pages. ``limit`` is the number of rows per request, 100 by default.
@@ -352,14 +359,14 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
 
     async def pages(self) -> AsyncIterator[Body]:
         """Iterates over all pages from ``page`` (default: 1) on. Requests each page when the loop reaches it."""
-        page: int | None = None
+        query = self._query
         while True:
-            query = self._query if page is None else {**self._query, "page": page}
-            body = (await self._sender.get(self._endpoint, query, self._caller)).body
-            yield body
-            page = self._endpoint.next_page(body)
+            response = await self._sender.get(self._endpoint, query, self._caller)
+            yield response.body
+            page = self._endpoint.next_page(response.body)
             if page is None:
                 return
+            query = _next_query(query, page, response.metadata)
 
     def rows(self) -> AsyncRows[Row]:
         """Iterates over the rows of all pages. ``limit`` is the number of rows per request, 100 by default.
