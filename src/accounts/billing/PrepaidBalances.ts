@@ -75,7 +75,7 @@ const makePrepaidBalances = Effect.gen(function* () {
 
   /**
    * Stores what a read that began at `asOf` (monotonic clock, ms) has found. The balance is infinite if nothing limits
-   * what the account spends. Such an account is only stored if something did when it was last read.
+   * what the account spends; such an account is stored only if it had a limit before.
    */
   const update = (
     account_id: number,

@@ -23,7 +23,7 @@ return case
 end;
 
 -- Returns what the account can still spend: its prepaid balance, or the rest of a budget that stops it if that is less.
--- Null: as much as it likes. Reservations of exports are not subtracted.
+-- Null: no limit. Reservations of exports are not subtracted.
 create function spendable_microdollars(account accounts) returns bigint
 language sql stable parallel safe
 return least(
