@@ -26,15 +26,20 @@ const listOf = <A extends Schema.Top>(row: A) => Schema.Struct({ results: Schema
 const pageOf = <A extends Schema.Top>(row: A) =>
   Schema.Struct({ results: Schema.Array(row), next: Schema.NullOr(Schema.Int) })
 
-const IntegerText = Schema.String.check(Schema.isPattern(/^\d{1,15}$/, { message: "must be a whole number" })).pipe(
-  Schema.decodeTo(Schema.FiniteFromString),
-)
+/** A whole number within a range, with one reason for everything else. */
+const makeIntegerText = (minimum: number, maximum: number) =>
+  Schema.String.check(
+    Schema.makeFilter(
+      (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= minimum && Number(text) <= maximum,
+      { message: `must be a whole number from ${minimum} to ${maximum}` },
+    ),
+  ).pipe(Schema.decodeTo(Schema.FiniteFromString))
+
+const IntegerText = makeIntegerText(0, 999_999_999_999_999)
 
 const paging = {
   after: Schema.optionalKey(IntegerText),
-  limit: Schema.optionalKey(
-    IntegerText.check(Schema.isBetween({ minimum: 1, maximum: 1_000 })),
-  ),
+  limit: Schema.optionalKey(makeIntegerText(1, 1_000)),
 }
 
 export const UsageTotal = Schema.Struct({
@@ -204,9 +209,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   HttpApiEndpoint.get("list", "/keys", {
     query: {
       account: Schema.optionalKey(Schema.String),
-      unused_days: Schema.optionalKey(
-        IntegerText.check(Schema.isBetween({ minimum: 1, maximum: 36_500 })),
-      ),
+      unused_days: Schema.optionalKey(makeIntegerText(1, 36_500)),
     },
     success: listOf(ListedApiKey),
     error: NotFound,
@@ -393,6 +396,11 @@ export class WebhooksGroup extends HttpApiGroup.make("webhooks").add(
   }).annotateMerge(describe("Send dead letters again, with the same ids; all given conditions must hold", "support")),
 ) {}
 
+export const undeliveredQuery = {
+  after: Schema.optionalKey(Schema.String.check(Schema.isUUID())).annotate({ description: "`next` of a page." }),
+  limit: paging.limit,
+}
+
 export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   HttpApiEndpoint.get("progress", "/announcements", { success: listOf(AnnouncementProgress) }).annotateMerge(
     describe("Announced changelog entries, with the number of their emails by status", "read"),
@@ -418,8 +426,15 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
     })),
     error: ValidationError,
   }).annotateMerge(describe("Queue emails about changelog entries; nobody gets an entry twice", "admin")),
-  HttpApiEndpoint.get("undelivered", "/announcements/undelivered", { success: listOf(UndeliveredEmail) })
-    .annotateMerge(describe("Emails whose last attempt failed", "read")),
+  HttpApiEndpoint.get("undelivered", "/announcements/undelivered", {
+    query: undeliveredQuery,
+    success: Schema.Struct({
+      results: Schema.Array(UndeliveredEmail),
+      next: Schema.NullOr(Schema.String),
+      total: Schema.Int.annotate({ description: "Number of such emails on all pages." }),
+    }),
+    error: NotFound,
+  }).annotateMerge(describe("Emails whose last attempt failed, newest first", "read")),
   HttpApiEndpoint.post("retry", "/announcements/retry", {
     headers: writeHeaders,
     payload: Schema.Struct({

@@ -35,7 +35,7 @@ const toConflict = (code: Conflict["error"]["code"]) => ({ message }: { readonly
 const defaultPageSize = 100
 
 /** Returns a page with the position of its last row as `next`, unless it is the last page. */
-const toPage = <A>(results: ReadonlyArray<A>, limit: number, getPosition: (row: A) => number) => {
+const toPage = <A, P>(results: ReadonlyArray<A>, limit: number, getPosition: (row: A) => P) => {
   const last = results.at(-1)
   return { results, next: last === undefined || results.length < limit ? null : getPosition(last) }
 }
@@ -367,7 +367,15 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
       Effect.catchTag("UnannounceableEntry", ({ message }) => Effect.fail(makeFieldError("entry_ids", message))),
       withDatabaseErrors,
     ),
-    undelivered: () => withDatabaseErrors(Effect.map(Announcements.readUndeliveredEmails, (results) => ({ results }))),
+    undelivered: ({ query: { after, limit = defaultPageSize } }) =>
+      Effect.all({
+        results: Announcements.readUndeliveredEmails({ after, limit }),
+        total: Announcements.countUndeliveredEmails,
+      }).pipe(
+        Effect.map(({ results, total }) => ({ ...toPage(results, limit, ({ mail_id }) => mail_id), total })),
+        Effect.catchTag("NoSuchEmail", (error) => Effect.fail(toNotFound(error))),
+        withDatabaseErrors,
+      ),
     retry: ({ payload: { entry_id, status } }) =>
       Announcements.requeueUndeliveredEmails(status, Option.fromUndefinedOr(entry_id)).pipe(
         Effect.map((queued) => ({ queued })),

@@ -92,14 +92,16 @@ const problemsCommand = Command.make(
   "problems",
   {},
   Effect.fnUntraced(function* () {
-    const rows = yield* Announcements.readUndeliveredEmails
+    const rows = yield* Announcements.readUndeliveredEmails()
     yield* printTabSeparated(
       ["entry", "address", "status", "attempts", "reason"],
       rows.map((row) => [row.entry_id, row.recipient, row.status, row.attempts, row.last_error]),
     )
   }),
 ).pipe(
-  Command.withDescription("List emails that were not delivered at the first attempt, and why, tab-separated"),
+  Command.withDescription(
+    "List emails that were not delivered at the first attempt, and why, newest first, tab-separated",
+  ),
   withSilentExamples({ "announcements problems": "Include the mail server's response" }),
 )
 

@@ -15,6 +15,7 @@ import {
 } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
 import { AdminApi } from "../admin/AdminApi.ts"
+import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import { type FieldError, keyField } from "./Forms.ts"
 
 const ErrorBody = Schema.Struct({
@@ -42,6 +43,12 @@ export const apiUrl = HttpApiClient.urlBuilder(AdminApi)
 
 /** The cookie whose value is the token of the session. */
 export const sessionCookie = "tickerline_admin"
+
+const getReasons = makeValidationReasonFormatter({
+  missing: "is required",
+  unexpected: "is not a parameter",
+  wrongType: "has the wrong type",
+})
 
 /** The host is never contacted; a URL must have one. */
 const baseUrl = "http://console.invalid"
@@ -102,15 +109,24 @@ export interface ConsoleApi {
 export const makeFailure = (status: number, message: string) =>
   new ApiFailure({ status, code: "", message, fields: [], request_id: "" })
 
-/** Makes the failure for a value in the address of a page that cannot be sent to the API. */
-const makeInvalidAddress = () =>
-  makeFailure(422, "The address of this page has a value that is not valid, such as a date that does not exist.")
+/** Makes the failure for values that cannot be sent to the API, with the reasons that the API would give. */
+const makeInvalidAddress = ({ issue }: Schema.SchemaError) =>
+  makeFailure(422, `${getReasons(issue).map(({ name, reason }) => `${name} ${reason}`.trim()).join("; ")}.`)
+
+/** Decodes values of a page's address as the API does, whose client accepts only decoded values. */
+export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.Codec<unknown, unknown>>>>(
+  fields: Fields,
+  values: Readonly<Partial<Record<keyof Fields & string, string | undefined>>>,
+) =>
+  Schema.decodeUnknownEffect(Schema.Struct(fields), { errors: "all" })(
+    Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)),
+  ).pipe(Effect.mapError(makeInvalidAddress))
 
 /** Keeps the errors that the API answers with. Others are defects, except for a query that cannot be encoded. */
 export const call = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, ApiFailure> => {
     if (error instanceof ApiFailure) return Effect.fail(error)
-    return Schema.isSchemaError(error) ? Effect.fail(makeInvalidAddress()) : Effect.die(error)
+    return Schema.isSchemaError(error) ? Effect.fail(makeInvalidAddress(error)) : Effect.die(error)
   })
 
 export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.HttpRouter) {

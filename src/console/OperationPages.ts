@@ -5,8 +5,9 @@ import { requeueableEmailStatuses } from "../mail/Announcements.ts"
 import { makeNumericColumn } from "../site/browser/markup.js"
 import { formatInteger } from "../site/browser/number-format.js"
 import { formatAge } from "../site/browser/timestamps.js"
-import { apiUrl, call } from "./ConsoleApi.ts"
-import type { ConsolePage } from "./ConsolePage.ts"
+import { undeliveredQuery } from "../admin/AdminApi.ts"
+import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
+import { type ConsolePage, getAddress } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
 import { getText, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
@@ -146,9 +147,10 @@ ${
 export const emailsPage: ConsolePage = {
   path: "/console/emails",
   label: "Emails",
-  render: Effect.fnUntraced(function* ({ admin, api, refused }) {
+  render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
+    const page = yield* decodeQuery(undeliveredQuery, { after: getText(query, "after") })
     const progress = yield* call(api.read.announcements.progress({}))
-    const undelivered = yield* call(api.read.announcements.undelivered({}))
+    const undelivered = yield* call(api.read.announcements.undelivered({ query: page }))
     const entries = progress.results.flatMap(({ entry_id }) => entry_id === null ? [] : [entry_id])
     return {
       title: "Emails",
@@ -177,6 +179,15 @@ ${
             renderLong(email.last_error),
           ]),
         )
+      }
+${
+        undelivered.total > undelivered.results.length &&
+        markup`<p>${formatInteger(undelivered.total)} emails in total, newest first.</p>`
+      }${
+        undelivered.next !== null &&
+        markup`<p><a rel="next" href="${
+          getAddress("/console/emails", { after: undelivered.next })
+        }">Older emails</a></p>`
       }
 ${
         isScopeSufficient(admin.scope, "support") && markup`<h2 id="retry">Send again</h2>${

@@ -11,6 +11,9 @@ import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemp
 /** An entry is unknown, in the future or not released. */
 export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
 
+/** The email at the end of a page was removed, so the next page is unknown. */
+export class NoSuchEmail extends Data.TaggedError("NoSuchEmail")<{ readonly message: string }> {}
+
 interface EntrySelection {
   /** Ids of the entries to announce. If empty, every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
@@ -184,6 +187,7 @@ export const readAnnouncementProgress = Effect.gen(function* () {
 })
 
 export const UndeliveredEmail = Schema.Struct({
+  mail_id: Schema.String,
   entry_id: Schema.String,
   recipient: Schema.String,
   status: Schema.String,
@@ -191,13 +195,36 @@ export const UndeliveredEmail = Schema.Struct({
   last_error: Schema.String,
 })
 
-/** Reads the emails whose last attempt failed, with the reason. */
-export const readUndeliveredEmails = Effect.gen(function* () {
+const isUndeliveredSql = "last_error is not null and status <> 'sent'"
+
+/**
+ * Reads the emails whose last attempt failed, with the reason, newest first: all, or `limit` of those that follow the
+ * email `after`.
+ */
+export const readUndeliveredEmails = Effect.fnUntraced(
+  function* ({ after, limit }: { readonly after?: string | undefined; readonly limit?: number } = {}) {
+    const sql = yield* SqlClient.SqlClient
+    const follows = after === undefined ? sql`true` : sql`
+      (queued_at, mail_id) < (select queued_at, mail_id from announcement_mails where mail_id = ${after}::text::uuid)
+    `
+    const emails = yield* decodeRows(UndeliveredEmail)(sql`
+      select mail_id::text, entry_id, recipient, status, attempts, last_error from announcement_mails
+      where ${sql.literal(isUndeliveredSql)} and ${follows}
+      order by queued_at desc, mail_id desc limit ${limit ?? null}::float8::bigint
+    `)
+    if (emails.length > 0 || after === undefined) return emails
+    const found = yield* sql`select from announcement_mails where mail_id = ${after}::text::uuid`
+    return found.length === 0 ? yield* new NoSuchEmail({ message: `There is no email ${after} any more.` }) : emails
+  },
+)
+
+/** Counts the emails whose last attempt failed. */
+export const countUndeliveredEmails = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeRows(UndeliveredEmail)(sql`
-    select entry_id, recipient, status, attempts, last_error from announcement_mails
-    where last_error is not null and status <> 'sent' order by entry_id, lower(recipient)
+  const [row] = yield* decodeRows(Schema.Struct({ emails: Schema.Int }))(sql`
+    select count(*)::int as emails from announcement_mails where ${sql.literal(isUndeliveredSql)}
   `)
+  return row?.emails ?? 0
 })
 
 export const requeueableEmailStatuses = ["failed", "unknown"] as const

@@ -573,6 +573,38 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual(names, ["page 1", "page 2", "page 3"])
     }))
 
+  it.effect("pages through undelivered emails, newest first, with their number (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into announcements (entry_id, subject, text, html, operational) values ('p', 's', 't', 'h', true)`
+      yield* sql`
+        insert into announcement_mails (entry_id, recipient, status, attempts, last_error, queued_at)
+        select 'p', n || '@acme.example', 'failed', 1, 'refused', now() + n / 2 * interval '1 second'
+        from generate_series(1, 5) as n
+      `
+      const read = Effect.fnUntraced(function* (after: string) {
+        const { body } = yield* send(`/announcements/undelivered?limit=2${after}`)
+        assert.deepInclude(body, { total: 5 })
+        const recipients = resultsOf(body).map((row) => Predicate.hasProperty(row, "recipient") ? row.recipient : "")
+        return { recipients, next: Predicate.hasProperty(body, "next") ? body.next : undefined }
+      })
+      const found: Array<unknown> = []
+      for (let next: unknown = ""; next !== null;) {
+        const page = yield* read(next === "" ? "" : `&after=${String(next)}`)
+        found.push(...page.recipients)
+        next = page.next
+      }
+      assert.sameMembers(found, ["1", "2", "3", "4", "5"].map((name) => `${name}@acme.example`))
+      assert.strictEqual(found.at(-1), "1@acme.example")
+      const gone = yield* send("/announcements/undelivered?after=00000000-0000-4000-8000-000000000000")
+      assert.deepStrictEqual([gone.status, codeOf(gone.body)], [404, "not_found"])
+      const { body, status } = yield* send("/announcements/undelivered?limit=-1")
+      assert.deepStrictEqual(status, 422)
+      assert.include(JSON.stringify(body), "limit must be a whole number from 1 to 1000")
+      yield* sql`delete from announcement_mails where entry_id = 'p'`
+    }))
+
   it.effect("shows recent requests of all accounts, a key, and older changes (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send } = yield* Admin

@@ -81,6 +81,16 @@ const openAs = Effect.fnUntraced(function* (scope: AdminScope, path: string, opt
   return visited
 })
 
+/** Requests a page without a browser. */
+const get = Effect.fnUntraced(function* (path: string) {
+  const origin = yield* findOrigin
+  const { tokens } = yield* Admin
+  const response = yield* Effect.promise(() =>
+    fetch(`${origin}${path}`, { redirect: "manual", headers: { cookie: `${sessionCookie}=${tokens.admin}` } })
+  )
+  return { status: response.status, text: yield* Effect.promise(() => response.text()) }
+})
+
 const mainText = (page: Page) => runInBrowser(() => page.locator("main").innerText())
 
 const accountPath = (name: string) => `/console/account?${new URLSearchParams({ name }).toString()}`
@@ -382,6 +392,21 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         assert.include(yield* mainText(other), "requires the scope admin")
       }).pipe(Effect.scoped),
   )
+
+  it.effect("shows one page of undelivered emails, and how many there are (operations/console)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into announcement_mails (entry_id, recipient, status, attempts, last_error)
+        select 'entry', n || '@many.example', 'failed', 5, 'refused' from generate_series(1, 150) as n
+      `
+      const { text } = yield* get("/console/emails")
+      const next = /href="(\/console\/emails\?after=[^"]+)"/.exec(text)?.[1] ?? assert.fail(text)
+      assert.include(text, "151 emails in total")
+      assert.strictEqual(text.split("@many.example").length - 1, 100)
+      assert.strictEqual((yield* get(next)).text.split("@many.example").length - 1, 50)
+      yield* sql`delete from announcement_mails where recipient like '%@many.example'`
+    }))
 
   it.effect("accepts forms only from its own pages, and only what the scope allows (operations/console)", () =>
     Effect.gen(function* () {

@@ -169,7 +169,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
         yield* startSender(smtp.port)
         yield* waitForStatuses("failed", "sent")
         assert.include(
-          (yield* Announcements.readUndeliveredEmails).map(({ last_error }) => last_error).join(),
+          (yield* Announcements.readUndeliveredEmails()).map(({ last_error }) => last_error).join(),
           "No such person",
         )
         assert.deepStrictEqual(yield* Announcements.readAnnouncementProgress, [
