@@ -218,7 +218,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   ),
   HttpApiEndpoint.get("find", "/keys/:id", {
     params: { id: IntegerText },
-    success: ListedApiKey,
+    success: withEtag(ListedApiKey),
     error: NotFound,
   }).annotateMerge(describe("An API key", "read")),
   HttpApiEndpoint.post("create", "/keys", {
@@ -247,9 +247,10 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   }).annotateMerge(describe("Replace an API key with a new one", "support")),
   HttpApiEndpoint.post("networks", "/keys/:id/networks", {
     ...keyPath,
+    headers: { ...writeHeaders, "if-match": Schema.optionalKey(Schema.String) },
     payload: Schema.Struct({ networks: keyNetworks }),
     success: HttpApiSchema.NoContent,
-    error: [NotFound, Conflict],
+    error: [NotFound, Conflict, PreconditionFailed, PreconditionRequired],
   }).annotateMerge(describe("Replace the networks from which an API key may be used", "support")),
   HttpApiEndpoint.post("disable", "/keys/:id/disable", {
     ...keyPath,

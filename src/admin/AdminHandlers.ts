@@ -40,26 +40,27 @@ const toPage = <A, P>(results: ReadonlyArray<A>, limit: number, getPosition: (ro
   return { results, next: last === undefined || results.length < limit ? null : getPosition(last) }
 }
 
+const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
+
 /** Returns the account with an ETag of the fields that admins change. Usage changes the others all the time. */
 const withAccountEtag = (account: Accounts.Account) => {
   const { balance_microdollars, budget_microdollars, budget_stops, contact_email, name, news, tier } = account
   const isPrepaid = balance_microdollars !== null
   const fields = [name, tier, contact_email, news, isPrepaid, budget_microdollars, budget_stops]
-  const etag = computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
-  return HttpApiSchema.withHeaders({ body: account, headers: { etag } })
+  return HttpApiSchema.withHeaders({ body: account, headers: { etag: computeEtagOf(fields) } })
 }
 
-/** Fails unless `If-Match` has the ETag of the account's present state, or `*`. */
-const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, etag: string, name: string) {
+/** Fails unless `If-Match` has the ETag of the present state of a resource, such as `account acme`, or `*`. */
+const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, etag: string, resource: string) {
   if (expected === undefined) {
     return yield* new PreconditionRequired({
-      error: { message: "Send If-Match with the ETag of the account, so that you overwrite no other change." },
+      error: { message: `Send If-Match with the ETag of the ${resource}, so that you overwrite no other change.` },
     })
   }
   // A proxy that compresses makes ETags weak.
   if (expected === "*" || expected.split(",").map((tag) => tag.trim().replace(/^W\//, "")).includes(etag)) return
   return yield* new PreconditionFailed({
-    error: { message: `The account ${name} has changed since you read it. Read it again. Nothing was changed.` },
+    error: { message: `The ${resource} has changed since you read it. Read it again. Nothing was changed.` },
   })
 })
 
@@ -95,7 +96,7 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
           })
         }
         const { headers: { etag } } = withAccountEtag(yield* Accounts.findAccount(name, true))
-        yield* requireMatch(headers["if-match"], etag, name)
+        yield* requireMatch(headers["if-match"], etag, `account ${name}`)
         if (Object.keys(payload).length > 0) yield* Accounts.updateAccount(name, payload)
         return withAccountEtag(yield* Accounts.findAccount(name))
       }).pipe(
@@ -133,7 +134,9 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
   handlers.handleAll({
     set: ({ headers, params: { name }, payload: { budget_microdollars, stops = false } }) =>
       Accounts.findAccount(name, true).pipe(
-        Effect.flatMap((account) => requireMatch(headers["if-match"], withAccountEtag(account).headers.etag, name)),
+        Effect.flatMap((account) =>
+          requireMatch(headers["if-match"], withAccountEtag(account).headers.etag, `account ${name}`)
+        ),
         Effect.andThen(
           setBudget(
             name,
@@ -161,7 +164,7 @@ const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = fa
       (select array_agg(endpoint_id order by endpoint_id) from webhook_endpoints where account_id = owner.id)) as owned
     from (values (${account_id}::float8::bigint)) as owner (id)
   `)
-  return computeEtag(new TextEncoder().encode(JSON.stringify([headers.etag, erased_at, state?.owned])))
+  return computeEtagOf([headers.etag, erased_at, state?.owned])
 })
 
 const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
@@ -175,7 +178,7 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
       ),
     erase: ({ headers, params: { name } }) =>
       readErasureEtag(name, true).pipe(
-        Effect.tap((etag) => requireMatch(headers["if-match"], etag, name)),
+        Effect.tap((etag) => requireMatch(headers["if-match"], etag, `account ${name}`)),
         Effect.andThen(eraseAccount(name)),
         Effect.map((account) => ({ account })),
         Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
@@ -195,6 +198,13 @@ const withKeyErrors = <A, R>(
     withDatabaseErrors,
   )
 
+/** Returns the key with an ETag of the fields that admins change. Its use changes the others. */
+const withKeyEtag = (key: Keys.ListedApiKey) => {
+  const { endpoints, expires_at, key_id, name, networks, status } = key
+  const etag = computeEtagOf([key_id, name, status, expires_at, endpoints, networks])
+  return HttpApiSchema.withHeaders({ body: key, headers: { etag } })
+}
+
 const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
   handlers.handleAll({
     list: ({ query: { account = null, unused_days } }) =>
@@ -205,6 +215,7 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
       ),
     find: ({ params: { id } }) =>
       Keys.findApiKey(id).pipe(
+        Effect.map(withKeyEtag),
         Effect.catchTag("NoSuchKey", (error) => Effect.fail(toNotFound(error))),
         withDatabaseErrors,
       ),
@@ -218,7 +229,11 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
       ),
     rotate: ({ params: { id }, payload: { grace_seconds } }) =>
       withKeyErrors(Keys.rotateApiKey(id, Duration.seconds(grace_seconds))),
-    networks: ({ params: { id }, payload: { networks } }) => withKeyErrors(Keys.setApiKeyNetworks(id, networks)),
+    networks: ({ headers, params: { id }, payload: { networks } }) =>
+      withKeyErrors(Keys.findApiKey(id, true)).pipe(
+        Effect.flatMap((key) => requireMatch(headers["if-match"], withKeyEtag(key).headers.etag, `key ${id}`)),
+        Effect.andThen(withKeyErrors(Keys.setApiKeyNetworks(id, networks))),
+      ),
     disable: ({ params: { id } }) => withKeyErrors(Keys.disableApiKey(id)),
     enable: ({ params: { id } }) => withKeyErrors(Keys.enableApiKey(id)),
     revoke: ({ params: { id } }) =>

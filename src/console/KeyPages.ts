@@ -127,11 +127,17 @@ const gracePeriods = [
   ["2592000", "30 days"],
 ] as const
 
-const renderActions = (key: ListedApiKey, { refused }: PageRequest) => {
+const renderActions = (key: ListedApiKey, etag: string, { refused }: PageRequest) => {
   const form = (id: string, submit: string, fields: ReadonlyArray<Field> = []) =>
     renderForm({ id, submit, fields }, refused)
   const confirm = { name: "confirmed", label: "Revoke it permanently", type: "checkbox", isRequired: true } as const
-  const networks = { ...networksField, value: key.networks?.join("\n") ?? "" }
+  const isStale = refused?.values.get("form") === "networks" && refused.values.get("etag") !== etag
+  const networks = {
+    ...networksField,
+    value: key.networks?.join("\n") ?? "",
+    note: isStale ? `The saved value is now: ${key.networks?.join(", ") ?? "(empty)"}` : undefined,
+  }
+  const networksForm = { id: "networks", fields: [networks], hidden: { etag }, submit: "Save networks" }
   return markup`${
     key.status === "active" && markup`<h2 id="rotate">Rotate</h2>
 <p>A new key replaces this one, with the same name, limits and expiry.</p>
@@ -145,7 +151,7 @@ ${
       }])
     }`
   }
-${key.status !== "revoked" && markup`<h2 id="networks">Networks</h2>${form("networks", "Save networks", [networks])}`}
+${key.status !== "revoked" && markup`<h2 id="networks">Networks</h2>${renderForm(networksForm, refused)}`}
 ${key.status === "active" && markup`<h2 id="disable">Disable</h2>${form("disable", "Disable until it is enabled")}`}
 ${key.status === "disabled" && markup`<h2 id="enable">Enable</h2>${form("enable", "Enable key")}`}
 ${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form("revoke", "Revoke key", [confirm])}`}`
@@ -153,7 +159,7 @@ ${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form("revoke",
 
 const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
   const id = getKeyId(request.query)
-  const key = yield* call(request.api.read.keys.find({ params: { id } }))
+  const { body: key, headers: { etag } } = yield* call(request.api.read.keys.find({ params: { id } }))
   return {
     title: `Key ${id}`,
     body: markup`${
@@ -172,7 +178,7 @@ const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
     }
 <p><a href="${getAddress("/console/audit", { subject_type: "key", subject: id })}">Changes of this key in the audit
 log</a></p>
-${isScopeSufficient(request.admin.scope, "support") && renderActions(key, request)}`,
+${isScopeSufficient(request.admin.scope, "support") && renderActions(key, etag, request)}`,
   }
 })
 
@@ -199,7 +205,11 @@ export const keyPage: ConsolePage = {
     }),
     networks: Effect.fnUntraced(function* (form, { api, query }) {
       const id = getKeyId(query)
-      yield* api.write(apiUrl.keys.networks({ params: { id } }), { form, body: { networks: getNetworks(form) } })
+      yield* api.write(apiUrl.keys.networks({ params: { id } }), {
+        form,
+        body: { networks: getNetworks(form) },
+        etag: form.get("etag") ?? "",
+      })
       return { to: getKeyAddress(id), done: "key-limited" } as const
     }),
     disable: makeKeyAction("disable", "key-disabled"),

@@ -137,7 +137,20 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         networks: ["10.0.0.0/8"],
         name: "default",
       })
-      assert.strictEqual((yield* post(`/keys/${id}/networks`, { networks: null })).status, 204)
+      const setNetworks = (networks: ReadonlyArray<string> | null, etag: string) =>
+        send(`/keys/${id}/networks`, {
+          method: "POST",
+          body: { networks },
+          token: tokens.support,
+          headers: { "if-match": etag },
+        })
+      const etag = (yield* send(`/keys/${id}`)).headers.get("etag") ?? ""
+      const unconditional = yield* post(`/keys/${id}/networks`, { networks: null })
+      assert.deepStrictEqual([unconditional.status, codeOf(unconditional.body)], [428, "precondition_required"])
+      assert.strictEqual((yield* setNetworks(["192.0.2.1"], etag)).status, 204)
+      const stale = yield* setNetworks(["10.0.0.0/8", "192.0.2.2"], etag)
+      assert.deepStrictEqual([stale.status, codeOf(stale.body)], [412, "precondition_failed"])
+      assert.strictEqual((yield* setNetworks(null, "*")).status, 204)
       assert.strictEqual((yield* post(`/keys/${id}/disable`)).status, 204)
       const disabled = yield* post(`/keys/${id}/rotate`, { grace_seconds: 60 })
       assert.deepStrictEqual([disabled.status, codeOf(disabled.body)], [409, "key_not_active"])

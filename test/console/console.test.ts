@@ -408,6 +408,32 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       yield* sql`delete from announcement_mails where recipient like '%@many.example'`
     }))
 
+  it.effect("refuses networks from a page that is older than another admin's change (operations/console)", () =>
+    Effect.gen(function* () {
+      const origin = yield* findOrigin
+      const { tokens } = yield* Admin
+      yield* createAccount({ name: "limited", tier: "pro", email: null, prepaid: false })
+      const key = { account: "limited", name: "k", expires: null, endpoints: null, networks: null }
+      const { key_id } = yield* createApiKey(key)
+      const path = `/console/key?id=${key_id}`
+      const etag = /name="etag" value="([^"]*)"/.exec((yield* get(path)).text)?.[1]?.replaceAll("&quot;", `"`) ?? ""
+      const save = (networks: string, number: string) =>
+        Effect.promise(async () => {
+          const response = await fetch(`${origin}${path}`, {
+            method: "POST",
+            redirect: "manual",
+            headers: { cookie: `${sessionCookie}=${tokens.support}`, origin },
+            body: new URLSearchParams({ form: "networks", idempotency_key: `networks-${number}`, networks, etag }),
+          })
+          return { status: response.status, text: await response.text() }
+        })
+      assert.strictEqual((yield* save("192.0.2.1", "1")).status, 303)
+      const stale = yield* save("", "2")
+      assert.strictEqual(stale.status, 412)
+      assert.include(stale.text, "The saved value is now: 192.0.2.1")
+      assert.include(stale.text, "The key has changed since you opened this page")
+    }))
+
   it.effect("accepts forms only from its own pages, and only what the scope allows (operations/console)", () =>
     Effect.gen(function* () {
       const origin = yield* findOrigin

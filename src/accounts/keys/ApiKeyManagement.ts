@@ -186,7 +186,10 @@ export interface ApiKeyFilter {
   readonly unusedFor: Duration.Duration | null
 }
 
-const readApiKeys = Effect.fnUntraced(function* ({ account, unusedFor }: ApiKeyFilter, id: number | null) {
+const readApiKeys = Effect.fnUntraced(function* (
+  { account, unusedFor }: ApiKeyFilter,
+  { id = null, isLocked = false }: { readonly id?: number | null; readonly isLocked?: boolean } = {},
+) {
   const sql = yield* SqlClient.SqlClient
   const unusedSeconds = unusedFor === null ? null : Duration.toSeconds(unusedFor)
   return yield* decodeRows(ListedApiKey)(sql`
@@ -203,18 +206,19 @@ const readApiKeys = Effect.fnUntraced(function* ({ account, unusedFor }: ApiKeyF
       or coalesce(last_used_at, api_keys.created_at) <= now() - make_interval(secs => ${unusedSeconds}::float8)
       and revoked_at is null and (expires_at is null or expires_at > now())
     ) and key_id = coalesce(${id}::float8::bigint, key_id)
-    order by key_id
+    order by key_id ${sql.literal(isLocked ? "for no key update of api_keys" : "")}
   `)
 })
 
 /** Returns the keys that match, oldest first. */
 export const listApiKeys = Effect.fnUntraced(function* (filter: ApiKeyFilter) {
   if (filter.account !== null) yield* findAccount(filter.account)
-  return yield* readApiKeys(filter, null)
+  return yield* readApiKeys(filter)
 })
 
-export const findApiKey = Effect.fnUntraced(function* (id: number) {
-  const [found] = yield* readApiKeys({ account: null, unusedFor: null }, id)
+/** Returns a key. With `isLocked`, nobody else changes it until the transaction ends. */
+export const findApiKey = Effect.fnUntraced(function* (id: number, isLocked = false) {
+  const [found] = yield* readApiKeys({ account: null, unusedFor: null }, { id, isLocked })
   return found ?? (yield* noSuchKey(id))
 })
 
