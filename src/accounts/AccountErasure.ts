@@ -17,7 +17,10 @@ export const ErasureState = Schema.Struct({
   keys: Schema.Int,
   webhooks: Schema.Int,
   webhook_messages: Schema.Int,
-  emails: Schema.Int.annotate({ description: "Emails to the contact address, also those that were sent." }),
+  emails: Schema.Int.annotate({
+    description: "Emails to the present and former addresses that are known, also those that were sent. Former ones " +
+      "are known from notices to the account and from the audit log, as far as AUDIT_RETENTION keeps it.",
+  }),
   credit_references: Schema.Int,
   usage_rows: Schema.Int.annotate({ description: "Rows that still say with which key they were made." }),
   audit_rows: Schema.Int.annotate({ description: "Rows of the audit log about the account." }),
@@ -34,14 +37,33 @@ export const readErasureState = Effect.fnUntraced(function* (name: string) {
       (select count(*) from webhook_messages join webhook_endpoints using (endpoint_id)
         where account_id = accounts.account_id)::float8 as webhook_messages,
       (select count(*) from announcement_mails join announcements using (entry_id)
-        where account_id = accounts.account_id or lower(recipient) = lower(btrim(contact_email)))::float8 as emails,
+        where account_id = accounts.account_id or lower(recipient) = any (addresses))::float8 as emails,
       (select count(reference) from credits where account_id = accounts.account_id)::float8 as credit_references,
       (select count(*) from usage where account_id = accounts.account_id and finished_at is null
         and requested_at > coalesce(usage_until, '-infinity'))::float8 as usage_rows,
       (select count(*) from audit where account_id = accounts.account_id and finished_at is null)::float8 as audit_rows
-    from accounts left join account_erasures using (account_id) where name = ${name}
+    from accounts left join account_erasures using (account_id)
+    cross join lateral (select account_addresses(accounts.account_id) as addresses offset 0) as known
+    where name = ${name}
   `)
   return found ?? (yield* noSuchAccount(name))
+})
+
+/**
+ * Returns a text that differs after each change of what an erasure would change, but not after requests and events of
+ * the customer. The audit log has the changes of the account, its keys, credits and webhooks.
+ */
+export const readErasureVersion = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(Schema.Struct({ version: Schema.String }))(sql`
+    select concat_ws(' ', max(audit_id), count(*), (
+      select count(*) from announcement_mails join announcements using (entry_id)
+      where account_id = ${account_id}::float8::bigint or lower(recipient) = any (addresses)
+    )) as version
+    from (select account_addresses(${account_id}::float8::bigint) as addresses offset 0) as known
+    left join audit on account_id = ${account_id}::float8::bigint group by addresses
+  `)
+  return found?.version
 })
 
 const ErasedName = Schema.Struct({ name: Schema.NullOr(Schema.String) })

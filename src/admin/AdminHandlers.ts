@@ -1,8 +1,8 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Duration, Effect, Layer, Option, Schema, Struct } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient, type SqlError } from "effect/sql"
-import { eraseAccount, readErasureState } from "../accounts/AccountErasure.ts"
+import { eraseAccount, readErasureState, readErasureVersion } from "../accounts/AccountErasure.ts"
 import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../accounts/Accounts.ts"
 import { setBudget } from "../accounts/billing/Budgets.ts"
@@ -153,18 +153,10 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
       ),
   }))
 
-/** Returns an ETag of what admins change of an account, its keys, credits and webhooks. */
+/** Returns an ETag of what an erasure would change, except usage and webhook messages, which change all the time. */
 const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
-  const sql = yield* SqlClient.SqlClient
   const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
-  const [state] = yield* decodeRows(Schema.Struct({ owned: Schema.String }))(sql`
-    select concat_ws(' ', (select max(key_id) from api_keys where account_id = owner.id),
-      (select count(*) from api_keys where account_id = owner.id and revoked_at is null),
-      (select max(credit_id) from credits where account_id = owner.id),
-      (select array_agg(endpoint_id order by endpoint_id) from webhook_endpoints where account_id = owner.id)) as owned
-    from (values (${account_id}::float8::bigint)) as owner (id)
-  `)
-  return computeEtagOf([headers.etag, erased_at, state?.owned])
+  return computeEtagOf([headers.etag, erased_at, yield* readErasureVersion(account_id)])
 })
 
 const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>

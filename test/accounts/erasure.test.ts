@@ -225,7 +225,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
         keys: 1,
         webhooks: 1,
         webhook_messages: 3,
-        emails: 2,
+        emails: 3,
         credit_references: 1,
         usage_rows: 3,
       })
@@ -258,6 +258,23 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       )
       const again = yield* run("accounts", "erase", `erased-${account_id}`, "--yes")
       assert.match(again.out, /was erased at/)
+    }))
+
+  it.effect("finds a former address in notices if the audit log no longer has it (operations/erasure)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id } = yield* createCustomer("forgotten")
+      yield* Accounts.updateAccount("forgotten", { contact_email: "Old@forgotten.example" })
+      const notice = { id: "test:former", account_id: BigInt(account_id), subject: "s", paragraphs: ["p"] }
+      assert.isTrue(yield* queueNotice(notice))
+      yield* sql`insert into announcements (entry_id, subject, text, html, operational) values ('f', 's', 't', 'h', true)`
+      yield* sql`insert into announcement_mails (entry_id, recipient, status) values ('f', 'old@forgotten.example', 'sent')`
+      yield* Accounts.updateAccount("forgotten", { contact_email: "new@forgotten.example" })
+      yield* sql`delete from audit where account_id = ${account_id}`
+      assert.deepInclude(yield* Erasure.readErasureState("forgotten"), { emails: 2 })
+      yield* Erasure.eraseAccount("forgotten")
+      yield* finish(account_id)
+      assert.deepStrictEqual(yield* findText("forgotten"), [])
     }))
 
   it.effect("ends keys within a second, and gives the account no new keys, credits or names (operations/erasure, D2)", () =>

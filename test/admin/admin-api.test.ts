@@ -511,6 +511,20 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const { body: key } = yield* send("/keys", { method: "POST", body: { account: "leaver" } })
       assert.property(key, "key_id")
       assert.strictEqual((yield* erase("/accounts/leaver/erase", etag)).status, 412)
+      const changes = [
+        sql`update api_keys set disabled_at = now() where account_id = (select account_id from accounts where name = 'leaver')`,
+        sql`
+          insert into webhook_endpoints (account_id, url, secret)
+          select account_id, 'https://leaver.example/', '' from accounts where name = 'leaver'
+        `,
+        sql`update webhook_endpoints set url = 'https://leaver.example/2' where url = 'https://leaver.example/'`,
+        sql`select queue_notice('test:leaver', account_id, 's', 't', 'h') from accounts where name = 'leaver'`,
+      ]
+      for (const [index, change] of changes.entries()) {
+        const before = (yield* send("/accounts/leaver/erasure")).headers.get("etag")
+        yield* change
+        assert.strictEqual((yield* erase("/accounts/leaver/erase", before)).status, 412, String(index))
+      }
       const current = (yield* send("/accounts/leaver/erasure")).headers.get("etag")
       const erased = yield* erase("/accounts/leaver/erase", current)
       assert.strictEqual(erased.status, 202)

@@ -93,7 +93,7 @@ const makeAdminGrants = (role: string) => [
   `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
   `grant insert, update, delete on public.admin_requests to ${role}`,
-  `grant execute on function public.record_audit, public.erase_account to ${role}`,
+  `grant execute on function public.record_audit, public.erase_account, public.account_addresses to ${role}`,
 ]
 
 /** What a role is for. */

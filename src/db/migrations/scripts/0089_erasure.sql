@@ -60,6 +60,29 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
   ) else fields end
 $$;
 
+-- Returns the present and former addresses of an account, in lower case, as its audit log and its notices show them,
+-- without those that another account has. Those that it had before the retention of the audit log may be missing.
+create function account_addresses(account bigint) returns text[]
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select array(
+    select distinct lower(btrim(address)) from (
+      select contact_email from public.accounts where account_id = account
+      union all
+      select fields ->> 'contact_email' from public.audit, unnest(array[before, after]) as fields
+      where account_id = account and subject_type = 'account'
+      union all
+      select recipient from public.announcement_mails join public.announcements using (entry_id)
+      where account_id = account
+    ) as known (address)
+    where btrim(address) <> '' and not exists (
+      select from public.accounts
+      where account_id <> account and lower(btrim(contact_email)) = lower(btrim(address))
+    )
+  )
+$$;
+
+revoke execute on function account_addresses from public;
+
 -- Erases an account, except its usage, its webhook messages and its rows of the audit log. Returns its new name.
 create function erase_account(account bigint) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -77,19 +100,7 @@ begin
   if exists (select from public.account_erasures where account_id = account) then return present.name; end if;
   while exists (select from public.accounts where name = new_name) loop new_name := new_name || '-x'; end loop;
 
-  -- Former addresses are in the audit log. An address that another account has is not erased.
-  addresses := array(
-    select distinct lower(btrim(address)) from (
-      select present.contact_email
-      union all
-      select fields ->> 'contact_email' from public.audit, unnest(array[before, after]) as fields
-      where account_id = account and subject_type = 'account'
-    ) as known (address)
-    where btrim(address) <> '' and not exists (
-      select from public.accounts
-      where account_id <> account and lower(btrim(contact_email)) = lower(btrim(address))
-    )
-  );
+  addresses := public.account_addresses(account);
   delete from public.announcement_mails where entry_id in (
     select entry_id from public.announcements where account_id = account
   );
