@@ -2,6 +2,7 @@
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
+import { isStateWrong } from "../db/SqlState.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 
@@ -53,15 +54,22 @@ export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
 /** Creates an account, or leaves an existing one unchanged. */
 export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
-/** Fails if the account is erased. Triggers refuse what an erasure at the same time overtakes. */
-export const requireNotErased = Effect.fnUntraced(function* (name: string) {
+const accountErased = (name: string) =>
+  new AccountErased({ message: `The account ${name} is erased and cannot be used. Nothing was changed.` })
+
+const requireNotErased = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const erased = yield* sql`
     select from accounts join account_erasures using (account_id) where name = ${name}
   `
-  if (erased.length === 0) return
-  return yield* new AccountErased({ message: `The account ${name} is erased and cannot be used. Nothing was changed.` })
+  if (erased.length > 0) return yield* accountErased(name)
 })
+
+/** Makes a write unless the account is erased, also if an erasure at the same time overtakes it. */
+export const unlessErased = (name: string) => <A, E, R>(write: Effect.Effect<A, E, R>) =>
+  Effect.andThen(requireNotErased(name), write).pipe(
+    Effect.catchIf(isStateWrong, () => Effect.fail(accountErased(name))),
+  )
 
 const AccountTerms = Schema.Struct({
   tier: Tier,
@@ -113,12 +121,11 @@ export interface AccountChange {
 
 export const updateAccount = Effect.fnUntraced(function* (name: string, change: AccountChange) {
   const sql = yield* SqlClient.SqlClient
-  yield* requireNotErased(name)
   const changed = yield* sql`
     update accounts set ${sql.update({ ...change })} where name = ${name} returning account_id
   `
   if (changed.length === 0) return yield* noSuchAccount(name)
-})
+}, (write, name) => unlessErased(name)(write))
 
 interface AccountCredit {
   readonly name: string
@@ -135,7 +142,6 @@ const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Bo
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit
-  yield* requireNotErased(name)
   const [credited] = yield* decodeRows(CreditResult)(sql`
     with account as (
       select account_id, balance_microdollars is null as is_postpaid from accounts
@@ -159,7 +165,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     })
   }
   return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} already. Nothing was changed.` })
-})
+}, (write, { name }) => unlessErased(name)(write))
 
 export const Account = Schema.Struct({
   account_id: Schema.Int,

@@ -49,6 +49,9 @@ export const isDiskFull = (error: unknown) => hasSqlState(error, /^53100$/)
 /** A row violates a check constraint, or belongs to no partition of its table. */
 export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/)
 
+/** A trigger refused a change, because of the state of something else, such as an erased account. */
+export const isStateWrong = (error: unknown) => hasSqlState(error, /^55000$/)
+
 /** Returns PostgreSQL's own message, without the text that the driver adds. */
 export const describeSqlError = (error: SqlError.SqlError) => {
   const { cause } = error.reason

@@ -1,7 +1,7 @@
 /** Creates, lists and changes webhook endpoints, and sends their messages again (docs/operations/webhooks.md). */
 import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { requireNotErased } from "../accounts/Accounts.ts"
+import { unlessErased } from "../accounts/Accounts.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import { formatMoment, makeMomentSql } from "../rules/Dates.ts"
@@ -68,7 +68,6 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   if ("problem" in checked) {
     return yield* new UrlRefused({ message: `The URL ${checked.problem}. Nothing was created.` })
   }
-  yield* requireNotErased(account)
   const secret = generateWebhookSecret()
   const toArray = (values: ReadonlyArray<string> | null) =>
     sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
@@ -88,7 +87,7 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
       ? `There is no account ${account}. \`accounts list\` shows all accounts.`
       : `The account ${account} has ${maxEndpointsPerAccount} webhook endpoints, which is the limit. Delete one first.`,
   })
-})
+}, (write, { account }) => unlessErased(account)(write))
 
 export interface SecretRotation {
   /** How long the old secret also signs. */

@@ -336,7 +336,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       )
       yield* commit
       yield* Fiber.join(writing)
-      assert.include(String(yield* Fiber.join(creating)), "SqlError")
+      assert.strictEqual((yield* Fiber.join(creating))._tag, "AccountErased")
       yield* writeUsage(record, record)
       yield* writeCounts([{ ...throttled, countsBefore: one, countsAfter: two }])
       yield* finish(account_id)

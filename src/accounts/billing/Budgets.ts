@@ -1,7 +1,7 @@
 /** D27 (budgets): sets the monthly budgets of accounts, for the command line and the admin API. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { noSuchAccount, requireNotErased } from "../Accounts.ts"
+import { noSuchAccount, unlessErased } from "../Accounts.ts"
 
 export interface Budget {
   readonly microdollars: bigint
@@ -15,10 +15,9 @@ export interface Budget {
  */
 export const setBudget = Effect.fnUntraced(function* (name: string, budget: Budget | null) {
   const sql = yield* SqlClient.SqlClient
-  yield* requireNotErased(name)
   const amount = budget === null ? null : String(budget.microdollars)
   const found = yield* sql`
     select set_budget(account_id, ${amount}::text::bigint, ${budget?.stops ?? false}) from accounts where name = ${name}
   `
   if (found.length === 0) return yield* noSuchAccount(name)
-})
+}, (write, name) => unlessErased(name)(write))

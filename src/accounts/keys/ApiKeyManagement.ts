@@ -3,7 +3,7 @@ import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTra
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
-import { findAccount, noSuchAccount, requireNotErased } from "../Accounts.ts"
+import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
@@ -73,7 +73,6 @@ export const createApiKey = Effect.fnUntraced(function* (
   { account, endpoints, expires, name, networks }: NewApiKey,
 ) {
   const sql = yield* SqlClient.SqlClient
-  yield* requireNotErased(account)
   const hash = yield* makeApiKeyHasher
   const key = yield* generateApiKey
   const digest = yield* hash(key)
@@ -89,7 +88,7 @@ export const createApiKey = Effect.fnUntraced(function* (
     select (key).key_id::float8 as key_id, enqueue_key_event('key.created', key) from created
   `)
   return created === undefined ? yield* noSuchAccount(account) : { ...created, key: Redacted.value(key) }
-})
+}, (write, { account }) => unlessErased(account)(write))
 
 /** Fails because a key cannot be changed: with the message, unless there is no such key. */
 const failUnchangeable = Effect.fnUntraced(function* (id: number, message: string) {
