@@ -5,6 +5,9 @@ import { decodeRows } from "../db/DecodeRows.ts"
 import { isStateWrong } from "../db/SqlState.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
+import { NewAccountName } from "./TrimmedName.ts"
+
+const isNewAccountName = Schema.is(NewAccountName)
 
 class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
 
@@ -90,7 +93,8 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
  * stays unchanged, so a tier or email address that differs from the account's is an error.
  */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
-  if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
+  const isCreatable = tier !== null && isNewAccountName(name)
+  if (isCreatable && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
   yield* requireNotErased(name)
   const terms = yield* findTerms(name)
   const quoted = JSON.stringify(name)

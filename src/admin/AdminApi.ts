@@ -4,7 +4,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { ErasureState } from "../accounts/AccountErasure.ts"
 import { Account, Credit } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
-import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { ExistingName, NewAccountName, TrimmedName } from "../accounts/TrimmedName.ts"
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import { ListedApiKey, maxNetworksPerKey, Network } from "../accounts/keys/ApiKeyManagement.ts"
 import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
@@ -101,7 +101,7 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
   HttpApiEndpoint.post("create", "/accounts", {
     headers: writeHeaders,
     payload: Schema.Struct({
-      name: TrimmedName,
+      name: NewAccountName,
       tier: Tier,
       contact_email: Schema.optionalKey(Schema.NullOr(EmailAddress)),
       prepaid: Schema.optionalKey(Schema.Boolean),
@@ -224,7 +224,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   HttpApiEndpoint.post("create", "/keys", {
     headers: writeHeaders,
     payload: Schema.Struct({
-      account: TrimmedName,
+      account: ExistingName,
       name: Schema.optionalKey(TrimmedName),
       expires: Schema.optionalKey(Schema.NullOr(ExpiryDate)).annotate({
         description: "The last day on which the key works, in New York.",
@@ -410,13 +410,19 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
     headers: writeHeaders,
     payload: Schema.Struct({
       entry_ids: Schema.optionalKey(Schema.NonEmptyArray(Schema.String)).annotate({
-        description: "Changelog entries; by default, all that customers get by email.",
+        description: "Changelog entries.",
+      }),
+      all: Schema.optionalKey(Schema.Literal(true)).annotate({
+        description: "Instead of `entry_ids`: all entries that customers get by email.",
       }),
       include_new_accounts: Schema.optionalKey(Schema.Boolean).annotate({
         description: "Also accounts that were created after the day of the entry.",
       }),
       dry_run: Schema.optionalKey(Schema.Boolean).annotate({ description: "Count the emails, and queue none." }),
-    }),
+    }).check(Schema.makeFilter(
+      ({ all, entry_ids }) => (all === undefined) !== (entry_ids === undefined),
+      { message: "must have either entry_ids, or all: true for everything that is due" },
+    )),
     success: listOf(Schema.Struct({
       entry_id: Schema.String,
       subject: Schema.String,

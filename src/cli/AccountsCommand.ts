@@ -1,7 +1,7 @@
 /** The `accounts` command: creates and credits accounts, and changes their tier, budget, email address and news. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { ExistingName, NewAccountName, TrimmedName } from "../accounts/TrimmedName.ts"
 import { eraseAccount, type ErasureState, finishErasure, readErasureState } from "../accounts/AccountErasure.ts"
 import * as Accounts from "../accounts/Accounts.ts"
 import { setBudget } from "../accounts/billing/Budgets.ts"
@@ -25,12 +25,12 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
-const name = makeArgument("name", TrimmedName, "Name of the account")
+const name = makeArgument("name", ExistingName, "Name of the account")
 
 const createCommand = Command.make(
   "create",
   {
-    name,
+    name: makeArgument("name", NewAccountName, "Name of the account"),
     tier: Flag.Literals("tier", tiers).pipe(
       Flag.withDescription("Tier, which sets the accessible endpoints and the rate limit"),
     ),

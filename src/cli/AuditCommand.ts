@@ -1,7 +1,7 @@
 /** The `audit` command: prints who changed what, as a table or as one JSON object per line. */
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { TrimmedName } from "../accounts/TrimmedName.ts"
+import { ExistingName } from "../accounts/TrimmedName.ts"
 import { type AuditRow, AuditTime, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { makeBooleanFlag, makeFlag, withSilentExamples } from "./CommandParts.ts"
@@ -28,7 +28,7 @@ const printTable = (rows: ReadonlyArray<AuditRow>) =>
     ]),
   })
 
-const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, TrimmedName, description))
+const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, ExistingName, description))
 
 export const auditCommand = Command.make(
   "audit",

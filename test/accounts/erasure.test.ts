@@ -277,6 +277,24 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.deepStrictEqual(yield* findText("forgotten"), [])
     }))
 
+  it.effect("gives the names of erased accounts to no other account (operations/erasure)", () =>
+    Effect.gen(function* () {
+      for (
+        const args of [["accounts", "create", "erased-99", "--tier", "pro"], [
+          "keys",
+          "create",
+          "--account",
+          "erased-99",
+          "--tier",
+          "pro",
+        ]]
+      ) {
+        assert.notStrictEqual((yield* run(...args)).code, 0, args.join(" "))
+      }
+      const sql = yield* SqlClient.SqlClient
+      assert.lengthOf(yield* sql`select from accounts where name = 'erased-99'`, 0)
+    }))
+
   it.effect("ends keys within a second, and gives the account no new keys, credits or names (operations/erasure, D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -359,6 +359,10 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         yield* post({ ...account, name: "x".repeat(1_100_000) }),
         yield* post({ ...account, name: "x".repeat(501) }),
         yield* post({ ...account, name: "\u0000" }),
+        ...(yield* Effect.forEach(
+          [".", "..", "erased-5", "erased-5-x", "a\u202Eb", "a\u2066b", "a\u200Fb"],
+          (name) => post({ ...account, name }),
+        )),
         yield* send("/accounts?search=%00"),
         yield* send("/audit?actor=%00"),
         yield* send("/accounts?limit=0x10"),
@@ -436,6 +440,11 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.notInclude(JSON.stringify(queued.body), "reader.example")
       const [again] = resultsOf((yield* announce(body)).body)
       assert.deepInclude(again, { emails: 0, queued_before: emails })
+      for (const wrong of [{}, { all: true, entry_ids: [entry.id] }, { all: false }]) {
+        const { body, status } = yield* announce({ ...wrong, dry_run: true })
+        assert.deepStrictEqual([status, codeOf(body)], [422, "validation_error"], JSON.stringify(wrong))
+      }
+      assert.strictEqual((yield* announce({ all: true, dry_run: true })).status, 200)
       const unknown = yield* announce({ entry_ids: ["nothing"] })
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [422, "validation_error"])
       assert.deepStrictEqual(yield* countAudit(entry.id), ["alice POST /v1/announcements 127.0.0.1"])
