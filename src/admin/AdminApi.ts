@@ -93,9 +93,11 @@ const AccountFields = {
   news: Schema.Boolean,
 }
 
+export const accountListQuery = { ...paging, search: Schema.optionalKey(Schema.String) }
+
 export class AccountsGroup extends HttpApiGroup.make("accounts").add(
   HttpApiEndpoint.get("list", "/accounts", {
-    query: { ...paging, search: Schema.optionalKey(Schema.String) },
+    query: accountListQuery,
     success: pageOf(Account),
   }).annotateMerge(describe("Accounts, oldest first; `search` finds names and email addresses", "read")),
   HttpApiEndpoint.post("create", "/accounts", {
@@ -205,16 +207,19 @@ const keyNetworks = Schema.NullOr(
   Schema.NonEmptyArray(Network).check(Schema.isMaxLength(maxNetworksPerKey)),
 ).annotate({ description: "Networks from which the key may be used, such as `10.0.0.0/8`. Null: from everywhere." })
 
+export const keyListQuery = {
+  ...paging,
+  account: Schema.optionalKey(Schema.String),
+  unused_days: Schema.optionalKey(makeIntegerText(1, 36_500)),
+}
+
 export class KeysGroup extends HttpApiGroup.make("keys").add(
   HttpApiEndpoint.get("list", "/keys", {
-    query: {
-      account: Schema.optionalKey(Schema.String),
-      unused_days: Schema.optionalKey(makeIntegerText(1, 36_500)),
-    },
-    success: listOf(ListedApiKey),
+    query: keyListQuery,
+    success: pageOf(ListedApiKey),
     error: NotFound,
   }).annotateMerge(
-    describe("API keys, oldest first; `unused_days` selects usable keys that were not used for so long", "read"),
+    describe("API keys, newest first; `unused_days` selects usable keys that were not used for so long", "read"),
   ),
   HttpApiEndpoint.get("find", "/keys/:id", {
     params: { id: IntegerText },
@@ -316,18 +321,20 @@ export class LoadsGroup extends HttpApiGroup.make("loads").add(
   ),
 ) {}
 
+export const auditQuery = {
+  ...paging,
+  before: Schema.optionalKey(IntegerText),
+  since: Schema.optionalKey(AuditTime),
+  until: Schema.optionalKey(AuditTime),
+  actor: Schema.optionalKey(Schema.String),
+  account: Schema.optionalKey(Schema.String),
+  subject_type: Schema.optionalKey(Schema.String),
+  subject: Schema.optionalKey(Schema.String),
+}
+
 export class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
-    query: {
-      ...paging,
-      before: Schema.optionalKey(IntegerText),
-      since: Schema.optionalKey(AuditTime),
-      until: Schema.optionalKey(AuditTime),
-      actor: Schema.optionalKey(Schema.String),
-      account: Schema.optionalKey(Schema.String),
-      subject_type: Schema.optionalKey(Schema.String),
-      subject: Schema.optionalKey(Schema.String),
-    },
+    query: auditQuery,
     success: pageOf(AuditRow),
   }).annotateMerge(
     describe(
@@ -452,6 +459,13 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   }).annotateMerge(describe("Queue emails again that failed, or whose delivery is unknown", "support")),
 ) {}
 
+export const tokenListQuery = {
+  ...paging,
+  usable: Schema.optionalKey(Schema.Literals(["true", "false"])).annotate({
+    description: "`true`: only those that work; `false`: only those that are revoked or have expired.",
+  }),
+}
+
 export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
   HttpApiEndpoint.get("me", "/me", {
     success: Schema.Struct({
@@ -466,8 +480,8 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
     headers: writeHeaders,
     success: HttpApiSchema.NoContent,
   }).annotateMerge(describe("Revoke the token of this request", "read")),
-  HttpApiEndpoint.get("list", "/tokens", { success: listOf(AdminToken) }).annotateMerge(
-    describe("Admin tokens, and the console's sessions and invitations that work", "admin"),
+  HttpApiEndpoint.get("list", "/tokens", { query: tokenListQuery, success: pageOf(AdminToken) }).annotateMerge(
+    describe("Admin tokens, and the console's sessions and invitations that work, newest first", "admin"),
   ),
   HttpApiEndpoint.post("create", "/tokens", {
     headers: writeHeaders,

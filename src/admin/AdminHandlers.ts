@@ -1,5 +1,5 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Duration, Effect, Layer, Option, Struct } from "effect"
+import { Clock, Duration, Effect, Layer, Option, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient, type SqlError } from "effect/sql"
 import { eraseAccount, readErasureState, readErasureVersion } from "../accounts/AccountErasure.ts"
@@ -199,9 +199,12 @@ const withKeyEtag = (key: Keys.ListedApiKey) => {
 
 const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
   handlers.handleAll({
-    list: ({ query: { account = null, unused_days } }) =>
-      Keys.listApiKeys({ account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) }).pipe(
-        Effect.map((results) => ({ results })),
+    list: ({ query: { account = null, limit = defaultPageSize, unused_days, ...page } }) =>
+      Keys.listApiKeys(
+        { account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) },
+        { ...page, limit },
+      ).pipe(
+        Effect.map((keys) => toPage(keys, limit, ({ key_id }) => key_id)),
         Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
         withDatabaseErrors,
       ),
@@ -397,7 +400,15 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
       const { token_id } = yield* CurrentAdmin
       yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))
     }, withDatabaseErrors),
-    list: () => withDatabaseErrors(Effect.map(Tokens.listAdminTokens, (results) => ({ results }))),
+    list: Effect.fnUntraced(function* ({ query: { after = Infinity, limit = defaultPageSize, usable } }) {
+      const now = yield* Clock.currentTimeMillis
+      const isUsable = ({ expires_at, revoked_at }: Tokens.AdminToken) =>
+        revoked_at === null && (expires_at === null || Date.parse(expires_at) > now)
+      const tokens = (yield* Tokens.listAdminTokens).toReversed().filter((token) =>
+        token.token_id < after && (usable === undefined || isUsable(token) === (usable === "true"))
+      )
+      return toPage(tokens.slice(0, limit), limit, ({ token_id }) => token_id)
+    }, withDatabaseErrors),
     create: ({ payload: { expires = null, name, scope } }) =>
       Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))
         .pipe(

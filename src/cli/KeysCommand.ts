@@ -195,10 +195,11 @@ const listCommand = Command.make(
     json: makeBooleanFlag("json", "Print one JSON object per line, with times in UTC"),
   },
   Effect.fnUntraced(function* ({ account, json, unusedFor }) {
-    const keys = yield* Keys.listApiKeys({
+    const found = yield* Keys.listApiKeys({
       account: Option.getOrNull(account),
       unusedFor: Option.getOrNull(unusedFor),
     })
+    const keys = found.toReversed()
     if (!json) return yield* printKeyTable(keys)
     yield* Effect.forEach(keys, (key) => Console.log(JSON.stringify(key)), { discard: true })
   }),

@@ -1,6 +1,7 @@
 /** Pages about accounts: search, creation, and one account with its balance, usage and keys. */
 import { Clock, DateTime, Effect } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
+import type { AdminScope } from "../admin/AdminErrors.ts"
 import type { Account } from "../accounts/Accounts.ts"
 import { getDateInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
@@ -8,7 +9,8 @@ import { listDaysBetween } from "../site/browser/daily-chart.js"
 import { makeNumericColumn } from "../site/browser/markup.js"
 import { formatDollars, formatInteger } from "../site/browser/number-format.js"
 import { renderUsageByEndpoint, renderUsageCharts } from "../site/browser/usage-figures.js"
-import { apiUrl, call } from "./ConsoleApi.ts"
+import { accountListQuery } from "../admin/AdminApi.ts"
+import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
@@ -19,7 +21,7 @@ import {
   type PageRequest,
 } from "./ConsolePage.ts"
 import { type Field, getText, type RefusedForm, renderForm, renderSearchForm } from "./Forms.ts"
-import { Html, markup, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 import { createKey, keyFields, renderKeys } from "./KeyPages.ts"
 
 const tierOptions = tiers.map((tier) => [tier, tier] as const)
@@ -41,10 +43,9 @@ export const accountsPage: ConsolePage = {
   path: "/console/accounts",
   label: "Accounts",
   render: Effect.fnUntraced(function* ({ admin, api, query, refused }) {
-    const [search, after] = [getText(query, "search"), getText(query, "after")]
-    const { next, results } = yield* call(api.read.accounts.list({
-      query: { ...(search !== undefined && { search }), ...(after !== undefined && { after: Number(after) }) },
-    }))
+    const search = getText(query, "search")
+    const page = yield* decodeQuery(accountListQuery, { search, after: getText(query, "after") })
+    const { next, results } = yield* call(api.read.accounts.list({ query: page }))
     return {
       title: "Accounts",
       body: markup`${
@@ -55,7 +56,7 @@ ${
           "Accounts",
           ["Name", "Tier", makeNumericColumn("Balance"), "Contact", makeNumericColumn("Keys"), "Created"],
           results.map((account) => [
-            accountLink(account.name),
+            markup`${accountLink(account.name)} ${account.erased_at !== null && renderBadge("erased", "quiet")}`,
             account.tier,
             renderBalance(account.balance_microdollars),
             renderLong(account.contact_email ?? "–"),
@@ -229,10 +230,13 @@ const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const credits = yield* call(api.read.accounts.credits({ params: { name } }))
   const keys = yield* call(api.read.keys.list({ query: { account: name } }))
   const isPostpaid = account.balance_microdollars === null
+  const isErased = account.erased_at !== null
+  const may = (scope: AdminScope) => !isErased && isScopeSufficient(admin.scope, scope)
   return {
-    title: `Account ${name}`,
+    title: `Account ${name}${isErased ? " (erased)" : ""}`,
     body: markup`${
       renderFacts([
+        ...(isErased ? [["Erased", renderTime(account.erased_at)] as const] : []),
         ["Tier", account.tier],
         ["Balance", renderBalance(account.balance_microdollars)],
         ["Budget this month", renderBudget(account)],
@@ -247,7 +251,11 @@ ${yield* renderUsage(name, request)}
 <h2 id="keys">Keys</h2>
 ${renderKeys(keys.results, false)}
 ${
-      isScopeSufficient(admin.scope, "support") && markup`<h3>Create a key</h3>
+      keys.next !== null &&
+      markup`<p><a href="${getAddress("/console/keys", { account: name })}">All keys of the account</a></p>`
+    }
+${
+      may("support") && markup`<h3>Create a key</h3>
 ${renderForm({ id: "create-key", fields: keyFields, submit: "Create key" }, refused)}
 <h2 id="change">Change the account</h2>
 ${renderChangeForm(account, etag, request)}`
@@ -265,7 +273,7 @@ ${
       )
     }
 ${
-      isScopeSufficient(admin.scope, "admin") && markup`<h3>Add to the balance</h3>${
+      may("admin") && markup`<h3>Add to the balance</h3>${
         renderForm({
           id: "credit",
           fields: isPostpaid ? [...creditFields, becomesPrepaidField] : creditFields,
@@ -276,6 +284,10 @@ ${
 ${renderBudgetForm(account, etag, refused)}
 <h2 id="erase">Erase</h2>
 <p><a href="${getAddress("/console/erase", { name })}">See what erasing the account would change</a></p>`
+    }
+${
+      isErased && isScopeSufficient(admin.scope, "admin") &&
+      markup`<p><a href="${getAddress("/console/erase", { name })}">See how far the erasure is</a></p>`
     }`,
   }
 })

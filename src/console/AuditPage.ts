@@ -1,8 +1,9 @@
 /** The page with the audit log. */
 import { Effect, Predicate } from "effect"
 import type { AuditRow } from "../audit/AuditLog.ts"
-import { call } from "./ConsoleApi.ts"
-import { type ConsolePage, getAddress } from "./ConsolePage.ts"
+import { auditQuery } from "../admin/AdminApi.ts"
+import { call, decodeQuery } from "./ConsoleApi.ts"
+import { type ConsolePage, getAddress, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup, renderLong, renderRows, renderTime } from "./Html.ts"
 
@@ -62,7 +63,7 @@ const afterNewest = 999_999_999_999_999
 export const auditPage: ConsolePage = {
   path: "/console/audit",
   label: "Audit log",
-  render: Effect.fnUntraced(function* ({ api, query }) {
+  render: ({ api, query }) => {
     const filter: Readonly<Record<string, string>> = Object.fromEntries(filterFields.flatMap(([name]) => {
       const value = getText(query, name)
       return value === undefined ? [] : [[name, value]]
@@ -74,22 +75,20 @@ export const auditPage: ConsolePage = {
       value: filter[name] ?? "",
       type: name === "since" || name === "until" ? "date" as const : "text" as const,
     }))
-    const { results } = yield* call(api.read.operations.audit({
-      query: {
-        ...filter,
-        limit: pageSize,
-        before: before !== undefined && /^\d{1,15}$/.test(before) ? Number(before) : afterNewest,
-      },
-    }))
-    const oldest = results.at(0)
-    return {
-      title: "Audit log",
-      body: markup`${renderSearchForm(fields, "Filter")}${renderChanges("Changes", results)}${
-        oldest !== undefined && results.length === pageSize &&
-        markup`<p><a rel="next" href="${
-          getAddress("/console/audit", { ...filter, before: oldest.audit_id })
-        }">Older changes</a></p>`
-      }`,
-    }
-  }),
+    const changes = decodeQuery(auditQuery, { ...filter, before }).pipe(
+      Effect.flatMap((page) =>
+        call(api.read.operations.audit({ query: { before: afterNewest, ...page, limit: pageSize } }))
+      ),
+      Effect.map(({ results }) => {
+        const oldest = results.at(0)
+        return markup`${renderChanges("Changes", results)}${
+          oldest !== undefined && results.length === pageSize &&
+          markup`<p><a rel="next" href="${
+            getAddress("/console/audit", { ...filter, before: oldest.audit_id })
+          }">Older changes</a></p>`
+        }`
+      }),
+    )
+    return renderWithFilter("Audit log", renderSearchForm(fields, "Filter"), changes)
+  },
 }

@@ -24,6 +24,8 @@ export interface PageRequest {
 export interface PageContent {
   readonly title: string
   readonly body: HtmlValue
+  /** By default 200. */
+  readonly status?: number
 }
 
 type PageEffect<A, E = never> = Effect.Effect<A, ApiFailure | E, HttpServerRequest.HttpServerRequest>
@@ -87,6 +89,21 @@ export const getAccountName = (query: URLSearchParams) => {
     ? Effect.fail(makeFailure(404, `The console cannot show an account with the name "${name}".`))
     : Effect.succeed(name)
 }
+
+/** Renders a page with a filter. If the API refuses the filter, the form stays and the message is above it. */
+export const renderWithFilter = <R>(title: string, form: Html, results: Effect.Effect<HtmlValue, ApiFailure, R>) =>
+  results.pipe(
+    Effect.map((body): PageContent => ({ title, body: markup`${form}${body}` })),
+    Effect.catchIf(
+      ({ status }) => status === 404 || status === 422,
+      ({ message, status }) =>
+        Effect.succeed<PageContent>({
+          title,
+          status,
+          body: markup`<div class="notice" role="alert"><p>${message}</p></div>${form}`,
+        }),
+    ),
+  )
 
 export const getKeyAddress = (id: number) => getAddress("/console/key", { id })
 

@@ -58,16 +58,18 @@ const describeFailure = ({ message, request_id, status }: ApiFailure): PageConte
   }<p><a href="/console/">Go to the start page</a></p>`,
 })
 
+/** Makes the refused form. What is wrong with something that is no field of the form becomes part of the message. */
 const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFailure): RefusedForm => ({
   values,
-  errors: fields,
+  errors: fields.filter(({ field }) => values.has(field)),
   message: code === "idempotency_key_reused"
     ? "This form was sent before, with other values. Nothing was changed now. Check the values, and send it again."
     : code === "precondition_failed" && ["change", "networks"].includes(values.get(formField) ?? "")
     ? `The ${values.get(formField) === "change" ? "account" : "key"} has changed since you opened this page. Nothing ` +
       "was saved. The saved values are beside the fields that differ. Check yours, and save again."
     : fields.length > 0
-    ? "Nothing was changed."
+    ? ["Nothing was changed.", ...fields.flatMap(({ field, reason }) => values.has(field) ? [] : `${field} ${reason}.`)]
+      .join(" ")
     : message,
   isKeyUsed: code === "idempotency_key_reused",
 })
@@ -75,12 +77,16 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
 const getQuery = ({ url }: HttpServerRequest.HttpServerRequest) =>
   new URLSearchParams(url.split("?").slice(1).join("?"))
 
+/** The sign-in, which says if a form was lost. */
+const makeLostSessionPath = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
+  `${makeSignInPath(url)}${method === "POST" ? "&form=1" : ""}`
+
 /** Answers a failure: without a session with the sign-in, otherwise with a page. */
 const answerFailure = (failure: ApiFailure, page: ConsolePage, admin?: Admin) =>
   Effect.map(
     HttpServerRequest.HttpServerRequest,
     (request) =>
-      failure.status === 401 ? makeRedirect(makeSignInPath(request.url)) : makeHtmlResponse(
+      failure.status === 401 ? makeRedirect(makeLostSessionPath(request)) : makeHtmlResponse(
         renderConsolePage(describeFailure(failure), { admin, pages: consolePages, path: page.path }),
         failure.status,
       ),
@@ -91,7 +97,7 @@ const renderGet = Effect.fnUntraced(function* (page: ConsolePage, request: PageR
   const content = yield* page.render(request)
   return makeHtmlResponse(
     renderConsolePage(content, { admin, pages: consolePages, path: page.path, done: query.get("done") }),
-    200,
+    content.status ?? 200,
   )
 })
 

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import type { ListedApiKey } from "../accounts/keys/ApiKeyManagement.ts"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
-import { apiUrl, call, readSecret } from "./ConsoleApi.ts"
+import { keyListQuery } from "../admin/AdminApi.ts"
+import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
@@ -13,33 +14,30 @@ import {
   InvalidForm,
   type Outcome,
   type PageRequest,
+  renderWithFilter,
 } from "./ConsolePage.ts"
 import { type Field, getText, renderForm, renderSearchForm } from "./Forms.ts"
 import { markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
 
-const maxRows = 500
-
 const renderAccountLink = ({ account }: ListedApiKey) =>
   markup`<a href="${getAccountAddress(account)}">${renderLong(account)}</a>`
 
 export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boolean) =>
-  markup`${
-    renderRows(
-      "Keys",
-      ["Key", "Name", ...(hasAccounts ? ["Account"] : []), "Status", "Last used", "Expires"],
-      keys.slice(0, maxRows).map((key) => [
-        markup`<a href="${getKeyAddress(key.key_id)}">${key.key_id}: <code>${key.key_hint}…</code></a>`,
-        renderLong(key.name),
-        ...(hasAccounts ? [renderAccountLink(key)] : []),
-        renderBadge(key.status, statusKinds[key.status]),
-        renderTime(key.last_used_at, "never"),
-        renderTime(key.expires_at, "never"),
-      ]),
-      "There are no such keys.",
-    )
-  }${keys.length > maxRows && markup`<p>And ${keys.length - maxRows} more.</p>`}`
+  renderRows(
+    "Keys",
+    ["Key", "Name", ...(hasAccounts ? ["Account"] : []), "Status", "Last used", "Expires"],
+    keys.map((key) => [
+      markup`<a href="${getKeyAddress(key.key_id)}">${key.key_id}: <code>${key.key_hint}…</code></a>`,
+      renderLong(key.name),
+      ...(hasAccounts ? [renderAccountLink(key)] : []),
+      renderBadge(key.status, statusKinds[key.status]),
+      renderTime(key.last_used_at, "never"),
+      renderTime(key.expires_at, "never"),
+    ]),
+    "There are no such keys.",
+  )
 
 const networksField: Field = {
   name: "networks",
@@ -100,18 +98,25 @@ export const createKey = Effect.fnUntraced(function* (form: URLSearchParams, acc
 export const keysPage: ConsolePage = {
   path: "/console/keys",
   label: "Keys",
-  render: Effect.fnUntraced(function* ({ api, query }) {
-    const [account, days] = [getText(query, "account"), getText(query, "unused_days")]
-    const unused_days = days === undefined || !/^\d{1,5}$/.test(days) ? undefined : Number(days)
-    const { results } = yield* call(api.read.keys.list({
-      query: { ...(account !== undefined && { account }), ...(unused_days !== undefined && { unused_days }) },
-    }))
+  render: ({ api, query }) => {
+    const [account, unused_days] = [getText(query, "account"), getText(query, "unused_days")]
     const fields = [
       { name: "account", label: "Account", value: account ?? "" },
-      { name: "unused_days", label: "Days without use", value: days ?? "" },
+      { name: "unused_days", label: "Days without use", value: unused_days ?? "" },
     ]
-    return { title: "Keys", body: markup`${renderSearchForm(fields, "Filter")}${renderKeys(results, true)}` }
-  }),
+    const results = decodeQuery(keyListQuery, { account, unused_days, after: getText(query, "after") }).pipe(
+      Effect.flatMap((page) => call(api.read.keys.list({ query: page }))),
+      Effect.map(({ next, results }) =>
+        markup`${renderKeys(results, true)}${
+          next !== null &&
+          markup`<p><a rel="next" href="${
+            getAddress("/console/keys", { account, unused_days, after: next })
+          }">Older keys</a></p>`
+        }`
+      ),
+    )
+    return renderWithFilter("Keys", renderSearchForm(fields, "Filter"), results)
+  },
 }
 
 const getKeyId = (query: URLSearchParams) => {

@@ -1,8 +1,9 @@
 /** The page with the tokens of admins, and the open sessions and invitations. */
 import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
-import { apiUrl, call, readSecret } from "./ConsoleApi.ts"
-import type { ConsolePage } from "./ConsolePage.ts"
+import { tokenListQuery } from "../admin/AdminApi.ts"
+import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
+import { type ConsolePage, getAddress } from "./ConsolePage.ts"
 import { type Field, getText, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
@@ -25,15 +26,24 @@ export const tokensPage: ConsolePage = {
   path,
   label: "Admin tokens",
   scope: "admin",
-  render: Effect.fnUntraced(function* ({ api, refused }) {
-    const { results } = yield* call(api.read.tokens.list({}))
+  render: Effect.fnUntraced(function* ({ api, query, refused }) {
+    const values = { usable: getText(query, "usable") ?? "true", after: getText(query, "after") }
+    const page = yield* decodeQuery(tokenListQuery, values)
+    const { next, results } = yield* call(api.read.tokens.list({ query: page }))
+    const isUsable = page.usable === "true"
     return {
       title: "Admin tokens",
-      body: markup`${
+      body: markup`<h2 id="create">Create a token</h2>
+${renderForm({ id: "create", fields: createFields, submit: "Create token" }, refused)}
+<h2 id="tokens">${isUsable ? "Tokens, sessions and invitations that work" : "Tokens that do not work any more"}</h2>
+<p><a href="${getAddress(path, { usable: isUsable ? "false" : undefined })}#tokens">${
+        isUsable ? "Show those that do not work any more" : "Show those that work"
+      }</a></p>
+${
         renderRows(
           "Tokens, sessions and invitations",
           ["Name", "Access", "Created by", "Last used", "Expires", "Revoke"],
-          results.toReversed().map((token) => [
+          results.map((token) => [
             markup`${renderLong(token.name)}<br><code>${token.token_hint}</code>`,
             `${token.kind}, ${token.scope}`,
             renderLong(token.created_by),
@@ -51,8 +61,12 @@ export const tokensPage: ConsolePage = {
           ]),
         )
       }
-<h2 id="create">Create a token</h2>
-${renderForm({ id: "create", fields: createFields, submit: "Create token" }, refused)}`,
+${
+        next !== null &&
+        markup`<p><a rel="next" href="${
+          getAddress(path, { usable: values.usable, after: next })
+        }#tokens">Older tokens</a></p>`
+      }`,
     }
   }),
   actions: {
@@ -66,7 +80,8 @@ ${renderForm({ id: "create", fields: createFields, submit: "Create token" }, ref
       return showSecret("token", readSecret(created, "token"), path)
     }),
     revoke: Effect.fnUntraced(function* (form, { api }) {
-      const id = Number(form.get("token_id"))
+      const text = form.get("token_id") ?? ""
+      const id = /^\d{1,15}$/.test(text) ? Number(text) : 0
       yield* api.write(apiUrl.tokens.revoke({ params: { id } }), { form })
       return { to: path, done: "token-revoked" } as const
     }),

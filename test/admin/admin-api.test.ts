@@ -159,7 +159,12 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const replaced = yield* post(`/keys/${id}/rotate`, { grace_seconds: 60 })
       assert.deepStrictEqual([replaced.status, codeOf(replaced.body)], [409, "key_already_replaced"])
       assert.strictEqual((yield* post(`/keys/${id}/revoke`)).status, 204)
-      assert.deepStrictEqual(yield* statuses, ["revoked", "active"])
+      assert.deepStrictEqual(yield* statuses, ["active", "revoked"])
+      const page = yield* send("/keys?account=keyed&limit=1")
+      const next = Predicate.hasProperty(page.body, "next") ? page.body.next : undefined
+      assert.isAbove(Number(next), Number(id))
+      const older = yield* send(`/keys?account=keyed&limit=1&after=${String(next)}`)
+      assert.deepInclude(resultsOf(older.body)[0], { key_id: Number(id) })
       assert.strictEqual((yield* post(`/keys/${id}/enable`)).status, 409)
       for (const path of ["/keys/999999/revoke", "/keys/999999/enable"]) {
         assert.strictEqual((yield* post(path)).status, 404)
@@ -305,12 +310,16 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       `
       assert.isAbove(stored.length, 3)
       for (const { text } of stored) for (const secret of [token, "secret-key-1"]) assert.notInclude(text, secret)
-      const listed = resultsOf((yield* send("/tokens")).body).find((row) =>
-        Predicate.hasProperty(row, "name") && row.name === "new"
-      )
+      const find = Effect.fnUntraced(function* (query: string) {
+        const { body } = yield* send(`/tokens${query}`)
+        return resultsOf(body).find((row) => Predicate.hasProperty(row, "name") && row.name === "new")
+      })
+      const listed = yield* find("?usable=true&limit=1")
+      assert.isUndefined(yield* find("?usable=false"))
       const id = Predicate.hasProperty(listed, "token_id") ? String(listed.token_id) : ""
       assert.strictEqual((yield* send(`/tokens/${id}/revoke`, { method: "POST" })).status, 204)
       assert.strictEqual((yield* send("/accounts", { token })).status, 401)
+      assert.isDefined(yield* find("?usable=false"))
     }))
 
   it.effect("names every invalid field (operations/admin-api)", () =>

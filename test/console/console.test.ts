@@ -434,6 +434,92 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       assert.include(stale.text, "The key has changed since you opened this page")
     }))
 
+  it.effect("keeps the filter of a page if the API refuses it, with the reason (operations/console)", () =>
+    Effect.gen(function* () {
+      for (
+        const [path, status, reason] of [
+          ["keys?unused_days=abc", 422, "unused_days must be a whole number from 1 to 36500"],
+          ["keys?account=mispelled", 404, "There is no account mispelled"],
+          ["audit?before=abc", 422, "before must be a whole number"],
+          ["audit?since=xx", 422, "since must be a date"],
+        ] as const
+      ) {
+        const page = yield* get(`/console/${path}`)
+        assert.strictEqual(page.status, status, path)
+        assert.include(page.text, reason)
+        assert.include(page.text, `role="search"`, path)
+      }
+    }))
+
+  it.effect("shows keys and tokens in pages, newest first (operations/console)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* createAccount({ name: "many", tier: "pro", email: null, prepaid: false })
+      yield* sql`
+        insert into api_keys (account_id, name, key_hash, key_hint)
+        select account_id, 'key ' || n, sha256(n::text::bytea), 'tl_live_' from accounts cross join generate_series(1, 101) as n
+        where name = 'many'
+      `
+      const first = yield* get("/console/keys?account=many")
+      assert.include(first.text, ">key 101<")
+      assert.notInclude(first.text, ">key 1<")
+      const next = /href="(\/console\/keys\?[^"]*after=[^"]+)"/.exec(first.text)?.[1]?.replaceAll("&amp;", "&")
+      assert.include((yield* get(next ?? "")).text, ">key 1<")
+      assert.include((yield* get(accountPath("many"))).text, "All keys of the account")
+      yield* sql`
+        insert into admin_tokens (name, scope, token_hash, token_hint, created_by, revoked_at)
+        select 'old ' || n, 'read', sha256(n::text::bytea), 'tl_admin_', 'test', now() from generate_series(1, 101) as n
+      `
+      const usable = yield* get("/console/tokens")
+      assert.notInclude(usable.text, ">old ")
+      assert.isBelow(usable.text.indexOf("Create a token"), usable.text.indexOf(">alice<"))
+      const old = yield* get("/console/tokens?usable=false")
+      assert.include(old.text, ">old 101<")
+      assert.include(old.text, "Older tokens")
+    }))
+
+  it.effect("shows an erased account without forms (operations/erasure)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* createAccount({ name: "gone", tier: "pro", email: null, prepaid: false })
+      const erased = yield* sql<{ readonly name: string }>`
+        select erase_account(account_id) as name from accounts where name = 'gone'
+      `
+      const page = yield* get(accountPath(erased[0]?.name ?? ""))
+      assert.include(page.text, "(erased)</h1>")
+      assert.notMatch(page.text, /<form method="post" id/)
+      assert.match((yield* get("/console/accounts?search=erased-")).text, /erased-\d+<.*badge quiet">erased</)
+    }))
+
+  it.effect("answers forms that no page has sent, and says that a form was not saved (operations/console)", () =>
+    Effect.gen(function* () {
+      const origin = yield* findOrigin
+      const { tokens } = yield* Admin
+      const post = (path: string, form: Readonly<Record<string, string>>, session: string = tokens.admin) =>
+        Effect.promise(async () => {
+          const response = await fetch(`${origin}${path}`, {
+            method: "POST",
+            redirect: "manual",
+            headers: { cookie: `${sessionCookie}=${session}`, origin },
+            body: new URLSearchParams({
+              idempotency_key: `forged-${path}-${JSON.stringify(form)}`.slice(0, 90),
+              ...form,
+            }),
+          })
+          return { status: response.status, text: await response.text(), location: response.headers.get("location") }
+        })
+      for (const token_id of ["abc", "999999999999999", ""]) {
+        assert.strictEqual((yield* post("/console/tokens", { form: "revoke:1", token_id })).status, 404, token_id)
+      }
+      const nul = yield* post("/console/accounts", { form: "create", name: "a\u0000", tier: "pro" })
+      assert.strictEqual(nul.status, 422)
+      assert.include(nul.text, "request must not contain the character NUL")
+      assert.notInclude(nul.text, "#create-request")
+      assert.include(nul.text, `href="#form-create"`)
+      const late = yield* post("/console/accounts", { form: "create", name: "late", tier: "pro" }, "")
+      assert.strictEqual(late.location, "/console/sign-in?to=%2Fconsole%2Faccounts&form=1")
+    }))
+
   it.effect("accepts forms only from its own pages, and only what the scope allows (operations/console)", () =>
     Effect.gen(function* () {
       const origin = yield* findOrigin

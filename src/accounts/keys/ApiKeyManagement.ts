@@ -187,7 +187,12 @@ export interface ApiKeyFilter {
 
 const readApiKeys = Effect.fnUntraced(function* (
   { account, unusedFor }: ApiKeyFilter,
-  { id = null, isLocked = false }: { readonly id?: number | null; readonly isLocked?: boolean } = {},
+  { after = null, id = null, isLocked = false, limit = null }: {
+    readonly after?: number | null
+    readonly id?: number | null
+    readonly isLocked?: boolean
+    readonly limit?: number | null
+  } = {},
 ) {
   const sql = yield* SqlClient.SqlClient
   const unusedSeconds = unusedFor === null ? null : Duration.toSeconds(unusedFor)
@@ -205,15 +210,18 @@ const readApiKeys = Effect.fnUntraced(function* (
       or coalesce(last_used_at, api_keys.created_at) <= now() - make_interval(secs => ${unusedSeconds}::float8)
       and revoked_at is null and (expires_at is null or expires_at > now())
     ) and key_id = coalesce(${id}::float8::bigint, key_id)
-    order by key_id ${sql.literal(isLocked ? "for no key update of api_keys" : "")}
+      and (${after}::float8::bigint is null or key_id < ${after}::float8::bigint)
+    order by key_id desc limit ${limit}::float8::bigint ${sql.literal(isLocked ? "for no key update of api_keys" : "")}
   `)
 })
 
-/** Returns the keys that match, oldest first. */
-export const listApiKeys = Effect.fnUntraced(function* (filter: ApiKeyFilter) {
-  if (filter.account !== null) yield* findAccount(filter.account)
-  return yield* readApiKeys(filter)
-})
+/** Returns the keys that match, newest first: all, or `limit` of those that are older than the key `after`. */
+export const listApiKeys = Effect.fnUntraced(
+  function* (filter: ApiKeyFilter, page: { readonly after?: number; readonly limit?: number } = {}) {
+    if (filter.account !== null) yield* findAccount(filter.account)
+    return yield* readApiKeys(filter, page)
+  },
+)
 
 /** Returns a key. With `isLocked`, nobody else changes it until the transaction ends. */
 export const findApiKey = Effect.fnUntraced(function* (id: number, isLocked = false) {
