@@ -509,6 +509,8 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         assert.deepStrictEqual([status, codeOf(body)], [404, "not_found"], path)
       }
       assert.deepStrictEqual((yield* countAudit(String(id))).at(-1), "sam POST /v1/webhooks/replay 127.0.0.1")
+      assert.strictEqual((yield* write("/keys", { account: "hooks" })).status, 201)
+      assert.lengthOf(resultsOf((yield* send(`/webhooks/${id}/messages`)).body), 2)
     }))
 
   it.effect("erases the account that was previewed, and nothing but accounts (operations/admin-api, operations/erasure)", () =>
@@ -578,6 +580,17 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         where has_table_privilege(${role}, name, 'delete') or has_any_column_privilege(${role}, 'usage', 'update')
       `
       assert.lengthOf(privileges, 0)
+    }))
+
+  it.effect("cannot read or replace the secrets of webhooks (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { role } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const found = yield* sql`
+        select from unnest(array['secret', 'previous_secret']) as name, unnest(array['select', 'insert', 'update']) as may
+        where has_column_privilege(${role}, 'webhook_endpoints', name, may)
+      `
+      assert.lengthOf(found, 0)
     }))
 
   it.effect("cannot be used to replace rows of the audit log (operations/audit)", () =>

@@ -88,7 +88,11 @@ const makeAdminGrants = (role: string) => [
   `grant insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by) on public.api_keys to ${role}`,
   `grant insert on public.credits, public.announcements to ${role}`,
   `grant insert, update (status, attempts, next_attempt_at, claimed_by) on public.announcement_mails to ${role}`,
-  `grant insert, update, delete on public.webhook_endpoints to ${role}`,
+  // Not the secrets. A new column is added here if the admin API reads it.
+  `grant select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
+    disabled_by_service, dead_letters_in_a_row) on public.webhook_endpoints to ${role}`,
+  `grant update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)
+    on public.webhook_endpoints to ${role}`,
   `grant insert, update on public.webhook_messages to ${role}`,
   `grant update (cursor) on public.webhook_feed to ${role}`,
   `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
@@ -181,7 +185,9 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
-    const [makeGrants, unreadable] = purpose === "admin" ? [makeAdminGrants, []] : [makeServiceGrants, adminTables]
+    const [makeGrants, unreadable] = purpose === "admin"
+      ? [makeAdminGrants, ["webhook_endpoints"]]
+      : [makeServiceGrants, adminTables]
     const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role, unreadable]))
     const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
