@@ -226,7 +226,7 @@ const formatErasure = (state: ErasureState, contact: string | null) => {
       webhooks,
       `${formatCountWithNoun(webhooks, "webhook endpoint")} with ${formatCountWithNoun(webhook_messages, "message")}`,
     ],
-    [emails, `its address in ${formatCountWithNoun(emails, "email")}, of which no more are sent`],
+    [emails, `its known addresses in ${formatCountWithNoun(emails, "email")}, of which no more are sent`],
     [credit_references, `the references of ${formatCountWithNoun(credit_references, "credit")}, but not the amounts`],
     [usage_rows, `the key and the request id of ${formatCountWithNoun(usage_rows, "recorded request")}, but no sums`],
     [audit_rows, `its names and addresses in ${formatCountWithNoun(audit_rows, "row")} of the audit log`],

@@ -47,6 +47,7 @@ export const consolePages: ReadonlyArray<ConsolePage> = [
 const titles: Readonly<Record<number, string>> = {
   403: "Not allowed",
   404: "Not found",
+  413: "Too large",
   422: "Not valid",
   503: "Not available at the moment",
 }

@@ -18,7 +18,8 @@ export const erasurePage: ConsolePage = {
       body: markup`${
         erased_at === null
           ? markup`<p>Erasing cannot be undone. It removes the keys, the name and all addresses of the account, and
-makes its usage anonymous. Sums of usage and credits stay.</p>`
+makes its usage anonymous. Sums of usage and credits stay. A former address that neither the audit log nor a notice
+has any more stays in the list of sent emails.</p>`
           : markup`<p>Erased: ${renderTime(erased_at)}. Finished: ${renderTime(finished_at, "not yet")}.</p>`
       }
 ${
