@@ -358,8 +358,13 @@ export class OperationsGroup extends HttpApiGroup.make("operations").add(
 
 const webhookPath = { params: { id: IntegerText }, headers: writeHeaders }
 
+export const webhookListQuery = paging
+
 export class WebhooksGroup extends HttpApiGroup.make("webhooks").add(
-  HttpApiEndpoint.get("list", "/webhooks", { success: listOf(ListedWebhookEndpoint) }).annotateMerge(
+  HttpApiEndpoint.get("list", "/webhooks", {
+    query: webhookListQuery,
+    success: pageOf(ListedWebhookEndpoint),
+  }).annotateMerge(
     describe("Webhook endpoints of all accounts, oldest first", "read"),
   ),
   HttpApiEndpoint.get("messages", "/webhooks/:id/messages", {

@@ -332,7 +332,11 @@ const withEndpointErrors = <A, R>(effect: Effect.Effect<A, Webhooks.NoSuchEndpoi
 
 const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
   handlers.handleAll({
-    list: () => withDatabaseErrors(Effect.map(Webhooks.listWebhookEndpoints, (results) => ({ results }))),
+    list: ({ query: { limit = defaultPageSize, ...page } }) =>
+      Webhooks.listWebhookEndpoints({ ...page, limit }).pipe(
+        Effect.map((endpoints) => toPage(endpoints, limit, ({ endpoint_id }) => endpoint_id)),
+        withDatabaseErrors,
+      ),
     messages: ({ params: { id }, query: { limit = defaultPageSize, status } }) =>
       Webhooks.listWebhookDeliveries(id, { limit, status: Option.fromUndefinedOr(status) }).pipe(
         Effect.map((results) => ({ results })),

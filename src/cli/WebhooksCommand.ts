@@ -94,7 +94,7 @@ const listCommand = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const endpoints = yield* Webhooks.listWebhookEndpoints
+    const endpoints = yield* Webhooks.listWebhookEndpoints()
     yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },

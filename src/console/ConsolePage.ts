@@ -67,6 +67,9 @@ export const doneMessages = {
   "key-limited": "The networks of the key were changed.",
   "key-revoked": "The key was revoked.",
   "token-revoked": "The token was revoked.",
+  "webhook-disabled": "The webhook was disabled.",
+  "webhook-enabled": "The webhook was enabled. Its waiting messages are sent now.",
+  "webhook-replayed": "Dead letters of the webhook wait to be sent again, as many as fit.",
 }
 
 const isDone = (name: string): name is keyof typeof doneMessages => Object.hasOwn(doneMessages, name)
@@ -104,6 +107,9 @@ export const renderWithFilter = <R>(title: string, form: Html, results: Effect.E
         }),
     ),
   )
+
+/** Returns the ID in an address or a form; 0, which nothing has, if it is not valid. */
+export const parseId = (text: string | null) => text !== null && /^\d{1,15}$/.test(text) ? Number(text) : 0
 
 export const getKeyAddress = (id: number) => getAddress("/console/key", { id })
 

@@ -28,6 +28,7 @@ import { keyPage, keysPage } from "./KeyPages.ts"
 import { readForm } from "./SignIn.ts"
 import { datasetsPage, emailsPage, jobsPage, trafficPage } from "./OperationPages.ts"
 import { tokensPage } from "./TokenPage.ts"
+import { webhooksPage } from "./WebhookPage.ts"
 
 /** Every page, in navigation order. */
 export const consolePages: ReadonlyArray<ConsolePage> = [
@@ -40,6 +41,7 @@ export const consolePages: ReadonlyArray<ConsolePage> = [
   datasetsPage,
   jobsPage,
   emailsPage,
+  webhooksPage,
   auditPage,
   tokensPage,
 ]

@@ -14,6 +14,7 @@ import {
   InvalidForm,
   type Outcome,
   type PageRequest,
+  parseId,
   renderWithFilter,
 } from "./ConsolePage.ts"
 import { type Field, getText, renderForm, renderSearchForm } from "./Forms.ts"
@@ -119,10 +120,7 @@ export const keysPage: ConsolePage = {
   },
 }
 
-const getKeyId = (query: URLSearchParams) => {
-  const text = query.get("id") ?? ""
-  return /^\d{1,15}$/.test(text) ? Number(text) : 0
-}
+const getKeyId = (query: URLSearchParams) => parseId(query.get("id"))
 
 const gracePeriods = [
   ["0", "none: the old key ends at once"],

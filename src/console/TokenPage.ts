@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
-import { type ConsolePage, getAddress } from "./ConsolePage.ts"
+import { type ConsolePage, getAddress, parseId } from "./ConsolePage.ts"
 import { type Field, getText, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
@@ -80,8 +80,7 @@ ${
       return showSecret("token", readSecret(created, "token"), path)
     }),
     revoke: Effect.fnUntraced(function* (form, { api }) {
-      const text = form.get("token_id") ?? ""
-      const id = /^\d{1,15}$/.test(text) ? Number(text) : 0
+      const id = parseId(form.get("token_id"))
       yield* api.write(apiUrl.tokens.revoke({ params: { id } }), { form })
       return { to: path, done: "token-revoked" } as const
     }),

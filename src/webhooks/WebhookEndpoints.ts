@@ -166,8 +166,16 @@ export const ListedWebhookEndpoint = Schema.Struct({
   created_at: Schema.String,
 }).annotate({ identifier: "WebhookEndpoint" })
 
-/** Returns all endpoints, oldest first. */
-export const listWebhookEndpoints = Effect.gen(function* () {
+export type ListedWebhookEndpoint = typeof ListedWebhookEndpoint.Type
+
+interface EndpointPage {
+  /** Only endpoints with a higher id. */
+  readonly after?: number
+  readonly limit?: number
+}
+
+/** Returns endpoints, oldest first; all of them by default. */
+export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, limit }: EndpointPage = {}) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedWebhookEndpoint)(sql`
     select endpoint_id::float8, accounts.name as account, url, events, datasets, tickers, disabled_reason,
@@ -176,7 +184,8 @@ export const listWebhookEndpoints = Effect.gen(function* () {
         where message.endpoint_id = endpoint.endpoint_id and status = 'pending'
       ) as waiting,
       ${sql.literal(formatUtcTimeSql("endpoint.created_at"))} as created_at
-    from webhook_endpoints as endpoint join accounts using (account_id) order by endpoint_id
+    from webhook_endpoints as endpoint join accounts using (account_id)
+    where endpoint_id > ${after}::float8::bigint order by endpoint_id limit ${limit ?? null}::float8::bigint
   `)
 })
 

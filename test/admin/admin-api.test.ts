@@ -488,6 +488,8 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const listed = resultsOf((yield* send("/webhooks", { token: tokens.read })).body)
       assert.deepInclude(listed.at(-1), { endpoint_id: id, account: "hooks", url, disabled_reason: null, waiting: 1 })
       assert.notInclude(JSON.stringify(listed), "whsec_")
+      assert.deepInclude((yield* send(`/webhooks?limit=1&after=${id - 1}`)).body, { next: id })
+      assert.lengthOf(resultsOf((yield* send(`/webhooks?after=${id}`)).body), 0)
       const { support: token } = tokens
       const write = (path: string, body?: unknown, by = token) => send(path, { method: "POST", body, token: by })
       assert.strictEqual((yield* write(`/webhooks/${id}/disable`, { reason: "moved" })).status, 204)

@@ -55,6 +55,12 @@ const insertSamples = Effect.gen(function* () {
     insert into edgar_runs (scheduled, datasets, since, started_at, status, error)
     values (true, '{news}', '2026-01-01', now(), 'failed', ${hostileName})
   `
+  yield* sql`
+    insert into webhook_endpoints (account_id, url, secret, disabled_at, disabled_reason)
+    select account_id, 'https://acme.example/' || n, '', case n when 2 then now() end,
+      case n when 2 then ${hostileName} end
+    from accounts cross join generate_series(1, 2) as n
+  `
   yield* sql`insert into leases (name) values ('usage')`
   yield* sql`insert into announcements (entry_id, subject, text, html, operational) values ('entry', 's', 't', 'h', true)`
   yield* sql`
@@ -489,6 +495,43 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       assert.include(page.text, "(erased)</h1>")
       assert.notMatch(page.text, /<form method="post" id/)
       assert.match((yield* get("/console/accounts?search=erased-")).text, /erased-\d+<.*badge quiet">erased</)
+    }))
+
+  it.effect("disables and enables a webhook, and sends its dead letters again (operations/console)", () =>
+    Effect.gen(function* () {
+      const origin = yield* findOrigin
+      const { tokens } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const [endpoint] = yield* sql<{ readonly id: string }>`
+        insert into webhook_endpoints (account_id, url, secret) select min(account_id), 'https://hook.example/', ''
+        from accounts returning endpoint_id::text as id
+      `
+      const id = endpoint?.id ?? ""
+      yield* sql`select enqueue_webhook_message(${id}::text::bigint, 'key.created', '{}', null)`
+      yield* sql`update webhook_messages set status = 'dead', finished_at = now()`
+      const post = (action: string, form: Readonly<Record<string, string>> = {}) =>
+        Effect.promise(async () => {
+          const response = await fetch(`${origin}/console/webhooks`, {
+            method: "POST",
+            redirect: "manual",
+            headers: { cookie: `${sessionCookie}=${tokens.support}`, origin },
+            body: new URLSearchParams({ form: `${action}:${id}`, endpoint_id: id, ...form }),
+          })
+          return { location: response.headers.get("location"), status: response.status, text: await response.text() }
+        })
+      const read = sql<{ readonly state: string }>`
+        select concat_ws(' ', disabled_reason, status) as state from webhook_endpoints join webhook_messages using (endpoint_id)
+        where endpoint_id = ${id}::text::bigint
+      `
+      const refused = yield* post("disable", { reason: "" })
+      assert.strictEqual(refused.status, 422)
+      assert.include(refused.text, `href="#disable:${id}-reason"`)
+      assert.include((yield* post("disable", { reason: "moved" })).location, "done=webhook-disabled")
+      assert.deepStrictEqual(yield* read, [{ state: "moved dead" }])
+      assert.include((yield* post("enable")).location, "done=webhook-enabled")
+      assert.include((yield* post("replay")).location, "done=webhook-replayed")
+      assert.deepStrictEqual(yield* read, [{ state: "pending" }])
+      assert.strictEqual((yield* post("enable", { endpoint_id: "x" })).status, 404)
     }))
 
   it.effect("answers forms that no page has sent, and says that a form was not saved (operations/console)", () =>

@@ -91,7 +91,7 @@ const createEndpoint = Effect.fnUntraced(
       /** Lets the delay before the next attempt pass. */
       makeDue: sql`update webhook_messages set next_attempt_at = now() where endpoint_id = ${id} and attempts > 0`,
       disabledReason: Effect.map(
-        Endpoints.listWebhookEndpoints,
+        Endpoints.listWebhookEndpoints(),
         (found) => found.find(({ endpoint_id }) => Number(endpoint_id) === id)?.disabled_reason ?? null,
       ),
     }
