@@ -53,6 +53,9 @@ const createCommand = Command.make(
   }),
 )
 
+const formatBudget = ({ budget_microdollars: budget, budget_spent_microdollars: spent }: Accounts.Account) =>
+  budget === null ? "-" : `${formatUsd(BigInt(budget))}${spent !== null && spent >= budget ? ", used up" : ""}`
+
 const listCommand = Command.make(
   "list",
   {},
@@ -64,6 +67,7 @@ const listCommand = Command.make(
         { name: "name" },
         { name: "tier" },
         { name: "balance (USD)", isNumber: true },
+        { name: "budget (USD)" },
         { name: "last charged (UTC)" },
         { name: "keys", isNumber: true },
         { name: "email" },
@@ -73,6 +77,7 @@ const listCommand = Command.make(
         account.name,
         account.tier,
         account.balance_microdollars === null ? "postpaid" : formatUsd(BigInt(account.balance_microdollars)),
+        formatBudget(account),
         account.last_charged_at?.slice(0, 19).replace("T", " ") ?? "-",
         String(account.keys),
         account.contact_email ?? "-",

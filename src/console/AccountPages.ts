@@ -1,8 +1,9 @@
 /** Pages about accounts: search, creation, and one account with its balance, usage and keys. */
-import { Clock, DateTime, Effect } from "effect"
+import { Clock, DateTime, Effect, Schema } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import type { AdminScope } from "../admin/AdminErrors.ts"
 import type { Account } from "../accounts/Accounts.ts"
+import { PositiveUsdAmount, UsdAmount } from "../accounts/billing/Usd.ts"
 import { getDateInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
 import { listDaysBetween } from "../site/browser/daily-chart.js"
@@ -30,6 +31,14 @@ const yesOrNo = [["yes", "Yes"], ["no", "No"]] as const
 
 const renderBalance = (microdollars: number | null) => microdollars === null ? "postpaid" : formatDollars(microdollars)
 
+/** Describes the budget: what is spent of it this month, and what happens when it is used up. */
+const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: spent, budget_stops }: Account) =>
+  budget === null || spent === null
+    ? "none"
+    : `${formatDollars(spent)} of ${formatDollars(budget)} spent${
+      !budget_stops ? "" : spent < budget ? ", then requests are refused" : ", so requests are refused"
+    }`
+
 const accountLink = (name: string) => markup`<a href="${getAccountAddress(name)}">${renderLong(name)}</a>`
 
 const createFields: ReadonlyArray<Field> = [
@@ -54,11 +63,12 @@ export const accountsPage: ConsolePage = {
 ${
         renderRows(
           "Accounts",
-          ["Name", "Tier", makeNumericColumn("Balance"), "Contact", makeNumericColumn("Keys"), "Created"],
+          ["Name", "Tier", makeNumericColumn("Balance"), "Budget", "Contact", makeNumericColumn("Keys"), "Created"],
           results.map((account) => [
             markup`${accountLink(account.name)} ${account.erased_at !== null && renderBadge("erased", "quiet")}`,
             account.tier,
             renderBalance(account.balance_microdollars),
+            renderBudget(account),
             renderLong(account.contact_email ?? "–"),
             formatInteger(account.keys),
             renderTime(account.created_at),
@@ -157,23 +167,20 @@ const becomesPrepaidField: Field = {
   hint: "The account is postpaid. Only a prepaid account has a balance; its requests end with it.",
 }
 
-/** Describes the budget: what is spent of it this month, and what happens when it is used up. */
-const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: spent, budget_stops }: Account) =>
-  budget === null || spent === null
-    ? "none"
-    : `${formatDollars(spent)} of ${formatDollars(budget)} spent${budget_stops ? ", then requests are refused" : ""}`
-
 const formatAmount = (microdollars: number | null) => microdollars === null ? "" : String(microdollars / 1_000_000)
 
-const renderBudgetForm = ({ budget_microdollars, budget_stops }: Account, etag: string, refused?: RefusedForm) =>
-  renderForm({
+const renderBudgetForm = (account: Account, etag: string, refused?: RefusedForm) => {
+  const { budget_microdollars, budget_stops } = account
+  const isStale = refused?.values.get("form") === "budget" && refused.values.get("etag") !== etag
+  return renderForm({
     id: "budget",
     fields: [
       {
         name: "budget_microdollars",
         label: "Budget per month in US dollars",
         value: formatAmount(budget_microdollars),
-        hint: "The customer is told when 75, 90 and 100 % are spent. Empty: no budget.",
+        hint: "The customer gets an email when 75, 90 and 100% are spent. Empty: no budget.",
+        note: isStale ? `The saved budget is now: ${renderBudget(account)}` : undefined,
       },
       {
         name: "stops",
@@ -185,17 +192,21 @@ const renderBudgetForm = ({ budget_microdollars, budget_stops }: Account, etag: 
     hidden: { etag },
     submit: "Save budget",
   }, refused)
-
-const invalidAmount = (field: string) =>
-  new InvalidForm({ field, reason: "must be a number with at most six decimals, such as 25 or 12.50" })
-
-/** Converts `12.50` to 12,500,000. */
-const parseDollars = (text: string) => {
-  const [, sign = "", dollars = "", fraction = ""] = /^([-−]?)(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? []
-  if (dollars === "") return undefined
-  const amount = Number(dollars) * 1_000_000 + Number(fraction.padEnd(6, "0"))
-  return sign === "" ? amount : -amount
 }
+
+/** Decodes an amount in US dollars to microdollars, as the command line does. */
+const readAmount = (form: URLSearchParams, field: string, amount: typeof PositiveUsdAmount | typeof UsdAmount) =>
+  Schema.decodeEffect(amount)((getText(form, field) ?? "").replace("−", "-")).pipe(
+    Effect.map(Number),
+    Effect.mapError(() =>
+      new InvalidForm({
+        field,
+        reason: `must be ${
+          amount === UsdAmount ? "an amount other than 0" : "an amount above 0"
+        }, with at most six decimals, such as 25 or 12.50`,
+      })
+    ),
+  )
 
 const usagePeriods = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"]] as const
 
@@ -310,8 +321,7 @@ const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
 
 const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
   const name = yield* getAccountName(query)
-  const amount_microdollars = parseDollars(getText(form, "amount_microdollars") ?? "")
-  if (amount_microdollars === undefined) return yield* invalidAmount("amount_microdollars")
+  const amount_microdollars = yield* readAmount(form, "amount_microdollars", UsdAmount)
   const reference = getText(form, "reference")
   yield* api.write(apiUrl.accounts.credit({ params: { name } }), {
     form,
@@ -326,9 +336,9 @@ const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
 
 const setBudget: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
   const name = yield* getAccountName(query)
-  const amount = getText(form, "budget_microdollars")
-  const budget_microdollars = amount === undefined ? null : parseDollars(amount)
-  if (budget_microdollars === undefined) return yield* invalidAmount("budget_microdollars")
+  const field = "budget_microdollars"
+  const isRemoved = getText(form, field) === undefined
+  const budget_microdollars = isRemoved ? null : yield* readAmount(form, field, PositiveUsdAmount)
   yield* api.write(apiUrl.budgets.set({ params: { name } }), {
     method: "PUT",
     form,

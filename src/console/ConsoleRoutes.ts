@@ -67,8 +67,10 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
   errors: fields.filter(({ field }) => values.has(field)),
   message: code === "idempotency_key_reused"
     ? "This form was sent before, with other values. Nothing was changed now. Check the values, and send it again."
-    : code === "precondition_failed" && ["change", "networks"].includes(values.get(formField) ?? "")
-    ? `The ${values.get(formField) === "change" ? "account" : "key"} has changed since you opened this page. Nothing ` +
+    : code === "precondition_failed" && ["budget", "change", "networks"].includes(values.get(formField) ?? "")
+    ? `The ${
+      values.get(formField) === "networks" ? "key" : "account"
+    } has changed since you opened this page. Nothing ` +
       "was saved. The saved values are beside the fields that differ. Check yours, and save again."
     : fields.length > 0
     ? ["Nothing was changed.", ...fields.flatMap(({ field, reason }) => values.has(field) ? [] : `${field} ${reason}.`)]
