@@ -189,7 +189,7 @@ const renderBudgetForm = (account: Account, etag: string, refused?: RefusedForm)
         value: budget_stops ? "on" : "",
       },
     ],
-    hidden: { etag },
+    hidden: { etag, ...(budget_microdollars !== null && { removable: "yes" }) },
     submit: "Save budget",
   }, refused)
 }
@@ -337,12 +337,14 @@ const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
 const setBudget: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
   const name = yield* getAccountName(query)
   const field = "budget_microdollars"
-  const isRemoved = getText(form, field) === undefined
-  const budget_microdollars = isRemoved ? null : yield* readAmount(form, field, PositiveUsdAmount)
+  const isEmpty = getText(form, field) === undefined
+  // The box may still be checked if a budget is removed.
+  const stops = form.has("stops") && !(isEmpty && form.has("removable"))
+  const budget_microdollars = isEmpty ? null : yield* readAmount(form, field, PositiveUsdAmount)
   yield* api.write(apiUrl.budgets.set({ params: { name } }), {
     method: "PUT",
     form,
-    body: { budget_microdollars, ...(form.has("stops") && { stops: true }) },
+    body: { budget_microdollars, ...(stops && { stops: true }) },
     etag: form.get("etag") ?? "",
   })
   return { to: getAccountAddress(name), done: "budget-changed" } as const

@@ -49,10 +49,12 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
     isPrepared: true,
     build: (parameter) => {
       const symbols = parameter((symbols) => makeArrayParameter(symbols, OID.text))
-      const rows = symbolTables.map(({ column, table }) =>
-        sql`exists (select from ${sql(table)} where ${sql(column)} = symbol)`
-      )
-      return sql`select from unnest(${symbols}::text[]) as symbol where ${sql.or(rows)} limit 1`
+      const rows = symbolTables.map(({ column, table }) => {
+        // Like the indexes, which other changes are not in.
+        const isShown = sql.literal(table === "ticker_changes" ? " and status = 'confirmed'" : "")
+        return sql`exists (select from ${sql(table)} where ${sql(column)} = any (${symbols}::text[])${isShown})`
+      })
+      return sql`select where ${sql.or(rows)}`
     },
   })
 

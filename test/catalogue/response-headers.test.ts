@@ -145,7 +145,7 @@ const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Ope
   const files = ["format=csv", "format=ndjson", "format=csv&limit=all", "format=ndjson&limit=all"]
   const all = [
     target,
-    ...(list ? ["limit=1", ...files].map((query) => addQuery(target, query)) : []),
+    ...(list ? ["limit=1", "page=999&explain=true", ...files].map((query) => addQuery(target, query)) : []),
     ...(tickers ? [`${path}?ticker=${symbols},CLASS,@@&limit=1`] : []),
     ...(tickers && follows ? [`${path}?ticker=T1&follow_lineage=true`] : []),
     ...(answersPast ? [addQuery(target, `as_of=${new Date().toISOString()}`)] : []),

@@ -726,7 +726,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
       assert.deepStrictEqual(others, [])
-      assert.deepStrictEqual(row.slice(1), ["riser", "basic", "postpaid", "-", "2", "a@b.example"])
+      assert.deepStrictEqual(row.slice(1), ["riser", "basic", "postpaid", "-", "-", "2", "a@b.example"])
     }))
 
   it.effect("keys rotate copies the limits of the old key, which works until its grace period ends (operations/accounts)", () =>
@@ -856,12 +856,21 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       yield* created("plain", "--tier", "basic")
       const listed = Effect.map(runCommandInProcess(["accounts", "list"], environment), (ended) => {
         const { header, rows } = parseTable(assertSuccess(ended))
-        assert.deepStrictEqual(header, ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"])
+        assert.deepStrictEqual(header, [
+          "id",
+          "name",
+          "tier",
+          "balance (USD)",
+          "budget (USD)",
+          "last charged (UTC)",
+          "keys",
+          "email",
+        ])
         return (name: string) => Array.from(rows.values()).find((row) => row[1] === name)?.slice(2)
       })
       const before = yield* listed
-      assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "0", "ops@two.example"])
-      assert.deepStrictEqual(before("plain"), ["basic", "postpaid", "-", "0", "-"])
+      assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "-", "0", "ops@two.example"])
+      assert.deepStrictEqual(before("plain"), ["basic", "postpaid", "-", "-", "0", "-"])
       yield* assertAllFail([
         [
           ["accounts", "create", "plain", "--tier", "ultimate"],
@@ -876,8 +885,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const set = yield* runCommandInProcess(["accounts", "set-tier", "plain", "ultimate"], environment)
       assert.strictEqual(assertSuccess(set), "The tier of plain is ultimate.\n")
       yield* Service.waitForResponseStatus("/v1/research-reports", key, 200)
-      const [tier, balance, , ...rest] = (yield* listed)("plain") ?? []
-      assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "postpaid", "1", "-"])
+      const [tier, balance, budget, , ...rest] = (yield* listed)("plain") ?? []
+      assert.deepStrictEqual([tier, balance, budget, ...rest], ["ultimate", "postpaid", "-", "1", "-"])
     }))
 
   it.effect("accounts credit adds or subtracts the exact amount, once per reference (D27)", () =>
@@ -964,7 +973,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.isAbove(Number(row?.cost), 0)
       assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
       const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
-      const [, , , left, charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
+      const [, , , left, , charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
       assert.strictEqual(left, `24.${String(row?.left).slice(2)}`)
       assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
     }))

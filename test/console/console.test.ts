@@ -326,7 +326,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         const send = runInBrowser(() => page.getByRole("button", { name: "Add credit" }).click())
         yield* runInBrowser(() => amount.fill("a lot"))
         yield* send
-        assert.include(yield* runInBrowser(() => page.getByRole("alert").innerText()), "must be a number")
+        assert.include(yield* runInBrowser(() => page.getByRole("alert").innerText()), "must be an amount other than 0")
         yield* runInBrowser(() => amount.fill("12.50"))
         yield* send
         assert.include(yield* runInBrowser(() => page.getByRole("alert").innerText()), "postpaid")

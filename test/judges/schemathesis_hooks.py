@@ -20,7 +20,7 @@ RULES_OUTSIDE_OF_OPENAPI = {
     ],
     "today's date": [r"must be in the past: .*", r"is in the future\. .*", r"must not be in the future"],
     "moments and cursors, whose form no format or pattern describes": [
-        r"must be a date, or a timestamp with an offset .*",
+        r"must be now, a date, or a timestamp with an offset .*",
         r"must be a cursor from a response, a time with its zone .*",
     ],
     "the recorded symbol changes": [r"cannot be \d{10}: .*", r"must be a CIK in the history of .*"],

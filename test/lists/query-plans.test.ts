@@ -80,7 +80,7 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
 )
 
 /** Parameters that select no rows, so that one plan is enough. */
-const unfilteredNames = new Set(["sort", "format", "provenance", "as_of"])
+const unfilteredNames = new Set(["sort", "format", "provenance", "as_of", "explain"])
 
 /** Requests with a filter, but no symbol. */
 const filteredRequests = [
