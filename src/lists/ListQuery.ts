@@ -394,7 +394,8 @@ export const makeListCompiler = Effect.gen(function* () {
           const found = yield* rows
           const outside = yield* countOutside(toDecodedQuery(query), read, found[0]?.[1])
           const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
-          return { ...encode(found, empty), headers: makeHeaders(query, outside, empty) }
+          const headers = makeHeaders(query, outside, empty)
+          return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
         })
       },
       countResults: (query, read) => Effect.map(read(compile(query, "count")), ([found]) => Number(found?.[0] ?? 0)),

@@ -171,7 +171,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             return Effect.onExit(readPending, (exit) => {
               if (pendingReads.get(pendingKey) === listeners) pendingReads.delete(pendingKey)
               // Cache only repeated pages, because pages that are requested once would evict them.
-              if (Exit.isSuccess(exit) && (isRepeated || listeners.length > 0)) {
+              if (Exit.isSuccess(exit) && exit.value.etag !== undefined && (isRepeated || listeners.length > 0)) {
                 pages.set(key, { page: exit.value, version })
               }
               for (const notify of listeners) notify(exit)
@@ -184,7 +184,13 @@ export class QueryCache extends Context.Service<QueryCache, {
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
           const read = () =>
-            Effect.map(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
+            Effect.map(
+              readContent(makeReader(request)),
+              (content) =>
+                content.isTransient === true
+                  ? makePrivatePage(content, request.route)
+                  : makeStorablePage(content, request),
+            )
           const add = (page: Page) => addToPage(page, additions)
           if (version === undefined) return Effect.map(read(), add)
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)

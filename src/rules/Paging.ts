@@ -127,6 +127,8 @@ export interface ResponseContent {
   readonly nextPage: number | undefined
   /** Response headers that depend on the data, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Whether the same request may get another response although the data is the same, so that nothing may store it. */
+  readonly isTransient?: boolean
 }
 
 /** Encodes a response that is not a list. */

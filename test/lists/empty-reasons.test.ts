@@ -12,8 +12,9 @@ import {
 } from "../../src/rules/EmptyReasons.ts"
 import { waitUntilOldDataExpires } from "../support/Pauses.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
+import { beginTransaction } from "../support/HeldTransactions.ts"
 import * as Service from "../support/Service.ts"
-import { getInputCount } from "../support/Thoroughness.ts"
+import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
@@ -177,6 +178,22 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       const found = yield* Fiber.joinAll(fibers)
       assert.deepStrictEqual(found.map(({ code }) => code), Array(4).fill("undetermined"))
     }).pipe(Effect.provide(TestClock.layer())))
+
+  it.effect("stores no response whose reason was not found in time (D17, D40)", () =>
+    Effect.gen(function* () {
+      yield* skipUnlessThorough
+      const sql = yield* SqlClient.SqlClient
+      const request = "ticker=EXQ"
+      const { commit } = yield* beginTransaction(sql`lock table afterhours_stats in access exclusive mode`)
+      const busy = yield* Effect.forEach([1, 2], () => explain(request))
+      yield* commit
+      for (const { headers, message, reason } of busy) {
+        assert.strictEqual(reason, "undetermined")
+        assert.strictEqual(message, "The reason was not found in time. Send fewer filters.")
+        assert.deepStrictEqual([headers["etag"], headers["cache-control"]], [undefined, "private, no-store"])
+      }
+      assert.strictEqual(yield* reasonOf(request), "unknown_symbol")
+    }))
 
   it.effect("names the first single filter, or else all filters, without which there are rows (D40)", () =>
     Effect.gen(function* () {
