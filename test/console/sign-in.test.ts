@@ -64,7 +64,13 @@ const startProvider = Effect.fnUntraced(function* (port: number, consolePort: nu
     const accountId = searchParams.get("person")
     if (pathname === "/token" && header !== undefined) {
       const end = response.end.bind(response)
-      Object.assign(response, { end: (body: unknown) => end(forge(String(body), header)) })
+      Object.assign(response, {
+        end: (body: unknown) => {
+          const forged = forge(String(body), header)
+          response.setHeader("content-length", Buffer.byteLength(forged))
+          end(forged)
+        },
+      })
     }
     if (!pathname.startsWith("/login/")) return answer(request, response)
     if (accountId === null) return response.end("login")
