@@ -1,5 +1,5 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Clock, Duration, Effect, Layer, Option, Struct } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient, type SqlError } from "effect/sql"
 import { eraseAccount, readErasureState, readErasureVersion } from "../accounts/AccountErasure.ts"
@@ -27,10 +27,10 @@ import * as Tokens from "./AdminTokens.ts"
 import { readSlowStatements, readTraffic } from "./Traffic.ts"
 import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
 
-const toNotFound = ({ message }: { readonly message: string }) => new NotFound({ error: { message } })
+const failNotFound = ({ message }: { readonly message: string }) => Effect.fail(new NotFound({ error: { message } }))
 
-const toConflict = (code: Conflict["error"]["code"]) => ({ message }: { readonly message: string }) =>
-  new Conflict({ error: { code, message } })
+const failConflict = (code: Conflict["error"]["code"]) => ({ message }: { readonly message: string }) =>
+  Effect.fail(new Conflict({ error: { code, message } }))
 
 const defaultPageSize = 100
 
@@ -75,13 +75,13 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
       Accounts.createAccount({ name, tier, email: contact_email, prepaid }).pipe(
         Effect.andThen(Effect.orDie(Accounts.findAccount(name))),
         Effect.map(withAccountEtag),
-        Effect.catchTag("AccountExists", (error) => Effect.fail(toConflict("already_exists")(error))),
+        Effect.catchTag("AccountExists", failConflict("already_exists")),
         withDatabaseErrors,
       ),
     find: ({ params: { name } }) =>
       Accounts.findAccount(name).pipe(
         Effect.map(withAccountEtag),
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
     change: ({ headers, params: { name }, payload }) =>
@@ -101,15 +101,15 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
         return withAccountEtag(yield* Accounts.findAccount(name))
       }).pipe(
         Effect.catchTags({
-          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
-          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
         }),
         withDatabaseErrors,
       ),
     credits: ({ params: { name } }) =>
       Accounts.listCredits(name).pipe(
         Effect.map((results) => ({ results })),
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
     credit: ({ params: { name }, payload: { amount_microdollars, becomes_prepaid = false, reference = null } }) =>
@@ -121,10 +121,10 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
       }).pipe(
         Effect.map(({ balance, switched }) => ({ balance_microdollars: Number(balance), became_prepaid: switched })),
         Effect.catchTags({
-          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
-          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
-          AlreadyCredited: (error) => Effect.fail(toConflict("already_credited")(error)),
-          AccountIsPostpaid: (error) => Effect.fail(toConflict("account_is_postpaid")(error)),
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
+          AlreadyCredited: failConflict("already_credited"),
+          AccountIsPostpaid: failConflict("account_is_postpaid"),
         }),
         withDatabaseErrors,
       ),
@@ -146,8 +146,8 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
         Effect.andThen(Accounts.findAccount(name)),
         Effect.map(withAccountEtag),
         Effect.catchTags({
-          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
-          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
         }),
         withDatabaseErrors,
       ),
@@ -165,7 +165,7 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
       // The ETag first, so that it is never newer than the body.
       Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
         Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
     erase: ({ headers, params: { name } }) =>
@@ -173,7 +173,7 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
         Effect.tap((etag) => requireMatch(headers["if-match"], etag, `account ${name}`)),
         Effect.andThen(eraseAccount(name)),
         Effect.map((account) => ({ account })),
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
   }))
@@ -183,9 +183,9 @@ const withKeyErrors = <A, R>(
 ) =>
   effect.pipe(
     Effect.catchTags({
-      KeyAlreadyReplaced: (error) => Effect.fail(toConflict("key_already_replaced")(error)),
-      NoSuchKey: (error) => Effect.fail(toNotFound(error)),
-      KeyNotActive: (error) => Effect.fail(toConflict("key_not_active")(error)),
+      KeyAlreadyReplaced: failConflict("key_already_replaced"),
+      NoSuchKey: failNotFound,
+      KeyNotActive: failConflict("key_not_active"),
     }),
     withDatabaseErrors,
   )
@@ -205,20 +205,20 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
         { ...page, limit },
       ).pipe(
         Effect.map((keys) => toPage(keys, limit, ({ key_id }) => key_id)),
-        Effect.catchTag("NoSuchAccount", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
     find: ({ params: { id } }) =>
       Keys.findApiKey(id).pipe(
         Effect.map(withKeyEtag),
-        Effect.catchTag("NoSuchKey", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchKey", failNotFound),
         withDatabaseErrors,
       ),
     create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
       Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(
         Effect.catchTags({
-          NoSuchAccount: (error) => Effect.fail(toNotFound(error)),
-          AccountErased: (error) => Effect.fail(toConflict("account_erased")(error)),
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
         }),
         withDatabaseErrors,
       ),
@@ -233,7 +233,7 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
     enable: ({ params: { id } }) => withKeyErrors(Keys.enableApiKey(id)),
     revoke: ({ params: { id } }) =>
       Keys.revokeApiKey(id).pipe(
-        Effect.catchTag("NoSuchKey", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchKey", failNotFound),
         withDatabaseErrors,
       ),
   }))
@@ -319,14 +319,14 @@ const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
     changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
       listRecentChanges(dataset, limit).pipe(
         Effect.map((results) => ({ results })),
-        Effect.catchTag("UnknownDataset", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("UnknownDataset", failNotFound),
         withDatabaseErrors,
       ),
   }))
 
 const withEndpointErrors = <A, R>(effect: Effect.Effect<A, Webhooks.NoSuchEndpoint | SqlError.SqlError, R>) =>
   effect.pipe(
-    Effect.catchTag("NoSuchEndpoint", (error) => Effect.fail(toNotFound(error))),
+    Effect.catchTag("NoSuchEndpoint", failNotFound),
     withDatabaseErrors,
   )
 
@@ -387,7 +387,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
         total: Announcements.countUndeliveredEmails,
       }).pipe(
         Effect.map(({ results, total }) => ({ ...toPage(results, limit, ({ mail_id }) => mail_id), total })),
-        Effect.catchTag("NoSuchEmail", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchEmail", failNotFound),
         withDatabaseErrors,
       ),
     retry: ({ payload: { entry_id, status } }) =>
@@ -404,25 +404,21 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
       const { token_id } = yield* CurrentAdmin
       yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))
     }, withDatabaseErrors),
-    list: Effect.fnUntraced(function* ({ query: { after = Infinity, limit = defaultPageSize, usable } }) {
-      const now = yield* Clock.currentTimeMillis
-      const isUsable = ({ expires_at, revoked_at }: Tokens.AdminToken) =>
-        revoked_at === null && (expires_at === null || Date.parse(expires_at) > now)
-      const tokens = (yield* Tokens.listAdminTokens).toReversed().filter((token) =>
-        token.token_id < after && (usable === undefined || isUsable(token) === (usable === "true"))
-      )
-      return toPage(tokens.slice(0, limit), limit, ({ token_id }) => token_id)
-    }, withDatabaseErrors),
+    list: ({ query: { limit = defaultPageSize, usable, ...page } }) =>
+      Tokens.listAdminTokens({ ...page, limit, ...(usable !== undefined && { isUsable: usable === "true" }) }).pipe(
+        Effect.map((tokens) => toPage(tokens, limit, ({ token_id }) => token_id)),
+        withDatabaseErrors,
+      ),
     create: ({ payload: { expires = null, name, scope } }) =>
       Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))
         .pipe(
           Effect.map((token) => ({ token })),
-          Effect.catchTag("AdminTokenExists", (error) => Effect.fail(toConflict("already_exists")(error))),
+          Effect.catchTag("AdminTokenExists", failConflict("already_exists")),
           withDatabaseErrors,
         ),
     revoke: ({ params: { id } }) =>
       Tokens.revokeAdminToken(id).pipe(
-        Effect.catchTag("NoSuchAdminToken", (error) => Effect.fail(toNotFound(error))),
+        Effect.catchTag("NoSuchAdminToken", failNotFound),
         withDatabaseErrors,
       ),
   }))

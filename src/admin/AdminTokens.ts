@@ -14,11 +14,7 @@ export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ rea
 export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
 
 /** The session cannot be opened, because the token or invitation does not work. */
-export class SignInRefused extends Data.TaggedError("SignInRefused")<{
-  readonly message: string
-  /** The status of the response, if it is not 403. */
-  readonly status?: number
-}> {}
+export class SignInRefused extends Data.TaggedError("SignInRefused")<{ readonly message: string }> {}
 
 const kinds = ["token", "session", "invitation"] as const
 type Kind = typeof kinds[number]
@@ -30,7 +26,8 @@ const formats = {
 }
 
 /** How long a session lasts, and for how long it may be unused. */
-const [sessionLength, maxIdleTime] = [Duration.hours(12), Duration.hours(1)]
+const sessionLength = Duration.hours(12)
+const maxIdleTime = Duration.hours(1)
 
 const invitationLength = Duration.hours(1)
 
@@ -155,14 +152,26 @@ export const acceptInvitation = makeInvitationReader((isInvitation) =>
   returning name, scope, created_by`
 )
 
-/** Returns all tokens, and the sessions and invitations that work, oldest first. */
-export const listAdminTokens = Effect.gen(function* () {
+interface TokenFilter {
+  readonly isUsable?: boolean
+  /** Only tokens that are older than the one with this ID. */
+  readonly after?: number
+  readonly limit?: number
+}
+
+/** Returns the tokens that match, and the sessions and invitations that work, newest first. */
+export const listAdminTokens = Effect.fnUntraced(function* ({ after, isUsable, limit }: TokenFilter = {}) {
   const sql = yield* SqlClient.SqlClient
+  const isUsableToken = sql.literal(isUsableSql)
   return yield* decodeRows(AdminToken)(sql`
     select token_id::int, kind, name, scope, token_hint, created_by, ${
     sql.literal(["created_at", "expires_at", "revoked_at", "last_used_at"].map(makeUtcTimeSql).join(", "))
   }
-    from admin_tokens as token where kind = 'token' or ${sql.literal(isUsableSql)} order by token.token_id
+    from admin_tokens as token
+    where (kind = 'token' or ${isUsableToken})
+      and (${isUsable ?? null}::bool is null or (${isUsableToken}) = ${isUsable ?? null}::bool)
+      and (${after ?? null}::float8 is null or token_id < ${after ?? null}::float8::bigint)
+    order by token.token_id desc limit ${limit ?? null}::float8::bigint
   `)
 })
 

@@ -1,4 +1,4 @@
-/** The `admin` command: manages the tokens of the admin API, and invites to the console. */
+/** The `admin` command: manages the tokens of the admin API, and prints invitations to the console. */
 import { Console, Data, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
@@ -42,7 +42,7 @@ const listCommand = Command.make(
   "list",
   {},
   Effect.fnUntraced(function* () {
-    const tokens = yield* Tokens.listAdminTokens
+    const tokens = (yield* Tokens.listAdminTokens()).toReversed()
     yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },

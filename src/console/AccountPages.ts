@@ -15,13 +15,13 @@ import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
-  getAccountAddress,
   getAccountName,
-  getAddress,
   InvalidForm,
+  makeAccountUrl,
+  makePageUrl,
   type PageRequest,
 } from "./ConsolePage.ts"
-import { type Field, getText, type RefusedForm, renderForm, renderSearchForm } from "./Forms.ts"
+import { type Field, getText, type RefusedForm, renderForm, renderSearchForm, resourceField } from "./Forms.ts"
 import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 import { createKey, keyFields, renderKeys } from "./KeyPages.ts"
 
@@ -39,7 +39,7 @@ const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: 
       !budget_stops ? "" : spent < budget ? ", then requests are refused" : ", so requests are refused"
     }`
 
-const accountLink = (name: string) => markup`<a href="${getAccountAddress(name)}">${renderLong(name)}</a>`
+const accountLink = (name: string) => markup`<a href="${makeAccountUrl(name)}">${renderLong(name)}</a>`
 
 const createFields: ReadonlyArray<Field> = [
   { name: "name", label: "Name", isRequired: true },
@@ -79,7 +79,7 @@ ${
 ${
         next !== null &&
         markup`<p><a rel="next" href="${
-          getAddress("/console/accounts", { search, after: next })
+          makePageUrl("/console/accounts", { search, after: next })
         }">More accounts</a></p>`
       }
 ${
@@ -100,7 +100,7 @@ ${
         prepaid: form.has("prepaid"),
       }
       yield* api.write(apiUrl.accounts.create(), { form, body })
-      return { to: getAccountAddress(name ?? ""), done: "account-created" } as const
+      return { to: makeAccountUrl(name ?? ""), done: "account-created" } as const
     }),
   },
 }
@@ -144,6 +144,7 @@ const renderChangeForm = (account: Account, etag: string, { admin, refused }: Pa
     })
   const hidden = {
     etag,
+    [resourceField]: "account",
     ...Object.fromEntries(changeFields.map(({ name }) => [originalName(name), current[name]])),
   }
   const form = { id: "change", fields, hidden, submit: "Save" }
@@ -189,7 +190,7 @@ const renderBudgetForm = (account: Account, etag: string, refused?: RefusedForm)
         value: budget_stops ? "on" : "",
       },
     ],
-    hidden: { etag, ...(budget_microdollars !== null && { removable: "yes" }) },
+    hidden: { etag, [resourceField]: "account", ...(budget_microdollars !== null && { removable: "yes" }) },
     submit: "Save budget",
   }, refused)
 }
@@ -257,13 +258,13 @@ const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
         ["Created", renderTime(account.created_at)],
       ])
     }
-<p><a href="${getAddress("/console/audit", { account: name })}">Changes of this account in the audit log</a></p>
+<p><a href="${makePageUrl("/console/audit", { account: name })}">Changes of this account in the audit log</a></p>
 ${yield* renderUsage(name, request)}
 <h2 id="keys">Keys</h2>
 ${renderKeys(keys.results, false)}
 ${
       keys.next !== null &&
-      markup`<p><a href="${getAddress("/console/keys", { account: name })}">All keys of the account</a></p>`
+      markup`<p><a href="${makePageUrl("/console/keys", { account: name })}">All keys of the account</a></p>`
     }
 ${
       may("support") && markup`<h3>Create a key</h3>
@@ -294,11 +295,11 @@ ${
 <h2 id="budget">Budget</h2>
 ${renderBudgetForm(account, etag, refused)}
 <h2 id="erase">Erase</h2>
-<p><a href="${getAddress("/console/erase", { name })}">See what erasing the account would change</a></p>`
+<p><a href="${makePageUrl("/console/erase", { name })}">See what erasing the account would change</a></p>`
     }
 ${
       isErased && isScopeSufficient(admin.scope, "admin") &&
-      markup`<p><a href="${getAddress("/console/erase", { name })}">See how far the erasure is</a></p>`
+      markup`<p><a href="${makePageUrl("/console/erase", { name })}">See how far the erasure is</a></p>`
     }`,
   }
 })
@@ -316,7 +317,7 @@ const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
     body,
     etag: form.get("etag") ?? "",
   })
-  return { to: getAccountAddress(name), done: "account-changed" } as const
+  return { to: makeAccountUrl(name), done: "account-changed" } as const
 })
 
 const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
@@ -331,7 +332,7 @@ const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
       ...(form.has("becomes_prepaid") && { becomes_prepaid: true }),
     },
   })
-  return { to: getAccountAddress(name), done: "account-credited" } as const
+  return { to: makeAccountUrl(name), done: "account-credited" } as const
 })
 
 const setBudget: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
@@ -347,7 +348,7 @@ const setBudget: FormAction = Effect.fnUntraced(function* (form, { api, query })
     body: { budget_microdollars, ...(stops && { stops: true }) },
     etag: form.get("etag") ?? "",
   })
-  return { to: getAccountAddress(name), done: "budget-changed" } as const
+  return { to: makeAccountUrl(name), done: "budget-changed" } as const
 })
 
 export const accountPage: ConsolePage = {

@@ -3,7 +3,7 @@ import { Effect, Predicate } from "effect"
 import type { AuditRow } from "../audit/AuditLog.ts"
 import { auditQuery } from "../admin/AdminApi.ts"
 import { call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, getAddress, renderWithFilter } from "./ConsolePage.ts"
+import { type ConsolePage, makePageUrl, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup, renderLong, renderRows, renderTime } from "./Html.ts"
 
@@ -84,7 +84,7 @@ export const auditPage: ConsolePage = {
         return markup`${renderChanges("Changes", results)}${
           oldest !== undefined && results.length === pageSize &&
           markup`<p><a rel="next" href="${
-            getAddress("/console/audit", { ...filter, before: oldest.audit_id })
+            makePageUrl("/console/audit", { ...filter, before: oldest.audit_id })
           }">Older changes</a></p>`
         }`
       }),

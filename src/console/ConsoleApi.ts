@@ -113,7 +113,7 @@ export const makeFailure = (status: number, message: string) =>
 const makeInvalidAddress = ({ issue }: Schema.SchemaError) =>
   makeFailure(422, `${getReasons(issue).map(({ name, reason }) => `${name} ${reason}`.trim()).join("; ")}.`)
 
-/** Decodes values of a page's address as the API does, whose client accepts only decoded values. */
+/** Decodes values of a page's URL as the API does, whose client accepts only decoded values. */
 export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.Codec<unknown, unknown>>>>(
   fields: Fields,
   values: Readonly<Partial<Record<keyof Fields & string, string | undefined>>>,

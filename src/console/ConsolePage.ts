@@ -54,7 +54,7 @@ export interface ConsolePage {
   readonly actions?: Readonly<Record<string, FormAction>>
 }
 
-/** Messages after a redirect. The address has only their name, so that a link cannot show other text. */
+/** Messages that a page shows after a redirect. The URL has only the name of one, so no link can show other text. */
 export const doneMessages = {
   "account-changed": "The account was changed.",
   "account-created": "The account was created.",
@@ -74,8 +74,8 @@ export const doneMessages = {
 
 const isDone = (name: string): name is keyof typeof doneMessages => Object.hasOwn(doneMessages, name)
 
-/** Returns the address of a page with the parameters that are not empty. */
-export const getAddress = (path: string, parameters: Readonly<Record<string, string | number | undefined>>) => {
+/** Makes the URL of a page with the parameters that are not empty. */
+export const makePageUrl = (path: string, parameters: Readonly<Record<string, string | number | undefined>>) => {
   const search = new URLSearchParams(
     Object.entries(parameters).flatMap(([name, value]) =>
       value === undefined || value === "" ? [] : [[name, String(value)]]
@@ -84,8 +84,8 @@ export const getAddress = (path: string, parameters: Readonly<Record<string, str
   return search === "" ? path : `${path}?${search}`
 }
 
-export const getAccountAddress = (name: string) => getAddress("/console/account", { name })
-/** Returns the name of an account in the address. A path of the API cannot have the names that mean a folder. */
+export const makeAccountUrl = (name: string) => makePageUrl("/console/account", { name })
+/** Returns the name of an account in the URL. A path of the API cannot have the names that mean a folder. */
 export const getAccountName = (query: URLSearchParams) => {
   const name = query.get("name") ?? ""
   return /^\.{0,2}$/.test(name)
@@ -108,10 +108,10 @@ export const renderWithFilter = <R>(title: string, form: Html, results: Effect.E
     ),
   )
 
-/** Returns the ID in an address or a form; 0, which nothing has, if it is not valid. */
+/** Returns the ID in a URL or a form; 0, which nothing has, if it is not valid. */
 export const parseId = (text: string | null) => text !== null && /^\d{1,15}$/.test(text) ? Number(text) : 0
 
-export const getKeyAddress = (id: number) => getAddress("/console/key", { id })
+export const makeKeyUrl = (id: number) => makePageUrl("/console/key", { id })
 
 export const signOutPath = "/console/sign-out"
 

@@ -1,4 +1,4 @@
-/** Addresses of the console. */
+/** Paths and URLs of the console. */
 
 export const homePath = "/console/"
 export const signInPath = `${homePath}sign-in`
@@ -13,9 +13,9 @@ export const toConsolePath = (to: string | null) => {
     : homePath
 }
 
-/** The address of the sign-in page, which leads to the page at the path afterwards. */
+/** Makes the URL of the sign-in page, which leads to the page at the path afterwards. */
 export const makeSignInPath = (to: string) => `${signInPath}?${new URLSearchParams({ to }).toString()}`
 
-/** The address of an invitation, to open in a browser. */
+/** Makes the URL of an invitation, to open in a browser. */
 export const makeInvitationUrl = (origin: string, invitation: string) =>
   `${origin}${invitationPath}?${new URLSearchParams({ invitation }).toString()}`

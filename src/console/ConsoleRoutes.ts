@@ -4,7 +4,6 @@ import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { AdminOriginConfig } from "../admin/AdminSettings.ts"
-import type { SignInRefused } from "../admin/AdminTokens.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { loadAssets } from "../site/Assets.ts"
 import { accountPage, accountsPage } from "./AccountPages.ts"
@@ -22,10 +21,10 @@ import {
 import { homePath, makeSignInPath, signInPath } from "./ConsolePaths.ts"
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
 import { erasurePage } from "./ErasurePage.ts"
-import { formField, type RefusedForm } from "./Forms.ts"
+import { formField, type RefusedForm, resourceField } from "./Forms.ts"
 import { markup } from "./Html.ts"
 import { keyPage, keysPage } from "./KeyPages.ts"
-import { readForm } from "./SignIn.ts"
+import { type FormRefused, readForm } from "./ReceivedForm.ts"
 import { datasetsPage, emailsPage, jobsPage, trafficPage } from "./OperationPages.ts"
 import { tokensPage } from "./TokenPage.ts"
 import { webhooksPage } from "./WebhookPage.ts"
@@ -67,11 +66,11 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
   errors: fields.filter(({ field }) => values.has(field)),
   message: code === "idempotency_key_reused"
     ? "This form was sent before, with other values. Nothing was changed now. Check the values, and send it again."
-    : code === "precondition_failed" && ["budget", "change", "networks"].includes(values.get(formField) ?? "")
+    : code === "precondition_failed" && values.has(resourceField)
     ? `The ${
-      values.get(formField) === "networks" ? "key" : "account"
-    } has changed since you opened this page. Nothing ` +
-      "was saved. The saved values are beside the fields that differ. Check yours, and save again."
+      values.get(resourceField)
+    } has changed since you opened this page. Nothing was saved. The saved values are ` +
+      "beside the fields that differ. Check yours, and save again."
     : fields.length > 0
     ? ["Nothing was changed.", ...fields.flatMap(({ field, reason }) => values.has(field) ? [] : `${field} ${reason}.`)]
       .join(" ")
@@ -135,11 +134,11 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
 /** Answers every failure and defect with a page. */
 const withFailurePage =
   (page: ConsolePage) =>
-  <R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | SignInRefused, R>) =>
+  <R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRefused, R>) =>
     answer.pipe(
       Effect.catchTags({
         ApiFailure: (failure) => answerFailure(failure, page),
-        SignInRefused: ({ message, status = 403 }) => answerFailure(makeFailure(status, message), page),
+        FormRefused: ({ message, status }) => answerFailure(makeFailure(status, message), page),
       }),
       Effect.catchDefect((defect) =>
         Effect.flatMap(
@@ -191,7 +190,7 @@ const notFoundPage: ConsolePage = {
 /** Routes of the console, which belong to the router of the admin API. */
 export const consoleLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const api = yield* makeConsoleApi(router)
-  const adminOrigin = Option.getOrElse(yield* AdminOriginConfig, () => "")
+  const adminOrigin = Option.getOrThrow(yield* AdminOriginConfig)
   for (const { contentType, name, text } of yield* loadConsoleAssets) {
     const headers = { "cache-control": "private, max-age=300", "x-content-type-options": "nosniff" }
     const asset = HttpServerResponse.text(text, { contentType, headers })

@@ -1,8 +1,8 @@
-/** The page that erases an account: it shows first what would be erased (docs/operations/erasure.md). */
+/** The page that erases an account. It first shows what would be erased (docs/operations/erasure.md). */
 import { Effect } from "effect"
 import { formatInteger } from "../site/browser/number-format.js"
 import { apiUrl, call } from "./ConsoleApi.ts"
-import { type ConsolePage, getAccountAddress, getAccountName, InvalidForm } from "./ConsolePage.ts"
+import { type ConsolePage, getAccountName, InvalidForm, makeAccountUrl } from "./ConsolePage.ts"
 import { getText, renderForm } from "./Forms.ts"
 import { markup, renderFacts, renderTime } from "./Html.ts"
 
@@ -46,7 +46,7 @@ ${
           submit: "Erase permanently",
         }, refused)
       }
-<p><a href="${getAccountAddress(name)}">Back to the account</a></p>`,
+<p><a href="${makeAccountUrl(name)}">Back to the account</a></p>`,
     }
   }),
   actions: {

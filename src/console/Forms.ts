@@ -90,8 +90,18 @@ const renderField = (form: string, field: Field, refused: RefusedForm | undefine
 
 const getFormId = (id: string) => `form-${id}`
 
-/** The names of the hidden fields that each form has. */
-export const [formField, keyField] = ["form", "idempotency_key"]
+/** The hidden field with the id of the form. */
+export const formField = "form"
+/** The hidden field with the `Idempotency-Key`. */
+export const keyField = "idempotency_key"
+/**
+ * The hidden field of a form that shows saved values beside its own: what the form changes, `account` or `key`. If
+ * somebody else has changed it meanwhile, the form comes back with both values.
+ */
+export const resourceField = "resource"
+
+export const renderHiddenField = (name: string, value: string) =>
+  markup`<input type="hidden" name="${name}" value="${value}">`
 
 /**
  * Renders a form that is sent to its own page. Its random `Idempotency-Key` makes a double click or a repeated request
@@ -103,11 +113,11 @@ export const renderForm = (form: Form, refused?: RefusedForm) => {
   const key = own === undefined || own.isKeyUsed ? undefined : own.values.get(keyField)
   const all = { [formField]: id, [keyField]: key ?? SecureRandom.uuidV7Unsafe(), ...hidden }
   return markup`<form method="post" id="${getFormId(id)}">${
-    Object.entries(all).map(([name, value]) => markup`<input type="hidden" name="${name}" value="${value}">`)
+    Object.entries(all).map(([name, value]) => renderHiddenField(name, value))
   }${fields.map((field) => renderField(id, field, own))}<button class="main">${submit}</button></form>`
 }
 
-/** Renders a form that searches: its values are in the address of the page. */
+/** Renders a form that searches: its values are in the URL of the page. */
 export const renderSearchForm = (fields: ReadonlyArray<Field>, submit: string) =>
   markup`<form method="get" role="search" class="search-form">${
     fields.map((field) => renderField("search", field, undefined))

@@ -8,29 +8,29 @@ import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
   type FormAction,
-  getAccountAddress,
-  getAddress,
-  getKeyAddress,
   InvalidForm,
+  makeAccountUrl,
+  makeKeyUrl,
+  makePageUrl,
   type Outcome,
   type PageRequest,
   parseId,
   renderWithFilter,
 } from "./ConsolePage.ts"
-import { type Field, getText, renderForm, renderSearchForm } from "./Forms.ts"
+import { type Field, getText, renderForm, renderSearchForm, resourceField } from "./Forms.ts"
 import { markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
 
 const renderAccountLink = ({ account }: ListedApiKey) =>
-  markup`<a href="${getAccountAddress(account)}">${renderLong(account)}</a>`
+  markup`<a href="${makeAccountUrl(account)}">${renderLong(account)}</a>`
 
 export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boolean) =>
   renderRows(
     "Keys",
     ["Key", "Name", ...(hasAccounts ? ["Account"] : []), "Status", "Last used", "Expires"],
     keys.map((key) => [
-      markup`<a href="${getKeyAddress(key.key_id)}">${key.key_id}: <code>${key.key_hint}…</code></a>`,
+      markup`<a href="${makeKeyUrl(key.key_id)}">${key.key_id}: <code>${key.key_hint}…</code></a>`,
       renderLong(key.name),
       ...(hasAccounts ? [renderAccountLink(key)] : []),
       renderBadge(key.status, statusKinds[key.status]),
@@ -93,7 +93,7 @@ export const createKey = Effect.fnUntraced(function* (form: URLSearchParams, acc
       endpoints: endpoints.length === 0 ? null : endpoints,
     },
   })
-  return showSecret("key", readSecret(created, "key"), getAccountAddress(account))
+  return showSecret("key", readSecret(created, "key"), makeAccountUrl(account))
 })
 
 export const keysPage: ConsolePage = {
@@ -111,7 +111,7 @@ export const keysPage: ConsolePage = {
         markup`${renderKeys(results, true)}${
           next !== null &&
           markup`<p><a rel="next" href="${
-            getAddress("/console/keys", { account, unused_days, after: next })
+            makePageUrl("/console/keys", { account, unused_days, after: next })
           }">Older keys</a></p>`
         }`
       ),
@@ -140,7 +140,12 @@ const renderActions = (key: ListedApiKey, etag: string, { refused }: PageRequest
     value: key.networks?.join("\n") ?? "",
     note: isStale ? `The saved value is now: ${key.networks?.join(", ") ?? "(empty)"}` : undefined,
   }
-  const networksForm = { id: "networks", fields: [networks], hidden: { etag }, submit: "Save networks" }
+  const networksForm = {
+    id: "networks",
+    fields: [networks],
+    hidden: { etag, [resourceField]: "key" },
+    submit: "Save networks",
+  }
   return markup`${
     key.status === "active" && markup`<h2 id="rotate">Rotate</h2>
 <p>A new key replaces this one, with the same name, limits and expiry.</p>
@@ -179,7 +184,7 @@ const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
         ["Endpoints", key.endpoints?.join(", ") ?? "all of the tier"],
       ])
     }
-<p><a href="${getAddress("/console/audit", { subject_type: "key", subject: id })}">Changes of this key in the audit
+<p><a href="${makePageUrl("/console/audit", { subject_type: "key", subject: id })}">Changes of this key in the audit
 log</a></p>
 ${isScopeSufficient(request.admin.scope, "support") && renderActions(key, etag, request)}`,
   }
@@ -193,7 +198,7 @@ const makeKeyAction = (
   Effect.fnUntraced(function* (form, { api, query }) {
     const id = getKeyId(query)
     yield* api.write(apiUrl.keys[action]({ params: { id } }), { form })
-    return { to: getKeyAddress(id), done }
+    return { to: makeKeyUrl(id), done }
   })
 
 export const keyPage: ConsolePage = {
@@ -204,7 +209,7 @@ export const keyPage: ConsolePage = {
       const id = getKeyId(query)
       const body = { grace_seconds: Number(form.get("grace_seconds")) }
       const created = yield* api.write(apiUrl.keys.rotate({ params: { id } }), { form, body })
-      return showSecret("key", readSecret(created, "key"), getKeyAddress(id))
+      return showSecret("key", readSecret(created, "key"), makeKeyUrl(id))
     }),
     networks: Effect.fnUntraced(function* (form, { api, query }) {
       const id = getKeyId(query)
@@ -213,7 +218,7 @@ export const keyPage: ConsolePage = {
         body: { networks: getNetworks(form) },
         etag: form.get("etag") ?? "",
       })
-      return { to: getKeyAddress(id), done: "key-limited" } as const
+      return { to: makeKeyUrl(id), done: "key-limited" } as const
     }),
     disable: makeKeyAction("disable", "key-disabled"),
     enable: makeKeyAction("enable", "key-enabled"),
@@ -223,7 +228,7 @@ export const keyPage: ConsolePage = {
         return yield* new InvalidForm({ field: "confirmed", reason: "must be checked, because it cannot be undone" })
       }
       yield* api.write(apiUrl.keys.revoke({ params: { id } }), { form })
-      return { to: getKeyAddress(id), done: "key-revoked" } as const
+      return { to: makeKeyUrl(id), done: "key-revoked" } as const
     }),
   },
 }

@@ -104,7 +104,7 @@ const toGroups = (claim: unknown) => isTextList(claim) ? claim : typeof claim ==
 
 const isName = Schema.is(TrimmedName)
 
-/** Returns the name for the audit log: an address that the provider has verified, or else its ID of the person. */
+/** Returns the name for the audit log: an email address that the provider has verified, or else its ID. */
 const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknown>>) => {
   const isVerified = email_verified === true || email_verified === "true"
   return [isVerified && typeof email === "string" && isEmailAddress(email) ? email : undefined, sub].find(isName)
@@ -115,7 +115,7 @@ const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, Ad
   adminScopes.findLast((scope) => groups.some((group) => scopes.get(group) === scope))
 
 const makeSignIn = (provider: Provider) => ({
-  /** Returns the address to which the browser goes, and what the browser keeps meanwhile. */
+  /** Returns the URL to which the browser goes, and what the browser keeps meanwhile. */
   begin: Effect.fnUntraced(function* (redirect_uri: string, to: string) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)
@@ -158,7 +158,7 @@ const makeSignIn = (provider: Provider) => ({
       )
     const identity = tokens.claims()
     if (identity === undefined) return yield* reject(provider, "it sent no ID token")
-    // Many providers state the address and the groups only here.
+    // Many providers state the email address and the groups only here.
     const details = config.serverMetadata().userinfo_endpoint === undefined ? {} : yield* withProvider(
       provider.issuer,
       () => client.fetchUserInfo(config, tokens.access_token, identity.sub),

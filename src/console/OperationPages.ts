@@ -7,7 +7,7 @@ import { formatInteger } from "../site/browser/number-format.js"
 import { formatAge } from "../site/browser/timestamps.js"
 import { undeliveredQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, getAddress } from "./ConsolePage.ts"
+import { type ConsolePage, makePageUrl } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
 import { getText, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
@@ -186,7 +186,7 @@ ${
       }${
         undelivered.next !== null &&
         markup`<p><a rel="next" href="${
-          getAddress("/console/emails", { after: undelivered.next })
+          makePageUrl("/console/emails", { after: undelivered.next })
         }">Older emails</a></p>`
       }
 ${

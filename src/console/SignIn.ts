@@ -16,20 +16,19 @@ import {
 import { withActor } from "../db/SessionActor.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { sessionCookie } from "./ConsoleApi.ts"
-import { getAddress, renderConsolePage } from "./ConsolePage.ts"
+import { makePageUrl, renderConsolePage } from "./ConsolePage.ts"
 import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
 import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConnect.ts"
 import { type Html, markup } from "./Html.ts"
-import { isSameOrigin } from "./SameOrigin.ts"
+import { type FormRefused, readForm } from "./ReceivedForm.ts"
+import { renderHiddenField } from "./Forms.ts"
 
 /** Each sign-in has a cookie of its own, because a browser can begin several in different tabs. */
 const makePendingCookie = (state: string | null) => `tickerline_sign_in_${state?.slice(0, 8).replace(/\W/g, "_")}`
 
 const oidcPath = `${signInPath}/openid`
 const callbackPath = `${signInPath}/callback`
-
-const hidden = (name: string, value: string) => markup`<input type="hidden" name="${name}" value="${value}">`
 
 const renderPage = (body: Html) =>
   renderConsolePage({ title: "Sign in to the console", body }, { pages: [], path: signInPath })
@@ -44,10 +43,10 @@ const renderSignIn = ({ error, hasProvider, to }: SignInForm) =>
   renderPage(markup`${error !== undefined && markup`<div class="notice" role="alert"><p>${error}</p></div>`}
 ${
     hasProvider &&
-    markup`<p><a class="button" href="${getAddress(oidcPath, { to })}">Sign in with your organization</a></p>`
+    markup`<p><a class="button" href="${makePageUrl(oidcPath, { to })}">Sign in with your organization</a></p>`
   }
 <form method="post" action="${signInPath}">
-${hidden("to", to)}
+${renderHiddenField("to", to)}
 <label for="token">Admin token</label>
 <div class="field"><input id="token" name="token" type="password" autocomplete="current-password" required
  spellcheck="false" autocapitalize="off"><button class="main">Sign in</button></div>
@@ -59,31 +58,9 @@ const renderInvitation = (name: string, scope: string, invitation: string) =>
   renderPage(
     markup`<p>You are invited as <strong>${name}</strong>, with the scope ${scope}. The link works once, and
  the session ends after 12 hours, or after an hour without use.</p>
-<form method="post" action="${invitationPath}">${hidden("invitation", invitation)}
+<form method="post" action="${invitationPath}">${renderHiddenField("invitation", invitation)}
 <button class="main">Sign in as ${name}</button></form>`,
   )
-
-/** Reads the fields of a form that a page of the console has sent. */
-export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
-  const request = yield* HttpServerRequest.HttpServerRequest
-  if (!isSameOrigin(request.headers, adminOrigin)) {
-    return yield* new SignInRefused({
-      message:
-        "Another site has sent this form. If you have sent it here, the console does not know its address: set " +
-        "ADMIN_URL to the address in your browser, without a path, and restart the service.",
-    })
-  }
-  const text = yield* request.text.pipe(
-    Effect.timeout(Duration.seconds(10)),
-    Effect.mapError(() =>
-      new SignInRefused({
-        message: "The form is longer than 1 MiB, or did not arrive within 10 seconds. Shorten it, and send it again.",
-        status: 413,
-      })
-    ),
-  )
-  return new URLSearchParams(text)
-})
 
 const getTarget = (request: HttpServerRequest.HttpServerRequest, adminOrigin: string) =>
   new URL(request.url, adminOrigin)
@@ -120,7 +97,7 @@ const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.R
 export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
   const provider = yield* OpenIdConnect
-  const adminOrigin = Option.getOrElse(yield* AdminOriginConfig, () => "")
+  const adminOrigin = Option.getOrThrow(yield* AdminOriginConfig)
   const isSecure = adminOrigin.startsWith("https:")
   const hasProvider = Option.isSome(provider)
 
@@ -143,7 +120,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   <R>(
     response: Effect.Effect<
       HttpServerResponse.HttpServerResponse,
-      ProviderUnavailable | SignInRefused | SqlError.SqlError,
+      FormRefused | ProviderUnavailable | SignInRefused | SqlError.SqlError,
       R
     >,
   ) =>
@@ -152,9 +129,10 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       Effect.catchTags({
         DatabaseRoleInsufficient: ({ error }) => showError(to, 503)(error),
         DatabaseUnavailable: ({ error }) => showError(to, 503)(error),
+        FormRefused: (refused) => showError(to, refused.status)(refused),
         ProviderUnavailable: showError(to, 502),
-        SignInRefused: ({ message, status = 403 }) =>
-          Effect.andThen(logRefusal(`sign-in: ${message}`), showError(to, status)({ message })),
+        SignInRefused: (refused) =>
+          Effect.andThen(logRefusal(`sign-in: ${refused.message}`), showError(to, 403)(refused)),
       }),
       Effect.catchDefect((defect) => {
         const request_id = SecureRandom.uuidV7Unsafe()

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
-import { type ConsolePage, getAddress, parseId } from "./ConsolePage.ts"
+import { type ConsolePage, makePageUrl, parseId } from "./ConsolePage.ts"
 import { type Field, getText, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
@@ -36,7 +36,7 @@ export const tokensPage: ConsolePage = {
       body: markup`<h2 id="create">Create a token</h2>
 ${renderForm({ id: "create", fields: createFields, submit: "Create token" }, refused)}
 <h2 id="tokens">${isUsable ? "Tokens, sessions and invitations that work" : "Tokens that do not work any more"}</h2>
-<p><a href="${getAddress(path, { usable: isUsable ? "false" : undefined })}#tokens">${
+<p><a href="${makePageUrl(path, { usable: isUsable ? "false" : undefined })}#tokens">${
         isUsable ? "Show those that do not work any more" : "Show those that work"
       }</a></p>
 ${
@@ -64,7 +64,7 @@ ${
 ${
         next !== null &&
         markup`<p><a rel="next" href="${
-          getAddress(path, { usable: values.usable, after: next })
+          makePageUrl(path, { usable: values.usable, after: next })
         }#tokens">Older tokens</a></p>`
       }`,
     }

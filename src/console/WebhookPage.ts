@@ -6,7 +6,7 @@ import { makeNumericColumn } from "../site/browser/markup.js"
 import { formatInteger } from "../site/browser/number-format.js"
 import type { ListedWebhookEndpoint } from "../webhooks/WebhookEndpoints.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, type FormAction, getAccountAddress, getAddress, parseId } from "./ConsolePage.ts"
+import { type ConsolePage, type FormAction, makeAccountUrl, makePageUrl, parseId } from "./ConsolePage.ts"
 import { getText, type RefusedForm, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows } from "./Html.ts"
 
@@ -54,7 +54,7 @@ export const webhooksPage: ConsolePage = {
           ["Webhook", "Account", "Events", makeNumericColumn("Waiting"), "Status", ...(mayChange ? ["Change"] : [])],
           results.map((endpoint) => [
             markup`${endpoint.endpoint_id}: ${renderLong(endpoint.url)}`,
-            markup`<a href="${getAccountAddress(endpoint.account)}">${renderLong(endpoint.account)}</a>`,
+            markup`<a href="${makeAccountUrl(endpoint.account)}">${renderLong(endpoint.account)}</a>`,
             renderLong(endpoint.events?.join(", ") ?? "all"),
             formatInteger(endpoint.waiting),
             endpoint.disabled_reason === null
@@ -63,7 +63,7 @@ export const webhooksPage: ConsolePage = {
             ...(mayChange ? [renderActions(endpoint, refused)] : []),
           ]),
         )
-      }${next !== null && markup`<p><a rel="next" href="${getAddress(path, { after: next })}">More webhooks</a></p>`}`,
+      }${next !== null && markup`<p><a rel="next" href="${makePageUrl(path, { after: next })}">More webhooks</a></p>`}`,
     }
   }),
   actions: {

@@ -24,7 +24,8 @@ export const listFilterNames = ({ fields }: QuerySchema) =>
  * An expensive list needs several expensive statements, so a process looks for few reasons at the same time, and gives
  * up after a while.
  */
-const [maxConcurrency, timeLimit] = [2, Duration.seconds(2)]
+const maxConcurrency = 2
+const timeLimit = Duration.seconds(2)
 
 interface EmptyList {
   readonly query: DecodedListQuery

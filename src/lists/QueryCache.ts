@@ -43,12 +43,12 @@ const makePrivatePage = (content: ResponseContent, route: string, storage: Parti
   return makePage({ body, contentType, headers, bodyHeaders, records, nextPage, ...storage })
 }
 
-/** Makes a page that clients may store, with an `ETag`. */
+/** Makes a page that clients may store, with an `ETag`, unless its content is transient. */
 export const makeStorablePage = (
   content: ResponseContent,
   { past, route }: Pick<AdmittedRequest, "past" | "route">,
 ): Page =>
-  makePrivatePage(content, route, {
+  content.isTransient === true ? makePrivatePage(content, route) : makePrivatePage(content, route, {
     etag: computeEtag(content.body),
     cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
     // Stored for a year, the response must not reach another key, which may not be allowed to get it.
@@ -184,13 +184,7 @@ export class QueryCache extends Context.Service<QueryCache, {
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
           const read = () =>
-            Effect.map(
-              readContent(makeReader(request)),
-              (content) =>
-                content.isTransient === true
-                  ? makePrivatePage(content, request.route)
-                  : makeStorablePage(content, request),
-            )
+            Effect.map(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
           const add = (page: Page) => addToPage(page, additions)
           if (version === undefined) return Effect.map(read(), add)
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)

@@ -9,7 +9,7 @@ import { RequiredScope } from "../../src/admin/AdminAccess.ts"
 import { AdminApi } from "../../src/admin/AdminApi.ts"
 import { changelogEntries } from "../../src/changelog/Changelog.ts"
 import { createWebhookEndpoint } from "../../src/webhooks/WebhookEndpoints.ts"
-import { Admin, createToken, makeAdminLayer } from "../support/Admin.ts"
+import { Admin, adminLog, createToken, makeAdminLayer } from "../support/Admin.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
 import { makeReportedShares } from "../support/ReportedShares.ts"
 import { insertRows } from "../support/Service.ts"
@@ -65,6 +65,10 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       }
       assert.strictEqual((yield* send("/accounts/refused")).status, 404)
       assert.strictEqual((yield* send("/accounts", { token: tokens.read })).status, 200)
+      const log = adminLog.splice(0).join("\n")
+      assert.include(log, "refused GET /v1/accounts from 127.0.0.1; The admin token is unknown, revoked or expired.")
+      assert.include(log, "refused POST /v1/accounts from 127.0.0.1; rita has the scope read, and needs admin.")
+      for (const secret of [expired, revoked, changed, tokens.read]) assert.notInclude(log, secret)
       const [after401, after403] = yield* countRefusals
       assert.deepStrictEqual([after401 - before401, after403 - before403], [6, 2])
     }))
@@ -224,7 +228,14 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         send("/accounts/budgeted/budget", { method: "PUT", body, token, headers: { "if-match": etag } })
       const budget = { budget_microdollars: 500_000_000, stops: true }
       assert.strictEqual((yield* put(budget, "*", tokens.support)).status, 403)
-      for (const wrong of [{ budget_microdollars: 0 }, { budget_microdollars: 0.5 }, {}]) {
+      for (
+        const wrong of [
+          { budget_microdollars: 0 },
+          { budget_microdollars: 0.5 },
+          { budget_microdollars: null, stops: true },
+          {},
+        ]
+      ) {
         assert.strictEqual((yield* put(wrong)).status, 422)
       }
       const set = yield* put(budget, created.headers.get("etag") ?? "")

@@ -429,7 +429,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
             method: "POST",
             redirect: "manual",
             headers: { cookie: `${sessionCookie}=${tokens.support}`, origin },
-            body: new URLSearchParams({ form: "networks", idempotency_key: `networks-${number}`, networks, etag }),
+            // All fields of the form that the page shows.
+            body: new URLSearchParams({
+              form: "networks",
+              idempotency_key: `networks-${number}`,
+              resource: "key",
+              networks,
+              etag,
+            }),
           })
           return { status: response.status, text: await response.text() }
         })

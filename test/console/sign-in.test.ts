@@ -9,7 +9,7 @@ import Provider from "oidc-provider"
 import { createInvitation, listAdminTokens, revokeAdminToken } from "../../src/admin/AdminTokens.ts"
 import { AdminOriginConfig } from "../../src/admin/AdminSettings.ts"
 import { makeInvitationUrl } from "../../src/console/ConsolePaths.ts"
-import { isSameOrigin } from "../../src/console/SameOrigin.ts"
+import { isSameOrigin } from "../../src/console/ReceivedForm.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { Admin, createToken, makeAdminLayer } from "../support/Admin.ts"
 
@@ -202,7 +202,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
 
       const third = yield* open(sam)
       assert.strictEqual(yield* me(third.session), 200)
-      const found = (yield* listAdminTokens).find(({ kind, name }) => kind === "token" && name === "sam 2")
+      const found = (yield* listAdminTokens()).find(({ kind, name }) => kind === "token" && name === "sam 2")
       yield* revokeAdminToken(found?.token_id ?? 0)
       assert.strictEqual(yield* me(third.session), 401)
       assert.strictEqual(yield* me(tokens.support), 200)

@@ -13,25 +13,11 @@ import {
 import { waitUntilOldDataExpires } from "../support/Pauses.ts"
 import { makeRandomChooser } from "../support/RandomChoices.ts"
 import { beginTransaction } from "../support/HeldTransactions.ts"
+import { makeSessionRow } from "../support/SessionRows.ts"
 import * as Service from "../support/Service.ts"
 import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { insertRows, requestJson, valueAt } = Service
-
-const session = (ticker: string, date: string, volume = 1) => ({
-  ticker,
-  date,
-  reference_close: 1,
-  high_price: 1,
-  low_price: 1,
-  percentage_gain: 1,
-  change_percentage: 1,
-  volume,
-  dollar_volume: 1,
-  filing_types: [],
-  all_tags: [],
-  last_updated: "2026-06-01 20:05:00",
-})
 
 const explain = Effect.fnUntraced(function* (query: string, path = "/v1/premarket-stats") {
   const { body, headers, status, text } = yield* requestJson(`${path}?explain=true&${query}`)
@@ -44,8 +30,12 @@ const reasonOf = (query: string, path?: string) => Effect.map(explain(query, pat
 layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
   it.effect("tells the first reason that is true, and the same for every format (D40)", () =>
     Effect.gen(function* () {
-      yield* insertRows("premarket_stats", session("EXA", "2026-03-02"), session("EXA", "2026-03-03", 900))
-      yield* insertRows("afterhours_stats", session("EXB", "2026-03-02"))
+      yield* insertRows(
+        "premarket_stats",
+        makeSessionRow("EXA", "2026-03-02"),
+        makeSessionRow("EXA", "2026-03-03", 900),
+      )
+      yield* insertRows("afterhours_stats", makeSessionRow("EXB", "2026-03-02"))
       assert.strictEqual(yield* reasonOf("ticker=EXA&page=2"), "page_beyond_end")
       assert.strictEqual(yield* reasonOf("ticker=EXA&min_volume=901"), `filtered;without="min_volume"`)
       assert.strictEqual(
@@ -103,13 +93,15 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
 
   it.effect("changes nothing if there are rows, or without explain=true (D40)", () =>
     Effect.gen(function* () {
-      yield* insertRows("premarket_stats", session("EXF", "2026-03-02"))
+      yield* insertRows("premarket_stats", makeSessionRow("EXF", "2026-03-02"))
       const plain = yield* requestJson("/v1/premarket-stats?ticker=EXF")
       const explained = yield* explain("ticker=EXF")
       assert.strictEqual(explained.text, plain.text)
       assert.isUndefined(explained.reason)
       assert.strictEqual(explained.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
-      const file = "ticker=EXF&limit=all&format=parquet"
+      // The file of a moment has no version of the data, which could change between the two requests.
+      const moment = encodeURIComponent(yield* Service.readDatabaseClock)
+      const file = `ticker=EXF&limit=all&format=parquet&as_of=${moment}`
       const plainFile = yield* requestJson(`/v1/premarket-stats?${file}`)
       assert.strictEqual((yield* explain(file)).text, plainFile.text)
       for (const query of ["ticker=EXG", "ticker=EXG&explain=false"]) {
@@ -135,9 +127,9 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       })
       yield* insertRows(
         "premarket_stats",
-        session("EXI", "2026-01-05"),
-        session("EXI", "2026-03-05"),
-        session("EXO", "2026-03-05"),
+        makeSessionRow("EXI", "2026-01-05"),
+        makeSessionRow("EXI", "2026-03-05"),
+        makeSessionRow("EXO", "2026-03-05"),
       )
       assert.strictEqual(yield* reasonOf("ticker=EXO&follow_lineage=true&min_volume=99"), "symbol_not_used")
       const query = "ticker=EXI&follow_lineage=true&date_to=2026-01-31"
@@ -158,7 +150,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       }
       const past = yield* explain(`ticker=EXJ&as_of=${encodeURIComponent(new Date().toISOString())}`)
       assert.strictEqual(past.reason, "no_rows_for_symbol")
-      yield* insertRows("afterhours_stats", session("EXJ", "2026-03-02"))
+      yield* insertRows("afterhours_stats", makeSessionRow("EXJ", "2026-03-02"))
       yield* waitUntilOldDataExpires
       assert.strictEqual(yield* reasonOf("ticker=EXJ"), "no_rows_for_symbol")
     }))
@@ -200,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       const rows = ["EXK", "EXL"].flatMap((ticker) => [1, 2, 3].map((day) => ({ ticker, day })))
       yield* insertRows(
         "afterhours_stats",
-        ...rows.map(({ day, ticker }) => session(ticker, `2026-04-0${day}`, day * 10)),
+        ...rows.map(({ day, ticker }) => makeSessionRow(ticker, `2026-04-0${day}`, day * 10)),
       )
       const filters: Readonly<Record<string, (day: number, limit: number) => boolean>> = {
         date_from: (day, limit) => day >= limit,

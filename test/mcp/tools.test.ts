@@ -296,6 +296,20 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.deepStrictEqual(records, listAt(whole.body, "results"))
     }))
 
+  it.effect("continues as_of=now at the moment of the first rows, and always says why a list is empty (guides/as-of, guides/filters)", () =>
+    Effect.gen(function* () {
+      const first = yield* call("query", { endpoint: "/v1/news", parameters: { limit: 3, as_of: "now" } })
+      const next = yield* call("query", { cursor: valueAt(first.value, "next_cursor") })
+      assert.isString(valueAt(first.value, "as_of"))
+      assert.strictEqual(valueAt(next.value, "as_of"), valueAt(first.value, "as_of"))
+      for (const format of ["csv", "json"]) {
+        const parameters = { ticker: "NOSUCH", explain: false }
+        const { value } = yield* call("query", { endpoint: "/v1/news", format, parameters })
+        assert.strictEqual(valueAt(value, "empty_reason"), "unknown_symbol")
+        assert.strictEqual(valueAt(value, "notice"), "No list has rows of the requested symbols.")
+      }
+    }))
+
   it.effect("estimates the page that a cursor continues with (D28, guides/mcp)", () =>
     Effect.gen(function* () {
       const first = yield* call("query", { endpoint: "/v1/news", parameters: { limit: 7 } })

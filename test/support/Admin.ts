@@ -88,6 +88,10 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/A
   static readonly layer = Layer.effect(DatabaseUrl, Effect.map(copyMigratedDatabase, Redacted.value))
 }
 
+/** What the admin server has logged. */
+export const adminLog: Array<string> = []
+const collectingLogger = Logger.make(({ message }) => adminLog.push(String(message)))
+
 /** The admin server with further settings, which may depend on its port. */
 export const makeAdminLayer = (settings: (port: number) => Readonly<Record<string, string>> = () => ({})) =>
   adminLayer(settings).pipe(
@@ -96,5 +100,5 @@ export const makeAdminLayer = (settings: (port: number) => Readonly<Record<strin
       (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
     ))),
     Layer.provideMerge(DatabaseUrl.layer),
-    Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeServices.layer, Logger.layer([]))),
+    Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeServices.layer, Logger.layer([collectingLogger]))),
   )

@@ -4,6 +4,7 @@ import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
+import { makeSessionRow } from "../support/SessionRows.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
@@ -19,23 +20,8 @@ const change = (
   company_name: string | null = null,
 ) => insertRows("ticker_changes", { old_ticker, new_ticker, effective_date, cik, company_name, status: "confirmed" })
 
-const session = (ticker: string, date: string) => ({
-  ticker,
-  date,
-  reference_close: 1,
-  high_price: 1,
-  low_price: 1,
-  percentage_gain: 1,
-  change_percentage: 1,
-  volume: 1,
-  dollar_volume: 1,
-  filing_types: [],
-  all_tags: [],
-  last_updated: "2026-06-01 20:05:00",
-})
-
 const store = (...rows: ReadonlyArray<readonly [ticker: string, date: string]>) =>
-  insertRows("premarket_stats", ...rows.map(([ticker, date]) => session(ticker, date)))
+  insertRows("premarket_stats", ...rows.map(([ticker, date]) => makeSessionRow(ticker, date)))
 
 /** Formats each row as `ticker date lineage_ticker`. */
 const summarize = (body: unknown) => {
@@ -175,7 +161,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
     Effect.gen(function* () {
       yield* change("MNA", "MNB", "2000-01-01")
       const sql = yield* SqlClient.SqlClient
-      const [columns] = [Object.keys(session("", ""))]
+      const [columns] = [Object.keys(makeSessionRow("", ""))]
       yield* store(["MNA", "2000-01-01"])
       yield* sql.unsafe(
         `insert into premarket_stats (${columns.join(", ")})
