@@ -9,6 +9,7 @@ import { PrepaidBalances } from "./accounts/billing/PrepaidBalances.ts"
 import { KeyWatcher } from "./accounts/keys/KeyWatcher.ts"
 import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
+import { usageSettlementJob } from "./accounts/billing/UsageSettlement.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { Api } from "./Api.ts"
 import { auditRetentionJob } from "./audit/AuditLog.ts"
@@ -133,6 +134,7 @@ const allJobs = [
   budgetNoticesJob,
   keyExpiryJob,
   UsagePartitions.usagePartitionsJob,
+  usageSettlementJob,
   erasureJob,
   historyPartitionsJob,
   auditRetentionJob,

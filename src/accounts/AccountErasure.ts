@@ -22,7 +22,7 @@ export const ErasureState = Schema.Struct({
       "are known from notices to the account and from the audit log, as far as AUDIT_RETENTION keeps it.",
   }),
   credit_references: Schema.Int,
-  usage_rows: Schema.Int.annotate({ description: "Rows that still say with which key they were made." }),
+  usage_rows: Schema.Int.annotate({ description: "Recorded requests that still say with which key they were made." }),
   audit_rows: Schema.Int.annotate({ description: "Rows of the audit log about the account." }),
 }).annotate({ identifier: "ErasureState" })
 export type ErasureState = typeof ErasureState.Type
@@ -39,8 +39,13 @@ export const readErasureState = Effect.fnUntraced(function* (name: string) {
       (select count(*) from announcement_mails join announcements using (entry_id)
         where account_id = accounts.account_id or lower(recipient) = any (addresses))::float8 as emails,
       (select count(reference) from credits where account_id = accounts.account_id)::float8 as credit_references,
-      (select count(*) from usage where account_id = accounts.account_id and finished_at is null
-        and requested_at > coalesce(usage_until, '-infinity'))::float8 as usage_rows,
+      case when finished_at is not null then 0 else (
+        select count(*) from usage
+        where account_id = accounts.account_id and requested_at > coalesce(usage_until, '-infinity')
+      ) + (
+        select coalesce(sum(requests), 0) from usage_batches
+        where account_id = accounts.account_id and moment > coalesce(batches_until, '-infinity')
+      ) end::float8 as usage_rows,
       (select count(*) from audit where account_id = accounts.account_id and finished_at is null)::float8 as audit_rows
     from accounts left join account_erasures using (account_id)
     cross join lateral (select account_addresses(accounts.account_id) as addresses offset 0) as known

@@ -146,7 +146,7 @@ const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Bo
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit
-  const [credited] = yield* decodeRows(CreditResult)(sql`
+  const addCredit = decodeRows(CreditResult)(sql`
     with account as (
       select account_id, balance_microdollars is null as is_postpaid from accounts
       where name = ${name} for no key update
@@ -158,8 +158,11 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     )
     update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
     from credited join account using (account_id) where accounts.account_id = credited.account_id
-    returning balance_microdollars as balance, account.is_postpaid as switched
+    returning current_balance(accounts) as balance, account.is_postpaid as switched
   `)
+  // A statement of its own, so that the next one sees what was settled while this one waited.
+  const lock = sql`select from accounts where name = ${name} for no key update`
+  const [credited] = yield* sql.withTransaction(Effect.andThen(lock, addCredit))
   if (credited !== undefined) return credited
   if ((yield* findTerms(name)).is_postpaid && !mayBecomePrepaid) {
     return yield* new AccountIsPostpaid({
@@ -195,7 +198,8 @@ export const Account = Schema.Struct({
 export type Account = typeof Account.Type
 
 const accountColumnsSql = `
-  account_id::float8, name, tier, contact_email, news, balance_microdollars::float8, budget_microdollars::float8,
+  account_id::float8, name, tier, contact_email, news, current_balance(accounts)::float8 as balance_microdollars,
+  budget_microdollars::float8,
   budget_stops, budget_spent_this_month(accounts)::float8 as budget_spent_microdollars,
   ${makeUtcTimeSql("last_charged_at")}, ${makeUtcTimeSql("created_at")},
   (select ${formatUtcTimeSql("erased_at")} from account_erasures

@@ -238,7 +238,7 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
       ),
   }))
 
-/** The columns of `usage_daily` by which usage is grouped. */
+/** The columns of `usage_totals` by which usage is grouped. */
 const usageGroups = {
   account: "accounts.name as account",
   day: "usage_date::text as day",
@@ -252,7 +252,7 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
       const results = yield* decodeRows(UsageTotal)(sql`
         select ${sql.literal(usageGroups[group_by])}, sum(requests)::float8 as requests, sum(errors)::float8 as errors,
           sum(bytes)::float8 as bytes, sum(cost_microdollars)::float8 as cost_microdollars
-        from usage_daily left join accounts using (account_id)
+        from usage_totals left join accounts using (account_id)
         where usage_date between ${from}::text::date and ${to}::text::date
           and (${account ?? null}::text is null or accounts.name = ${account ?? null})
         group by 1 order by ${sql.literal(group_by === "day" ? "1" : "cost_microdollars desc, 1")}

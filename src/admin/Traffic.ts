@@ -38,8 +38,10 @@ const trafficMinutes = 15
  */
 const recentSql = `recent as (
   select recorded.* from accounts cross join lateral (
-    select account_id, endpoint, status_code, duration_ms, cached, request_count, requested_at from usage
-    where usage.account_id = accounts.account_id and requested_at > now() - interval '${trafficMinutes} minutes'
+    select account_id, endpoint, status_code, duration_ms, cached, request_count, requested_at from usage_requests
+    where usage_requests.account_id = accounts.account_id
+      and moment > now() - interval '${trafficMinutes} minutes'
+      and requested_at > now() - interval '${trafficMinutes} minutes'
     offset 0
   ) as recorded
 )`

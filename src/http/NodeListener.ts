@@ -94,8 +94,9 @@ export class NodeListener extends Context.Service<NodeListener, {
       const toApiRequest = (request: IncomingMessage, response: ServerResponse): ApiRequest => {
         const { headers, httpVersion, method = "GET", rawHeaders, socket, url = "/" } = request
         const peerAddress = socket.remoteAddress
+        const startedAt = clock.currentTimeMillisUnsafe()
         return {
-          id: resolveRequestId(getHeader(request, "x-request-id")),
+          id: resolveRequestId(getHeader(request, "x-request-id"), startedAt),
           method,
           target: url,
           headers,
@@ -103,7 +104,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           httpVersion,
           address: resolveAddress(peerAddress, getHeader(request, "x-forwarded-for")),
           peerAddress,
-          startedAt: clock.currentTimeMillisUnsafe(),
+          startedAt,
           arrivedAt: getMonotonicMillis(clock),
           purpose: "answer",
           via: null,

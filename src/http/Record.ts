@@ -25,7 +25,7 @@ export const makeRecorder = Effect.gen(function* () {
   const clock = yield* Clock.Clock
 
   const recordUsage = (
-    { account, headers, isRecorded, request, route = "" }: AnsweredRequest,
+    { account, headers, isRecorded, price, request, route = "" }: AnsweredRequest,
     { bytes, cost, records, status }: Outcome,
     { recordedStatus = status, reservation_id = null }: RecordOptions = {},
     requested_at = request.startedAt,
@@ -42,7 +42,9 @@ export const makeRecorder = Effect.gen(function* () {
       // A response to HEAD has no body.
       bytes: request.method === "HEAD" ? 0 : bytes,
       cost_microdollars: cost,
-      duration_ms: clock.currentTimeMillisUnsafe() - requested_at,
+      price_per_gb_microdollars: cost === 0 ? 0 : price,
+      // The clock may be set back.
+      duration_ms: Math.max(0, clock.currentTimeMillisUnsafe() - requested_at),
       // Only a 304 counts, because a hit in the shared cache would tell what other accounts have requested.
       cached: recordedStatus === 304,
       deprecated: "deprecation" in headers,

@@ -80,6 +80,10 @@ const listElements = (list: ListStatementParameter, { listParameters = 1 }: Cond
   )
 }
 
+/** The time at which a day begins, as in all timestamps of responses. */
+export const makeMidnightSql = (sql: SqlClient.SqlClient, day: ListStatementParameter) =>
+  sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`
+
 /** Makes the condition builder of each filter operator. Lists that write their own `where` clause also use them. */
 export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
@@ -105,8 +109,6 @@ export const makeFilterConditionBuilders = (
   const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) =>
     compare(column, comparison, sql`${parameter.map(assertText)}::text::date`, hasTicker)
 
-  const midnight = (day: ListStatementParameter) =>
-    sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`
   const pattern = (part: ListStatementParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
   const lower = (text: ListStatementParameter<string>) => sql`lower(${text}::text)`
 
@@ -130,8 +132,8 @@ export const makeFilterConditionBuilders = (
     onDay: compareDate("="),
     fromDay: compareDate(">="),
     toDay: compareDate("<="),
-    fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${midnight(day)}`],
-    toDayOfInstant: (column, day) => [sql`${sql(column)} < ${midnight(day)} + interval '24 hours'`],
+    fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${makeMidnightSql(sql, day)}`],
+    toDayOfInstant: (column, day) => [sql`${sql(column)} < ${makeMidnightSql(sql, day)} + interval '24 hours'`],
     contains: (column, part) => [sql`${sql(column)} ilike ${pattern(part)}`],
     // The index contains the joined elements. The second condition excludes matches that span two elements.
     elementContains: (column, part) => {

@@ -7,7 +7,6 @@ import * as Accounts from "../../src/accounts/Accounts.ts"
 import { createApiKey } from "../../src/accounts/keys/ApiKeyManagement.ts"
 import {
   makeThrottledRequestCountWriter,
-  makeUsageBatch,
   makeUsageWriter,
 } from "../../src/accounts/billing/UsageWriter.ts"
 import { queueNotice } from "../../src/mail/Notices.ts"
@@ -88,15 +87,15 @@ const readTables = Effect.gen(function* () {
 const readSums = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const daily = yield* sql<{ readonly sums: string }>`
-    select usage_daily::text as sums from usage_daily where account_id = ${account_id} order by usage_date, endpoint
+    select usage_totals::text as sums from usage_totals where account_id = ${account_id} order by usage_date, endpoint
   `
   const [totals] = yield* sql`
-    select (select count(*) from usage where account_id = ${account_id})::int as rows,
-      (select sum(request_count) from usage where account_id = ${account_id})::int as requests,
-      (select sum(cost_microdollars) from usage where account_id = ${account_id})::text as cost,
+    select (select count(*) from usage_requests where account_id = ${account_id})::int as rows,
+      (select sum(request_count) from usage_requests where account_id = ${account_id})::int as requests,
+      (select sum(cost_microdollars) from usage_requests where account_id = ${account_id})::text as cost,
       (select sum(requests) from usage_moments where account_id = ${account_id})::int as moments,
       (select sum(amount_microdollars) from credits where account_id = ${account_id})::text as credits,
-      (select balance_microdollars from accounts where account_id = ${account_id})::text as balance
+      (select current_balance(accounts) from accounts where account_id = ${account_id})::text as balance
   `
   return { daily, totals }
 })
@@ -116,7 +115,7 @@ const findText = Effect.fnUntraced(function* (text: string) {
 const readUsageIds = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly key_id: number; readonly request_id: string }>`
-    select distinct key_id::int as key_id, request_id from usage where account_id = ${account_id} order by 1, 2
+    select distinct key_id::int as key_id, request_id from usage_requests where account_id = ${account_id} order by 1, 2
   `
   return rows.map(({ key_id, request_id }) => `${key_id} ${request_id}`)
 })
@@ -124,8 +123,8 @@ const readUsageIds = Effect.fnUntraced(function* (account_id: number) {
 const anonymous = ["0 "]
 
 const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Parameters<typeof makeUsageRecord>[0]>) {
-  const write = yield* makeUsageWriter
-  yield* write(makeUsageBatch(records.map(makeUsageRecord)))
+  const { makeBatch, write } = yield* makeUsageWriter
+  yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
 const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {

@@ -961,7 +961,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       yield* waitForStatus(key, 200)
       const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
         select balance_microdollars::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
-        from usage join accounts using (account_id) where name = 'payer' and status_code = 200
+        from usage_requests join accounts using (account_id) where name = 'payer' and status_code = 200
         group by balance_microdollars
       `
       const [row] = yield* Effect.repeat(recorded, {
@@ -1034,8 +1034,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(code, 0)
       assert.notMatch(err, /permission denied/)
       const used = yield* sql`
-        select endpoint, status_code::int from usage join accounts using (account_id) where name = 'test basic'
-          and requested_at >= (select max(requested_at) from usage)
+        select endpoint, status_code::int from usage_requests join accounts using (account_id) where name = 'test basic'
+          and requested_at >= (select max(requested_at) from usage_requests)
       `
       assert.deepStrictEqual(used, [{ endpoint: "/v1/ticker-changes", status_code: 200 }])
 

@@ -25,9 +25,9 @@ const findInconsistentSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly name: string; readonly wrong: string }>`
     with
-      rows as (select account_id, sum(request_count) as requests, sum(cost_microdollars) as cost from usage group by account_id),
+      rows as (select account_id, sum(request_count) as requests, sum(cost_microdollars) as cost from usage_requests group by account_id),
       days as (
-        select account_id, sum(requests) as requests, sum(cost_microdollars) as cost from usage_daily group by account_id
+        select account_id, sum(requests) as requests, sum(cost_microdollars) as cost from usage_totals group by account_id
       ),
       paid as (select account_id, sum(amount_microdollars) as amount from credits group by account_id)
     select name, format('usage %s/%s, days %s/%s, paid %s, balance %s',
@@ -52,7 +52,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   const read = sql<Row>`
     select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
       sum(cost_microdollars)::text as cost, count(*)::int as times
-    from usage where request_id like ${`${name}-%`} group by request_id
+    from usage_requests where request_id like ${`${name}-%`} group by request_id
   `
   const mayBeMissing = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
     ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - maxUsageLoss)

@@ -115,7 +115,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       const sql = yield* SqlClient.SqlClient
       const [usage] = yield* sql<{ readonly rows: number; readonly bytes: number }>`
         select coalesce(sum(records_returned), 0)::int as rows, coalesce(sum(bytes), 0)::int as bytes
-        from usage where endpoint = '/v1/changes/stream' and requested_at > now() - interval '1 minute'
+        from usage_requests where endpoint = '/v1/changes/stream' and requested_at > now() - interval '1 minute'
           and request_id = any(${streams.map(({ headers }) => String(headers["x-request-id"]))})
       `
       assert.deepStrictEqual(usage, {

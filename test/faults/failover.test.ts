@@ -48,9 +48,9 @@ const readTotals = (url: string, account_id: number) =>
       url,
       `select count(*)::int as rows, count(distinct usage_id)::int as ids,
         coalesce(sum(cost_microdollars), 0)::float8 as cost,
-        (select coalesce(sum(cost_microdollars), 0)::float8 from usage_daily where account_id = ${account_id}) as summed,
+        (select coalesce(sum(cost_microdollars), 0)::float8 from usage_totals where account_id = ${account_id}) as summed,
         (select ${credit}::float8 - balance_microdollars from accounts where account_id = ${account_id}) as charged
-      from usage where account_id = ${account_id} and status_code <> 503`,
+      from usage_requests where account_id = ${account_id} and status_code <> 503`,
     ),
     ({ rows: [row] }): Totals => ({
       rows: Number(row?.["rows"]),
@@ -149,7 +149,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
       yield* assertRecorded(server.url, account_id, ...together(before, discarded))
       const ids = (url: string) =>
         Effect.map(
-          queryServer(url, "select usage_id::text from usage order by 1"),
+          queryServer(url, "select usage_id::text from usage_requests order by 1"),
           ({ rows }) => new Set(rows.map((row) => String(row["usage_id"]))),
         )
       const old = yield* ids(server.url)

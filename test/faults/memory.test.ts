@@ -81,7 +81,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
         )
       /** Waits until the process has written the usage of all requests, which it keeps in memory until then. */
       const waitForUsage = (count: number) =>
-        Effect.repeat(sql<{ readonly count: number }>`select count(*)::int as count from usage`, {
+        Effect.repeat(sql<{ readonly count: number }>`select count(*)::int as count from usage_requests`, {
           until: ([row]) => row?.count === count,
           schedule: Schedule.spaced("100 millis"),
         })

@@ -33,7 +33,7 @@ const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, s
   const expected = good.reduce((sum, [, count]) => sum + count, 0) + SteadyClients.mixedRequestPaths.length
   const counted = Effect.map(
     sql<{ readonly rows: number }>`
-      select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
+      select count(*)::int as rows from usage_requests where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
     // Retries the query, because the pool of the test may still hold connections from before the restart.

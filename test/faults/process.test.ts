@@ -30,9 +30,9 @@ const charged = Effect.fnUntraced(function* (account_id: number) {
     { readonly rows: number; readonly summed: number; readonly cost: number; readonly sums: number }
   >`
     select count(*)::int as rows, coalesce(sum(cost_microdollars), 0)::float8 as cost,
-      (select coalesce(sum(requests), 0)::int from usage_daily where account_id = ${account_id}) as summed,
-      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_daily where account_id = ${account_id}) as sums
-    from usage where account_id = ${account_id}
+      (select coalesce(sum(requests), 0)::int from usage_totals where account_id = ${account_id}) as summed,
+      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_totals where account_id = ${account_id}) as sums
+    from usage_requests where account_id = ${account_id}
   `
   assert.strictEqual(row?.rows, row?.summed)
   assert.strictEqual(row?.cost, row?.sums)

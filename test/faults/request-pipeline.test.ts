@@ -112,7 +112,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   const readUsage = Effect.map(
     sql<RecordedRow>`
       select request_id as id, status_code::int as status, request_count::int as requests
-      from usage where account_id = ${customer.account_id} order by request_id
+      from usage_requests where account_id = ${customer.account_id} order by request_id
     `,
     (rows) => rows.map(({ id, requests, status }) => `${id} ${status} ${requests}`),
   )
@@ -231,7 +231,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       assert.strictEqual(proxy.cuts(), before + 1)
       yield* assertRecorded(["a 200 1", "b 503 1"])
       const costs = yield* sql<{ readonly is_free: boolean }>`
-        select cost_microdollars = 0 as is_free from usage
+        select cost_microdollars = 0 as is_free from usage_requests
         where account_id = ${account_id} and request_id in ('a', 'b') order by request_id
       `
       assert.deepStrictEqual(costs.map(({ is_free }) => is_free), [false, true])
@@ -378,7 +378,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* waitUntil(Effect.map(readUsage, (rows) => rows.some((row) => row.startsWith("z "))))
       const found = yield* sql<{ readonly id: string; readonly row: string }>`
         select request_id as id, concat_ws(' ', request_id, endpoint, via, status_code) as row
-        from usage where account_id = ${account_id}
+        from usage_requests where account_id = ${account_id}
       `
       assert.match(found.find(({ id }) => id === "a")?.row ?? "", /^a (\/v1\/news mcp|\/mcp) 499$/)
       assert.deepStrictEqual(Array.dedupe(found.map(({ id }) => id)).length, found.length, "each id has one row")
@@ -446,7 +446,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       const [sums] = yield* sql<{ readonly cost: number; readonly refused: number; readonly balance: number }>`
         select sum(cost_microdollars)::int as cost, balance_microdollars::int as balance,
           sum(cost_microdollars) filter (where status_code = 402)::int as refused
-        from usage join accounts using (account_id) where account_id = ${account_id} group by balance_microdollars
+        from usage_requests join accounts using (account_id) where account_id = ${account_id} group by balance_microdollars
       `
       assert.deepStrictEqual({ ...sums }, { cost: sums?.cost, refused: 0, balance: 1 - (sums?.cost ?? 0) })
     }).pipe(Effect.scoped))
@@ -491,7 +491,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       assert.strictEqual(exit._tag, "Failure", "the body is incomplete")
       yield* assertRecorded(["a 500 1"])
       const [row] = yield* sql<{ readonly cost: number }>`
-        select cost_microdollars::int as cost from usage where account_id = ${account_id} and request_id = 'a'
+        select cost_microdollars::int as cost from usage_requests where account_id = ${account_id} and request_id = 'a'
       `
       assert.strictEqual(row?.cost, 0)
     }).pipe(Effect.scoped))

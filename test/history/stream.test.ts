@@ -370,7 +370,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       >`
         select coalesce(sum(bytes), 0)::int as bytes, coalesce(sum(cost_microdollars), 0)::int as cost,
           coalesce(sum(records_returned), 0)::int as rows, count(*)::int as found
-        from usage join accounts using (account_id)
+        from usage_requests join accounts using (account_id)
         where name = 'metered' and endpoint = '/v1/changes/stream' and status_code = 200
       `
       const total = Effect.map(usage, ([row]) => row ?? { bytes: 0, cost: 0, rows: 0, found: 0 })
@@ -389,7 +389,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.strictEqual(all.bytes, bytes)
       assert.strictEqual(all.cost, computeDataCost(bytes, 10_000_000))
       const [daily] = yield* sql<{ readonly bytes: number }>`
-        select bytes::int from usage_daily join accounts using (account_id) where name = 'metered'
+        select bytes::int from usage_totals join accounts using (account_id) where name = 'metered'
       `
       assert.strictEqual(daily?.bytes, bytes)
     }).pipe(Effect.scoped))

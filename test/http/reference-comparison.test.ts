@@ -528,7 +528,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
       const recorded = yield* sql<{ readonly id: string; readonly records: number }>`
         select request_id as id, status_code::int as status, endpoint, records_returned::int as records,
           bytes::int as bytes, cost_microdollars::int as cost
-        from usage where account_id = ${account_id} and requested_at > '2025-01-01'
+        from usage_requests where account_id = ${account_id} and requested_at > '2025-01-01'
       `
       assert.strictEqual(recorded.length, expectedUsage.size)
       for (const row of recorded) assert.deepStrictEqual({ ...row }, { ...expectedUsage.get(row.id) }, row.id)

@@ -293,7 +293,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           assert.isTrue(yield* ListDownloads.finishDownload(unaffected), name)
           const [usage] = yield* until(
             sql`
-              select status_code, cost_microdollars::text from usage
+              select status_code, cost_microdollars::text from usage_requests
               where key_id = ${key_id} and endpoint = '/v1/news'
             `,
             ({ length }) => length > 0,

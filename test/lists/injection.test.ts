@@ -288,7 +288,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
       assert.deepStrictEqual(yield* readDigests, before)
       const sql = yield* SqlClient.SqlClient
       const known = new Set(documentedEndpoints.map(({ path }) => path))
-      const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage`
+      const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage_requests`
       assert.isAbove(recorded.length, 15)
       assert.deepStrictEqual(recorded.filter(({ endpoint }) => !known.has(endpoint)), [])
     }))

@@ -100,7 +100,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       yield* CustomerUsage.waitForRecordedRequests(account_id, 10)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
-        from usage where account_id = ${account_id} order by requested_at, usage_id
+        from usage_requests where account_id = ${account_id} order by requested_at, usage_id
       `
       const records = (yield* requestOverWire(port, runners, key)).text.match(/"date"/g)?.length
       assert.deepStrictEqual(rows.map(({ line }) => line), [
@@ -112,7 +112,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         ...Array.from({ length: 5 }, () => "304 t 0 f f"),
       ])
       const sizes = yield* sql`
-        select distinct bytes, cost_microdollars from usage where account_id = ${account_id} and status_code = 200
+        select distinct bytes, cost_microdollars from usage_requests where account_id = ${account_id} and status_code = 200
       `
       assert.strictEqual(sizes.length, 1)
     }).pipe(Effect.scoped))

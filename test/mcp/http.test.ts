@@ -374,7 +374,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       yield* CustomerUsage.waitForRecordedRequests(account_id, messages.length + 1)
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql`
-        select endpoint, status_code, via, cost_microdollars::int as cost, records_returned from usage
+        select endpoint, status_code, via, cost_microdollars::int as cost, records_returned from usage_requests
         where account_id = ${account_id} order by requested_at, usage_id
       `
       assert.deepStrictEqual(
@@ -409,7 +409,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       yield* CustomerUsage.waitForRecordedRequests(account_id, calls.length)
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql<{ readonly line: string }>`
-        select concat_ws(' ', endpoint, status_code, via) as line from usage
+        select concat_ws(' ', endpoint, status_code, via) as line from usage_requests
         where account_id = ${account_id} order by requested_at, usage_id
       `
       assert.deepStrictEqual(rows.map(({ line }) => line), [
@@ -444,7 +444,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       const requests = Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         return yield* sql`
-          select endpoint, status_code, sum(request_count)::int as requests from usage
+          select endpoint, status_code, sum(request_count)::int as requests from usage_requests
           where account_id = ${account_id} group by 1, 2 order by 2
         `
       })

@@ -441,7 +441,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         ({ body }) => listAt(body, "results").length === 3,
       )
       const rows = yield* sql<{ readonly endpoint: string; readonly status_code: number; readonly via: string | null }>`
-        select endpoint, status_code, via from usage
+        select endpoint, status_code, via from usage_requests
         where account_id = ${account_id}::text::bigint and endpoint in ('/v1/news', '/estimate')
         order by requested_at
       `

@@ -152,7 +152,7 @@ layer(service, { excludeTestServices: true, timeout: "60 seconds" })("A filter b
       for (const path of ["/v1/account", "/v1/datasets", "/v1/overview"]) yield* Service.requestJson(path, { key })
       yield* CustomerUsage.waitForRecordedRequests(account_id, 3)
       const recorded = yield* sql<{ readonly endpoint: string }>`
-        select distinct endpoint from usage where account_id = ${account_id} and endpoint = '/v1/datasets'
+        select distinct endpoint from usage_requests where account_id = ${account_id} and endpoint = '/v1/datasets'
       `
       for (const path of ["/v1/usage", "/v1/usage/daily"]) {
         const target = buildUrl(path, [["endpoint", `/V1/DATASETS,"/v1/none"`]])

@@ -30,6 +30,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   records_returned: 1,
   bytes: 100,
   cost_microdollars: 7,
+  price_per_gb_microdollars: 70_000_000,
   duration_ms: 1,
   cached: false,
   deprecated: false,
@@ -84,7 +85,7 @@ export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (foun
 export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: string }>`
-    select count(*)::text as rows from usage where account_id = ${account_id}
+    select count(*)::text as rows from usage_requests where account_id = ${account_id}
   `
   return Number(row?.rows)
 })

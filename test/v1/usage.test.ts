@@ -5,7 +5,7 @@ import { Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
+import { makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
 import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as ListClients from "../support/ListClients.ts"
@@ -65,7 +65,7 @@ const pickUsageFields = (row: unknown) => ({
 const computeCost = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
 /** A row of the table `usage`. */
-interface StoredUsage extends Omit<UsageRecord, "requested_at" | "reservation_id"> {
+interface StoredUsage extends Omit<UsageRecord, "requested_at" | "reservation_id" | "price_per_gb_microdollars"> {
   readonly usage_id: string
   readonly requested_at: string
 }
@@ -311,7 +311,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       const { account_id, key } = yield* createCustomer("too many", { tier: "pro" })
       const sql = yield* SqlClient.SqlClient
       const recorded = sql<{ readonly requests: number }>`
-        select coalesce(sum(request_count), 0)::int as requests from usage where account_id = ${account_id}
+        select coalesce(sum(request_count), 0)::int as requests from usage_requests where account_id = ${account_id}
       `
       const answers: Array<Answer> = []
       for (let sent = 0; sent < 43; sent++) answers.push(yield* requestJson("/v1/news", { key }))
@@ -325,7 +325,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       const rows = yield* sql<{ readonly minute: string; readonly endpoint: string; readonly count: number }>`
         select date_trunc('minute', requested_at)::text as minute, endpoint, request_count::int as count, request_id,
           bytes::int, cost_microdollars::int, cached
-        from usage where account_id = ${account_id} and status_code = 429 order by requested_at
+        from usage_requests where account_id = ${account_id} and status_code = 429 order by requested_at
       `
       // One row per endpoint and minute. A minute may end between the requests.
       assert.strictEqual(new Set(rows.map(({ endpoint, minute }) => `${minute} ${endpoint}`)).size, rows.length)
@@ -337,7 +337,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         sum(refused.map(({ text }) => Buffer.byteLength(text))),
       )
       const days = yield* sql`
-        select sum(requests)::int as requests, sum(errors)::int as errors from usage_daily where account_id = ${account_id}
+        select sum(requests)::int as requests, sum(errors)::int as errors from usage_totals where account_id = ${account_id}
       `
       assert.deepStrictEqual(days, [{ requests: 45, errors: 42 }])
       // The limit is used up, so it is raised before the account reads its rows.
@@ -688,7 +688,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
   it.effect("daily: a request belongs to its day in New York, and statuses of 400 and above count as errors (D29)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("sums")
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       const at03 = makeUsageRow({
         account_id,
         key_id,
@@ -704,8 +704,13 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         { ...at03, requested_at: "2025-01-15T05:00:00.000Z" },
         { ...at03, requested_at: "2025-07-02T04:00:00.000Z", endpoint: "/v1/a" },
       ]
-      const batch = makeUsageBatch(
-        rows.map((row) => ({ ...row, requested_at: Date.parse(row.requested_at), reservation_id: null })),
+      const batch = makeBatch(
+        rows.map((row) => ({
+          ...row,
+          requested_at: Date.parse(row.requested_at),
+          price_per_gb_microdollars: 1,
+          reservation_id: null,
+        })),
       )
       yield* write(batch)
       const { text } = yield* requestJson("/v1/usage/daily", { key })
@@ -813,12 +818,12 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
           sum(request_count)::int as requests,
           coalesce(sum(request_count) filter (where status_code >= 400), 0)::int as errors, sum(bytes)::int as bytes,
           sum(cost_microdollars)::int as cost_microdollars
-        from usage where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
+        from usage_requests where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
         group by 1, 2 order by 1 desc, 2
       `
       : sql`
         select usage_date, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int
-        from usage_daily where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
+        from usage_totals where account_id = ${account_id} and endpoint <> '/v1/usage/daily' and endpoint <> '/v1/usage'
         order by usage_date desc, endpoint
       `
   const [ofRows, ofDays] = [yield* kept(true), yield* kept(false)]

@@ -3,14 +3,13 @@
  * too many rows wait, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
-import type { SqlError } from "effect/sql"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
-import { makeThrottledRequestCountWriter, makeUsageBatch, makeUsageWriter, type UsageRecord } from "./UsageWriter.ts"
+import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageRecord } from "./UsageWriter.ts"
 
 /** Rows of usage that wait to be written; requests are refused while there are more. */
 export const UsageBufferSizeConfig = Config.schema(
@@ -59,14 +58,14 @@ interface WaitingRows<Batch> {
   readonly delay: Duration.Duration
   readonly takeBatch: () => Batch
   /** Writes a batch. Writing the same batch again changes nothing. */
-  readonly write: (batch: Batch) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly write: (batch: Batch) => Effect.Effect<unknown, { readonly message: string }>
   /** Removes a written batch. Returns its number of requests. */
   readonly remove: (batch: Batch) => number
 }
 
 const makeUsageMetering = Effect.gen(function* () {
   const maxWaiting = yield* UsageBufferSizeConfig
-  const writeUsage = yield* makeUsageWriter
+  const usageWriter = yield* makeUsageWriter
   const writeRefusals = yield* makeThrottledRequestCountWriter
   const balances = yield* PrepaidBalances
   yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
@@ -137,8 +136,8 @@ const makeUsageMetering = Effect.gen(function* () {
   const usageLoop = makeWriteLoop({
     count: () => waiting.length,
     delay: usageDelay,
-    takeBatch: () => makeUsageBatch(waiting.slice(0, maxBatchRows)),
-    write: writeUsage,
+    takeBatch: () => usageWriter.makeBatch(waiting.slice(0, maxBatchRows)),
+    write: usageWriter.write,
     remove: ({ rows }) => {
       waiting.splice(0, rows.length)
       balances.completeCharges(rows)

@@ -1,14 +1,15 @@
 /**
- * D27, D29 (usage): one statement records a batch of requests, adds it to the daily totals, charges balances and
- * budgets, and gives back reservations. It counts only new rows, so a batch can be resent. It locks accounts in a fixed
- * order.
+ * D27, D29 (usage): one statement records a batch of requests and gives back reservations. It locks no account:
+ * `settle_usage` of the database adds the batches to the daily totals and charges them (`UsageSettlement.ts`). Until
+ * then, whoever reads a balance or a total adds them up.
  */
-import { DateTime, Effect } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { SqlClient, type SqlError } from "effect/sql"
+import { Data, DateTime, Effect, Schema } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
+import { decodeRows } from "../../db/DecodeRows.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
-import { getDateInNewYork } from "../../rules/Dates.ts"
+import { requestIdSuffix } from "../../rules/RequestIds.ts"
+import { countWindows, nameKind, type PackedUsage, packUsage } from "./UsagePacking.ts"
 
 /** A completed request, or one installment of an endless stream. */
 export interface UsageRecord {
@@ -22,6 +23,8 @@ export interface UsageRecord {
   readonly records_returned: number
   readonly bytes: number
   readonly cost_microdollars: number
+  /** The price from which the cost was calculated; 0 if the request costs nothing. */
+  readonly price_per_gb_microdollars: number
   readonly duration_ms: number
   /** Whether the response was a 304. */
   readonly cached: boolean
@@ -32,19 +35,11 @@ export interface UsageRecord {
   readonly reservation_id: string | null
 }
 
-/** Rows and their primary keys. `request_id` is not the key, because a client may send the same id twice. */
+/** Requests that are written at once. */
 export interface UsageBatch {
   readonly rows: ReadonlyArray<UsageRecord>
-  readonly ids: ReadonlyArray<string>
-}
-
-/**
- * Gives each row an id. The ids of a batch share a random part and end in a counter of five hexadecimal digits, which
- * is faster than a random UUID per row.
- */
-export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
-  const prefix = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
-  return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
+  /** The number of the batch before. The batch has the next ones, one for each window. */
+  readonly after: number
 }
 
 /** A row of `usage` that counts requests refused with 429, and its counts before and after the write. */
@@ -56,8 +51,6 @@ export interface ThrottledRequestCount {
   readonly countsBefore: { readonly requests: number; readonly bytes: number }
   readonly countsAfter: { readonly requests: number; readonly bytes: number }
 }
-
-const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
 
 const dayMillis = 86_400_000
 
@@ -77,100 +70,168 @@ const makePartitionedWriter = Effect.gen(function* () {
     }
   })
 
-  return <A>(rows: ReadonlyArray<UsageRecord>, write: Effect.Effect<A, SqlError.SqlError>) => {
+  return <A, E>(rows: ReadonlyArray<UsageRecord>, write: Effect.Effect<A, E | SqlError.SqlError>) => {
     const attempt = Effect.andThen(createPartitions(rows), write)
-    return Effect.catchIf(attempt, isCheckViolation, () => {
+    return Effect.catchIf(attempt, (error) => SqlError.isSqlError(error) && isCheckViolation(error), () => {
       daysWithPartition.clear()
       return attempt
     })
   }
 })
 
-/** Makes the function that writes a batch. Writing the same batch again changes nothing. */
+const WrittenBatch = Schema.Struct({ is_written: Schema.Boolean })
+const Writer = Schema.Struct({ writer: Schema.Int })
+const StoredKind = Schema.Struct({
+  kind_id: Schema.Int,
+  endpoint: Schema.String,
+  status_code: Schema.Int,
+  cached: Schema.Boolean,
+  deprecated: Schema.Boolean,
+  via: Schema.NullOr(Schema.Literal("mcp")),
+  price_per_gb_microdollars: Schema.NullOr(Schema.Finite),
+})
+
+/** The database has lost the writer or a kind of request that this process had stored, for example in a failover. */
+class WriterLost extends Data.TaggedError("WriterLost")<{
+  readonly message: string
+  /** The writer, if the database still has it. */
+  readonly writer?: number | undefined
+}> {}
+
+/**
+ * Makes the functions that number a batch and write it. Writing the same batch again changes nothing, also if the first
+ * attempt has succeeded. Batches must be written in the order of their numbers, one at a time.
+ */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
+  const kinds = new Map<string, number>()
+  let writer: number | undefined
+  let sequence = 0
 
-  /** Writes a batch. `bigint` columns are sent as floats, which are exact up to 2^53 and faster than `bigint`. */
-  const write = ({ ids, rows }: UsageBatch, onConflict: "on conflict do nothing" | "") => {
-    // The newest month. Costs of the month before it no longer count towards budgets.
-    const newest = rows.reduce((latest, { requested_at }) => Math.max(latest, requested_at), 0)
-    const month = sql`${getDateInNewYork(newest).replace(/..$/, "01")}::text::date`
+  const makeBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
+    const after = sequence
+    sequence += countWindows(rows)
+    return { rows, after }
+  }
+
+  const findWriter = Effect.gen(function* () {
+    if (writer !== undefined) return writer
+    const [added] = yield* decodeRows(Writer)(sql`
+      insert into usage_writers (id_suffix) values (${requestIdSuffix}) returning writer
+    `)
+    writer = added?.writer
+    return writer ?? (yield* new WriterLost({ message: "The process could not be registered." }))
+  })
+
+  /** Stores the kinds of requests that this process has not met yet, and finds their numbers. */
+  const storeKinds = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
+    const added = new Map<string, UsageRecord>()
+    for (const row of rows) {
+      const name = nameKind(row)
+      if (!kinds.has(name)) added.set(name, row)
+    }
+    if (added.size === 0) return
+    const texts = (get: (kind: UsageRecord) => unknown) =>
+      makeArrayParameter(Array.from(added.values(), (kind) => get(kind)), OID.text)
+    const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
+    const stored = yield* decodeRows(StoredKind)(sql`
+      with sent as (
+        select * from unnest(
+          ${texts(({ endpoint }) => endpoint)}, ${texts(({ status_code }) => String(status_code))}::smallint[],
+          ${texts(({ cached }) => String(cached))}::boolean[], ${
+      texts(({ deprecated }) => String(deprecated))
+    }::boolean[],
+          ${texts(({ via }) => via)}, ${
+      texts(({ price_per_gb_microdollars }) => String(price_per_gb_microdollars))
+    }::bigint[]
+        ) as sent (${columns})
+      ), added as (
+        insert into usage_request_kinds (${columns}) select ${columns} from sent on conflict do nothing
+        returning *
+      )
+      select kind_id, endpoint, status_code, cached, deprecated, via,
+        price_per_gb_microdollars::float8 as price_per_gb_microdollars
+      from (select * from added union all select * from usage_request_kinds) as kind
+    `)
+    for (const kind of stored) kinds.set(nameKind(kind), kind.kind_id)
+  })
+
+  const insert = Effect.fnUntraced(function* ({ after, rows }: UsageBatch) {
+    const writer = yield* findWriter
+    yield* storeKinds(rows)
+    const used = new Set<number>()
+    const findKind = (row: UsageRecord) => {
+      const kind = kinds.get(nameKind(row)) ?? 0
+      used.add(kind)
+      return kind
+    }
+    const packed = packUsage(rows, after, findKind)
+    const last = after + countWindows(rows)
+    const column = <Name extends keyof PackedUsage>(name: Name, type: number) =>
+      makeArrayParameter(packed.map((row) => row[name]), type)
     const reservations = rows.flatMap(({ reservation_id }) => reservation_id ?? [])
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
         delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
+          and exists (select from numbered)
       )`
-    return sql`
+    const [written] = yield* decodeRows(WrittenBatch)(sql`
       with locked as materialized (
-        select account_id from accounts
-        where account_id = any(${
-      makeArrayParameter(Array.from(new Set(rows.map((row) => row.account_id))), OID.float8)
-    }::bigint[])
-        order by account_id for no key update
-      ), recorded as (
-        insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
-          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via)
+        -- Waits for an earlier attempt, and then sees what it has written.
+        select written, (select count(*) from usage_request_kinds where kind_id = any(${
+      makeArrayParameter(Array.from(used), OID.int4)
+    })) = ${used.size}::int as has_kinds
+        from usage_writers where writer = ${writer}::int for no key update
+      ), numbered as (
+        update usage_writers set written = ${last}::int from locked
+        where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
+        returning writer
+      ), packed as materialized (
         select
-          unnest(${makeArrayParameter(ids, OID.uuid)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.requested_at), OID.timestamptz)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.account_id), OID.float8)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.key_id), OID.float8)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.request_id), OID.text)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.endpoint), OID.text)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.status_code), OID.int2)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.records_returned), OID.int4)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.bytes), OID.float8)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.cost_microdollars), OID.float8)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.duration_ms), OID.int4)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.cached), OID.bool)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.deprecated), OID.bool)}),
-          unnest(${makeArrayParameter(rows.map((row) => row.via), OID.text)})
-        where (select count(*) from locked) >= 0
-        ${sql.literal(onConflict)}
-        returning requested_at, account_id, endpoint, status_code, bytes, cost_microdollars
-      ), hourly as (
-        -- Sums rows by hour before the time zone is converted, because a conversion per row is much slower. The hours
-        -- of UTC and of New York begin at the same times.
-        select account_id, date_bin('1 hour', requested_at, timestamptz '1970-01-01 00:00:00Z') as hour, endpoint,
-          count(*) as requests, count(*) filter (where status_code >= 400) as errors, sum(bytes) as bytes,
-          sum(cost_microdollars) as cost
-        from recorded group by 1, 2, 3
-      ), daily as materialized (
-        select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint,
-          sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes, sum(cost) as cost
-        from hourly group by 1, 2, 3
-      ), summed as (
-        insert into usage_daily as existing
-          (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
-        select account_id, usage_date, endpoint, requests, errors, bytes, cost from daily
-        on conflict (account_id, usage_date, endpoint) do update set
-          requests = existing.requests + excluded.requests,
-          errors = existing.errors + excluded.errors,
-          bytes = existing.bytes + excluded.bytes,
-          cost_microdollars = existing.cost_microdollars + excluded.cost_microdollars
+          unnest(${column("account_id", OID.float8)})::bigint as account_id,
+          unnest(${column("moment", OID.timestamptz)}) as moment,
+          unnest(${column("sequence", OID.int4)}) as sequence,
+          unnest(${column("part", OID.int2)}) as part,
+          unnest(${column("requests", OID.int2)}) as requests,
+          unnest(${column("span_ms", OID.int4)}) as span_ms,
+          unnest(${column("group_kinds", OID.bytea)}) as group_kinds,
+          unnest(${column("group_keys", OID.bytea)}) as group_keys,
+          unnest(${column("group_requests", OID.bytea)}) as group_requests,
+          unnest(${column("group_bytes", OID.bytea)}) as group_bytes,
+          unnest(${column("group_costs", OID.bytea)}) as group_costs,
+          unnest(${column("groups", OID.bytea)}) as groups,
+          unnest(${column("ages", OID.bytea)}) as ages,
+          unnest(${column("records", OID.bytea)}) as records,
+          unnest(${column("bytes", OID.bytea)}) as bytes,
+          unnest(${column("costs", OID.bytea)}) as costs,
+          unnest(${column("durations", OID.bytea)}) as durations,
+          unnest(${column("id_numbers", OID.bytea)}) as id_numbers,
+          unnest(${column("own_ids", OID.text)}) as own_ids
+      ), recorded as (
+        insert into usage_batches (account_id, moment, writer, sequence, part, requests, span_ms, group_kinds,
+          group_keys, group_requests, group_bytes, group_costs, groups, ages, records, bytes, costs, durations,
+          id_numbers, own_ids)
+        select account_id, moment, writer, sequence, part, requests, span_ms, group_kinds, group_keys, group_requests,
+          group_bytes, group_costs, groups, ages, records, bytes, costs, durations, id_numbers, own_ids
+        from packed cross join numbered
+      ), unsettled as (
+        insert into unsettled_usage (writer, sequence, first_at, last_at, account_ids)
+        select writer, sequence, min(moment), max(moment), array_agg(distinct account_id)
+        from packed cross join numbered group by writer, sequence
       )${givenBack}
-      update accounts
-      set balance_microdollars = balance_microdollars - charged.cost, last_charged_at = now(),
-        budget_month = case when budget_microdollars is not null then greatest(budget_month, ${month}) end,
-        budget_spent_microdollars = case when budget_microdollars is not null then
-          case when budget_month >= ${month} then budget_spent_microdollars else 0 end
-          + case when budget_month > ${month} then 0 else charged.month_cost end
-        end
-      from (
-        select account_id, sum(cost)::bigint as cost,
-          coalesce(sum(cost) filter (where usage_date >= ${month}), 0)::bigint as month_cost
-        from daily group by account_id having sum(cost) > 0
-      ) as charged
-      where accounts.account_id = charged.account_id
-    `
-  }
+      select written >= ${last}::int or has_kinds as is_written from locked
+    `)
+    if (written?.is_written === true) return
+    kinds.clear()
+    return yield* new WriterLost({ message: "The database has lost what this process had stored.", writer: written && writer })
+  })
 
-  /** `on conflict` makes the statement 50% slower, so it is used only if some rows turn out to be duplicates. */
-  return (batch: UsageBatch) =>
-    withPartitions(
-      batch.rows,
-      Effect.catchIf(write(batch, ""), isDuplicate, () => write(batch, "on conflict do nothing")),
-    )
+  const write = (batch: UsageBatch) =>
+    Effect.catchTag(insert(batch), "WriterLost", (lost) => {
+      writer = lost.writer
+      return insert(batch)
+    })
+  return { makeBatch, write: (batch: UsageBatch) => withPartitions(batch.rows, write(batch)) }
 })
 
 /** Makes the function that writes counts of throttled requests. Writing the same counts again changes nothing. */

@@ -27,8 +27,8 @@ export interface ApiKeyLookupResult {
 const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,
   tier: Tier,
-  balance_microdollars: Schema.NullOr(Schema.BigInt),
   spendable_microdollars: Schema.NullOr(Schema.BigInt),
+  is_limited_by_budget: Schema.Boolean,
   reserved_microdollars: Schema.BigInt,
   key_id: Schema.BigInt,
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
@@ -61,7 +61,7 @@ const makeKeyReader = Effect.gen(function* () {
 
   /** Returns the account in the row of a usable key. */
   const toAccount = (row: typeof KeyRow.Type) => {
-    const { account_id, balance_microdollars, endpoints, key_id, networks, spendable_microdollars, tier } = row
+    const { account_id, endpoints, is_limited_by_budget, key_id, networks, spendable_microdollars, tier } = row
     return CurrentAccount.of({
       account_id: Number(account_id),
       key_id: Number(key_id),
@@ -69,7 +69,7 @@ const makeKeyReader = Effect.gen(function* () {
       endpoints,
       networks: networks === null ? null : compileNetworks(networks),
       spendable_microdollars: spendable_microdollars === null ? null : Number(spendable_microdollars),
-      is_limited_by_budget: spendable_microdollars !== balance_microdollars,
+      is_limited_by_budget,
     })
   }
 
@@ -103,8 +103,10 @@ const makeKeyReader = Effect.gen(function* () {
     const asOf = getMonotonicMillis(clock)
     const rows = yield* decodeRows(KeyRow)(reader.query(
       sql`
-        select account_id, tier, balance_microdollars, key_id, endpoints, networks::text[] as networks,
+        select account_id, tier, key_id, endpoints, networks::text[] as networks,
           spendable_microdollars(accounts) as spendable_microdollars,
+          budget_stops and spendable_microdollars(accounts) is distinct from current_balance(accounts)
+            as is_limited_by_budget,
           case when balance_microdollars is null and not budget_stops then 0 else (
             select coalesce(sum(amount_microdollars), 0) from balance_reservations
             where balance_reservations.account_id = accounts.account_id and balance_reservations.expires_at > now()

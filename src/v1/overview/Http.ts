@@ -21,14 +21,14 @@ export const overviewHandlers = Effect.gen(function* () {
     Result: AccountOverview,
     execute: ({ account_id, today }) =>
       sql`
-          select account_id, name, tier, balance_microdollars, budget_microdollars, budget_stops,
+          select account_id, name, tier, current_balance(accounts) as balance_microdollars, budget_microdollars, budget_stops,
             budget_spent_this_month(accounts) as budget_spent_microdollars,
             budget_spent_this_month(accounts) * 100 / budget_microdollars as budget_spent_percent,
             last_charged_at, created_at, requests_today, cost_today_microdollars
           from accounts cross join lateral (
             select coalesce(sum(requests), 0)::bigint as requests_today,
               coalesce(sum(cost_microdollars), 0)::bigint as cost_today_microdollars
-            from usage_daily where account_id = accounts.account_id and usage_date = ${today}::date
+            from usage_totals where account_id = accounts.account_id and usage_date = ${today}::date
           ) as today
           where account_id = ${account_id}
         `,

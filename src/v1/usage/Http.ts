@@ -3,104 +3,98 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses, ListQueryShape } from "../../lists/ListQuery.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../lists/ListEndpoints.ts"
-import { type ListStatementParameter, makeFilterConditionBuilders } from "../../lists/Conditions.ts"
+import { type ListStatementParameter, makeMidnightSql } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
 
 type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
-type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
-
 export const usageHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
-  const { fromDayOfInstant, toDayOfInstant } = makeFilterConditionBuilders(sql)
 
-  const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
-    ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
-    ...(requested_at_to === undefined ? [] : toDayOfInstant(column, requested_at_to)),
-  ]
-
-  const key = sql`
-      cross join lateral (
-        select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
-      ) as key
-    `
-  // Release 0.2 also recorded `cached` for a hit in the cache that all accounts share.
-  const usageColumns = sql.literal(`usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
-    records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304 as cached, deprecated, via,
-    request_count`)
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
-  const latestFirst = sql`requested_at desc, usage_id desc`
-
-  const selectAll = ({ account_id, ...query }: UsageShape, { columns, fromPage, orderBy }: ListClauses) => {
-    const page = fromPage({
-      table: "usage",
-      key: ["account_id", "requested_at", "usage_id"],
-      where: sql.and([sql`account_id = ${account_id}`, ...days("requested_at", query)]),
-      order: latestFirst,
-    })
-    return sql`
-        select ${columns}
-        from (select ${usageColumns} from ${page}) as usage ${key}
-        ${orderBy(latestFirst)}
-      `
-  }
 
   /**
-   * Selects a page filtered by endpoint or status. No index on `usage` supports these filters, but `usage_moments` has
-   * the number of rows per 100 ms, so only the page's intervals are read (docs/decisions/0053-usage-filters.md).
+   * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
+   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md).
    */
-  const selectFiltered = (
-    { account_id, endpoint, status_code, ...query }: UsageShape,
+  const select = (
+    { account_id, endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
     { columns, end, limit, offset }: ListClauses,
   ) => {
     const start = bigint(offset)
+    const since = requested_at_from === undefined
+      ? sql`timestamptz '-infinity'`
+      : makeMidnightSql(sql, requested_at_from)
+    const before = requested_at_to === undefined
+      ? sql`timestamptz 'infinity'`
+      : sql`${makeMidnightSql(sql, requested_at_to)} + interval '24 hours'`
     const conditions = [
-      sql`account_id = ${account_id}`,
       ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
       ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
     ]
+    const kinds = conditions.length === 0
+      ? sql`null::integer[]`
+      : sql`array(select kind_id from usage_request_kinds where ${sql.and(conditions)})`
     return sql`
-        with counted as (
-          select moment, sum(noted.requests) as requests
-          from (select account_id, endpoint, status_code from usage_kinds where ${sql.and(conditions)}) as kind
-          cross join lateral (
-            select moment, requests from usage_moments
-            where ${
+        with batches as materialized (
+          select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${bigint(end)})
+        ), counts as materialized (
+          -- Requests refused with 429, and those of earlier releases.
+          select requested_at, usage_id from usage
+          where ${
       sql.and([
-        sql`account_id = kind.account_id and endpoint = kind.endpoint and status_code = kind.status_code`,
-        ...days("moment", query),
+        sql`account_id = ${account_id} and requested_at >= ${since} and requested_at < ${before}`,
+        ...conditions,
       ])
     }
-            order by moment desc limit ${bigint(end)}
-          ) as noted
-          group by moment
+          order by requested_at desc, usage_id desc limit ${bigint(end)}
+        ), sources as (
+          select moment, span_ms, requests, writer, sequence, part, null::uuid as usage_id from batches
+          union all
+          select requested_at, 0, 1, null, null, null, usage_id from counts
+        ), longest as (
+          select (coalesce(max(span_ms), 0) + 1) * interval '1 millisecond' as span from sources
         ), placed as (
-          select moment, sum(requests) over (order by moment desc) - requests as before, requests from counted
+          select sources.*, coalesce(sum(requests) over (
+              order by moment desc range between unbounded preceding and (select span from longest) preceding
+            ), 0) as least_place,
+            sum(requests) over (
+              order by moment desc range between unbounded preceding and (select span from longest) following
+            ) as greatest_place
+          from sources
         ), shown as materialized (
-          select moment, before from placed
-          where before + requests > ${start} and before < ${end}
+          select * from placed where least_place < ${bigint(end)} and greatest_place > ${start}
+        ), listed as (
+          select request.*, 1::bigint as request_count, null::uuid as usage_id
+          from shown cross join lateral (
+            select * from usage_batch_requests as request
+            where account_id = ${account_id} and request.moment = shown.moment
+              and (request.writer, request.sequence, request.part) = (shown.writer, shown.sequence, shown.part)
+            offset 0
+          ) as request
+          where ${sql.and([sql`true`, ...conditions])}
+          union all
+          select account_id, moment, null, null, null, null, requested_at, key_id, request_id, endpoint, status_code,
+            records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via, null,
+            null, request_count, usage.usage_id
+          from shown join usage on account_id = ${account_id} and requested_at = moment
+            and usage.usage_id = shown.usage_id
         )
         select ${columns}
-        from shown cross join lateral (
-          select ${usageColumns} from usage
-          where ${
-      sql.and([...conditions, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
-    }
-          -- The offset keeps PostgreSQL from scanning all rows instead of the intervals.
-          offset 0
-        ) as usage ${key}
-        order by ${latestFirst}
-        limit ${limit} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        from (
+          select * from listed
+          order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, usage_id desc
+          limit ${limit} offset ${start} - (
+            select coalesce(sum(requests), 0)::bigint from placed where greatest_place <= ${start}
+          )
+        ) as usage cross join lateral (
+          select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
+        ) as key
+        order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, usage_id desc
       `
   }
 
-  const list = makeAccountEndpoint(UsageQuery, {
-    Row: UsageRow,
-    select: (query, clauses) =>
-      query.endpoint === undefined && query.status_code === undefined
-        ? selectAll(query, clauses)
-        : selectFiltered(query, clauses),
-  })
+  const list = makeAccountEndpoint(UsageQuery, { Row: UsageRow, select })
 
   const listDaily = makeAccountEndpoint(DailyUsageQuery, {
     Query: DailyUsageQuery,
@@ -108,7 +102,7 @@ export const usageHandlers = Effect.gen(function* () {
     select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
       sql`
           select ${columns}
-          from usage_daily
+          from usage_totals
           where ${sql.and([sql`account_id = ${account_id}`, ...conditions])}
           ${orderAndLimit(sql`usage_date desc, endpoint`)}
         `,

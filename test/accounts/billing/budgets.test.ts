@@ -5,7 +5,8 @@ import { SqlClient } from "effect/sql"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { type Budget, setBudget } from "../../../src/accounts/billing/Budgets.ts"
 import { PrepaidBalances } from "../../../src/accounts/billing/PrepaidBalances.ts"
-import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
+import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
+import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import { queueBudgetNotices } from "../../../src/mail/BudgetNotices.ts"
 import { createWebhookEndpoint } from "../../../src/webhooks/WebhookEndpoints.ts"
@@ -44,8 +45,8 @@ const readBudget = Effect.fnUntraced(function* (account_id: number) {
   }>`
     select budget_microdollars::float8 as budget, budget_month::text as month, budget_spent_microdollars::float8 as spent,
       case when budget_month is not null then (
-        select coalesce(sum(cost_microdollars), 0) from usage_daily
-        where usage_daily.account_id = accounts.account_id and usage_date >= budget_month
+        select coalesce(sum(cost_microdollars), 0) from usage_totals
+        where usage_totals.account_id = accounts.account_id and usage_date >= budget_month
       ) end::float8 as daily,
       array(
         select concat_ws(' ', month, budget_alerts.budget_microdollars, percent) from budget_alerts
@@ -65,7 +66,7 @@ const readBudget = Effect.fnUntraced(function* (account_id: number) {
 const readSpent = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly cost: number }>`
-    select coalesce(sum(cost_microdollars), 0)::float8 as cost from usage_daily where account_id = ${account_id}
+    select coalesce(sum(cost_microdollars), 0)::float8 as cost from usage_totals where account_id = ${account_id}
   `
   return row?.cost ?? 0
 })
@@ -80,12 +81,13 @@ const createBudgeted = Effect.fnUntraced(function* (name: string, budget: Budget
 })
 
 const writeCosts = Effect.fnUntraced(function* (account_id: number, ...costs: ReadonlyArray<number>) {
-  const write = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeUsageWriter
   const [, current] = yield* readMonths
   const requested_at = current?.times[0] ?? 0
-  yield* write(makeUsageBatch(
+  yield* write(makeBatch(
     costs.map((cost_microdollars) => makeUsageRecord({ account_id, cost_microdollars, requested_at })),
   ))
+  yield* settleUsage
 })
 
 layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })("A budget", (it) => {
@@ -94,7 +96,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
     () =>
       Effect.gen(function* () {
         const months = yield* readMonths
-        const write = yield* makeUsageWriter
+        const { makeBatch, write } = yield* makeUsageWriter
         for (let seed = 1; seed <= getInputCount(40); seed++) {
           const choose = makeRandomChooser(seed)
           const accounts = yield* Effect.forEach(["a", "b"], (name) => createBudgeted(`random ${seed} ${name}`))
@@ -122,7 +124,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
                 const cost_microdollars = choose([0, 1, 7, 15, 80])
                 return { at, month, cost_microdollars, requested_at: choose([0, 1]) }
               })
-              const batch = makeUsageBatch(rows.map(({ at, cost_microdollars, month, requested_at }) =>
+              const batch = makeBatch(rows.map(({ at, cost_microdollars, month, requested_at }) =>
                 makeUsageRecord({
                   account_id: models[at]?.account_id ?? 0,
                   cost_microdollars,
@@ -130,7 +132,9 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
                 })
               ))
               yield* write(batch)
+              if (choose([true, false])) yield* settleUsage
               if (choose([true, false])) yield* write(batch)
+              yield* settleUsage
               const newest = Math.max(...rows.map(({ month }) => month))
               for (const [at, model] of models.entries()) {
                 const own = rows.filter((row) => row.at === at)
@@ -163,7 +167,6 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
   it.effect("stays exact while concurrent writers repeat each batch and the budget changes (D27, D29)", () =>
     Effect.gen(function* () {
       const account = yield* createBudgeted("concurrent", { microdollars: 1_000n, stops: true })
-      const write = yield* makeUsageWriter
       const [, current] = yield* readMonths
       const requested_at = current?.times[0] ?? 0
       const writes = Array.from({ length: 40 }, () => {
@@ -171,13 +174,19 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
           { length: 25 },
           () => makeUsageRecord({ account_id: account.account_id, cost_microdollars: 3, requested_at }),
         )
-        return Effect.asVoid(write(makeUsageBatch(rows)))
+        return Effect.gen(function* () {
+          const { makeBatch, write } = yield* makeUsageWriter
+          const batch = makeBatch(rows)
+          yield* write(batch)
+          yield* settleUsage
+          yield* write(batch)
+        })
       })
-      const mixed = writes.flatMap((write, index) => [
-        write,
-        setBudget(account.name, { microdollars: [500n, 2_000n, 3_000n][index % 3] ?? 0n, stops: true }),
-      ])
-      yield* Effect.forEach([...mixed, ...writes], (effect) => effect, { concurrency: 8, discard: true })
+      const changes = writes.map((_, index) =>
+        setBudget(account.name, { microdollars: [500n, 2_000n, 3_000n][index % 3] ?? 0n, stops: true })
+      )
+      const mixed = writes.map((write, index) => Effect.andThen(write, changes[index] ?? Effect.void))
+      yield* Effect.forEach(mixed, (effect) => effect, { concurrency: 8, discard: true })
       const { alerts, budget, daily, spent, webhooks } = yield* readBudget(account.account_id)
       assert.deepStrictEqual([spent, daily], [3_000, 3_000])
       assert.includeMembers([...alerts], thresholds.map((percent) => `${current?.first} ${budget} ${percent}`))

@@ -139,12 +139,12 @@ const readAccount = Effect.fnUntraced(function* (name: string) {
     select balance_microdollars::text as balance,
       (select coalesce(sum(amount_microdollars), 0)::text from credits where credits.account_id = accounts.account_id)
         as credited,
-      (select count(*)::int from usage where usage.account_id = accounts.account_id) as rows,
-      (select coalesce(sum(cost_microdollars), 0)::text from usage where usage.account_id = accounts.account_id)
+      (select count(*)::int from usage_requests where usage_requests.account_id = accounts.account_id) as rows,
+      (select coalesce(sum(cost_microdollars), 0)::text from usage_requests where usage_requests.account_id = accounts.account_id)
         as cost,
-      (select coalesce(sum(requests), 0)::text from usage_daily as daily where daily.account_id = accounts.account_id)
+      (select coalesce(sum(requests), 0)::text from usage_totals as daily where daily.account_id = accounts.account_id)
         as daily_requests,
-      (select coalesce(sum(cost_microdollars), 0)::text from usage_daily as daily
+      (select coalesce(sum(cost_microdollars), 0)::text from usage_totals as daily
         where daily.account_id = accounts.account_id) as daily_cost
     from accounts where name = ${name}
   `
@@ -227,7 +227,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
           readonly status_code: number
           readonly bytes: string
           readonly cost: string
-        }>`select request_id, status_code, bytes::text, cost_microdollars::text as cost from usage`)
+        }>`select request_id, status_code, bytes::text, cost_microdollars::text as cost from usage_requests`)
         assert.strictEqual(rows.length, identified.length)
         const recorded = new Map(rows.map((row) => [row.request_id, row]))
         for (const { bytes, cost, id, status } of identified) {

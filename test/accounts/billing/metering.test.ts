@@ -26,12 +26,11 @@ import {
   usageRecordsLostTotal,
 } from "../../../src/accounts/billing/UsageMetering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
+import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
 import {
   makeThrottledRequestCountWriter,
-  makeUsageBatch,
   makeUsageWriter,
   type ThrottledRequestCount,
-  type UsageBatch,
 } from "../../../src/accounts/billing/UsageWriter.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
@@ -68,9 +67,9 @@ const startMetering = Effect.fnUntraced(function* (values: Record<string, string
 const readSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
-    select (select count(*)::int from usage) as rows,
-      (select coalesce(sum(requests), 0)::int from usage_daily) as requests,
-      (select balance_microdollars::int from accounts where account_id = 1) as balance
+    select (select count(*)::int from usage_requests) as rows,
+      (select coalesce(sum(requests), 0)::int from usage_totals) as requests,
+      (select current_balance(accounts)::int from accounts where account_id = 1) as balance
   `
   return row
 })
@@ -83,23 +82,22 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('metered', 'basic', 1000)`
-      const write = yield* makeUsageWriter
-      const { ids, rows } = makeUsageBatch([
-        makeUsageRecord(),
-        makeUsageRecord({ status_code: 500, cost_microdollars: 0 }),
-        makeUsageRecord(),
-      ])
-      const those = (...which: ReadonlyArray<number>): UsageBatch => ({
-        rows: which.flatMap((at) => rows[at] ?? []),
-        ids: which.flatMap((at) => ids[at] ?? []),
-      })
-      yield* write(those(0, 1))
-      yield* write(those(0, 1))
-      yield* write(those(1, 2, 2))
+      const { makeBatch, write } = yield* makeUsageWriter
+      const first = makeBatch([makeUsageRecord(), makeUsageRecord({ status_code: 500, cost_microdollars: 0 })])
+      const second = makeBatch([makeUsageRecord()])
+      yield* write(first)
+      yield* write(first)
+      yield* settleUsage
+      yield* write(first)
+      yield* write(second)
+      yield* write(first)
+      yield* write(second)
+      assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 14 })
+      yield* Effect.all([settleUsage, settleUsage, write(second)], { concurrency: "unbounded" })
       assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 14 })
       const daily = yield* sql`
         select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int
-        from usage_daily
+        from usage_totals
       `
       assert.deepStrictEqual(daily.map((row) => ({ ...row })), [{
         usage_date: "2026-06-01",
@@ -114,12 +112,16 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
   it.effect("keeps the balance exact even if concurrent writers repeat each batch (D29)", () =>
     Effect.gen(function* () {
       const before = yield* readSums
-      const write = yield* makeUsageWriter
-      const batches = Array.from(
-        { length: 40 },
-        () => makeUsageBatch(Array.from({ length: 25 }, () => makeUsageRecord())),
-      )
-      yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
+      const writeTwice = Effect.gen(function* () {
+        const { makeBatch, write } = yield* makeUsageWriter
+        for (let at = 0; at < 5; at++) {
+          const batch = makeBatch(Array.from({ length: 25 }, () => makeUsageRecord()))
+          // At the same time, as if the first attempt had lost its connection.
+          yield* Effect.all([write(batch), write(batch)], { concurrency: "unbounded" })
+          if (at % 2 === 0) yield* settleUsage
+        }
+      })
+      yield* Effect.forEach(Array.from({ length: 8 }), () => writeTwice, { concurrency: "unbounded", discard: true })
       assert.deepStrictEqual(yield* readSums, {
         rows: (before?.rows ?? 0) + 1_000,
         requests: (before?.requests ?? 0) + 1_000,
@@ -173,7 +175,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const rows = yield* sql`
         select requested_at::text as first, endpoint, request_id, request_count::int as count, bytes::int,
           status_code::int as status
-        from usage where status_code = 429 order by requested_at, endpoint
+        from usage_requests where status_code = 429 order by requested_at, endpoint
       `
       const row = (first: string, endpoint: string, sent: number, count: number) => ({
         first,
@@ -196,7 +198,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       })
       const daily = yield* sql`
         select endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int as cost
-        from usage_daily where usage_date = '2026-06-02' order by endpoint
+        from usage_totals where usage_date = '2026-06-02' order by endpoint
       `
       assert.deepStrictEqual(daily.map((found) => ({ ...found })), [
         { endpoint: "/v1/news", requests: 50_000, errors: 50_000, bytes: 500_000, cost: 0 },
@@ -222,10 +224,10 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
       const found = Effect.gen(function* () {
         const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
-          select request_count::int as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
+          select request_count::int as count, bytes::int from usage_requests where endpoint = '/v1/again' order by usage_id
         `
         const days = yield* sql<{ readonly requests: number; readonly errors: number; readonly bytes: number }>`
-          select requests::int, errors::int, bytes::int from usage_daily where endpoint = '/v1/again'
+          select requests::int, errors::int, bytes::int from usage_totals where endpoint = '/v1/again'
         `
         return [...rows.map(({ bytes, count }) => [count, bytes]), ...days.map((day) => Object.values(day))]
       })
@@ -297,14 +299,14 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
   it.effect("drops the months before the retention period, but never the daily sums (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       const months = ["2024-01-31T23:59:59.999Z", "2024-02-01T00:00:00.000Z", "2024-02-29T12:00:00.000Z"]
       yield* write(
-        makeUsageBatch(months.map((requested_at) => makeUsageRecord({ requested_at: Date.parse(requested_at) }))),
+        makeBatch(months.map((requested_at) => makeUsageRecord({ requested_at: Date.parse(requested_at) }))),
       )
       const kept = sql<
         { readonly rows: number }
-      >`select count(*)::int as rows from usage where requested_at < '2025-01-01'`
+      >`select count(*)::int as rows from usage_requests where requested_at < '2025-01-01'`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2024-02-29T23:59:59Z'`), [
         "usage_2024_01",
       ])
@@ -314,7 +316,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       ])
       assert.strictEqual((yield* kept)[0]?.rows, 0)
       const [daily] = yield* sql<{ readonly requests: number }>`
-        select sum(requests)::int as requests from usage_daily where usage_date < '2025-01-01'
+        select sum(requests)::int as requests from usage_totals where usage_date < '2025-01-01'
       `
       assert.strictEqual(daily?.requests, 3)
     }))
@@ -387,7 +389,7 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
         })
         child.kill("SIGKILL")
         const killed = yield* Clock.currentTimeMillis
-        const rows = yield* sql<{ readonly request_id: string }>`select request_id from usage`
+        const rows = yield* sql<{ readonly request_id: string }>`select request_id from usage_requests`
         const recorded = new Set(rows.map(({ request_id }) => request_id))
         const unrecorded = answered.filter(({ id }) => !recorded.has(id))
         assert.isBelow(unrecorded.length, answered.length)

@@ -61,12 +61,12 @@ const readAccount = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [account] = yield* sql<Account>`
     select spendable_microdollars(accounts)::float8 as balance,
-      (select coalesce(sum(cost_microdollars), 0)::float8 from usage where usage.account_id = accounts.account_id) as cost,
-      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_daily
+      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_requests where usage_requests.account_id = accounts.account_id) as cost,
+      (select coalesce(sum(cost_microdollars), 0)::float8 from usage_totals
         where usage_daily.account_id = accounts.account_id) as daily,
       (select coalesce(sum(amount_microdollars), 0)::float8 from balance_reservations as reservation
         where reservation.account_id = accounts.account_id and expires_at > now()) as reserved,
-      (select count(*)::int from usage where usage.account_id = accounts.account_id) as rows
+      (select count(*)::int from usage_requests where usage_requests.account_id = accounts.account_id) as rows
     from accounts where account_id = ${account_id}
   `
   return account ?? (yield* Effect.die(new Error(`no account ${account_id}`)))

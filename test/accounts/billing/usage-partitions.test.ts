@@ -7,7 +7,7 @@ import {
   createUpcomingUsagePartitions,
   dropUsagePartitionsBefore,
 } from "../../../src/accounts/billing/UsagePartitions.ts"
-import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
+import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import { isLockTimeout } from "../../../src/db/SqlState.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
@@ -52,15 +52,15 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       const times = ["1999-12-31T23:59:59.999Z", "2031-02-28T12:00:00.000Z"].map((text) => Date.parse(text))
-      yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
+      yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = sql`timestamptz '2000-01-01T00:00:00Z'`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
       // The writer does not know that the partition was dropped, so its first attempt fails.
-      yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
+      yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
-        select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
+        select (select count(*)::int from usage_requests) as rows, (select sum(requests)::int from usage_totals) as requests,
           (select balance_microdollars::int from accounts) as balance
       `
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
@@ -69,10 +69,10 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
   it.effect("drops the partitions of months before the retention period, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
       yield* write(
-        makeUsageBatch([
+        makeBatch([
           ...months.map((month) => Date.parse(`${month}-15T00:00:00Z`)),
           Date.now(),
         ].map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))),
@@ -86,9 +86,9 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
   it.effect("drops the two oldest of 36 monthly partitions (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
-      yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
+      yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       // Statistics may make PostgreSQL evaluate the conditions in a different order, which must not matter.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2010-03-01T00:00:00Z'`), [
@@ -100,11 +100,11 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
   it.effect("gives up dropping a partition that is in use, so that writes are not delayed for long (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       yield* write(
-        makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]),
+        makeBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]),
       )
-      const reading = yield* Effect.forkChild(sql`select count(*) from usage, pg_sleep(60)`)
+      const reading = yield* Effect.forkChild(sql`select count(*) from usage_requests, pg_sleep(60)`)
       yield* CustomerUsage.retryUntil(
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
         (rows) => rows.length > 0,
@@ -117,7 +117,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
         ),
       )
       const dropping = yield* Effect.forkChild(Effect.flip(dropWithoutTimeout))
-      yield* write(makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.now() })]))
+      yield* write(makeBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.now() })]))
       assert.isTrue(isLockTimeout(yield* Fiber.join(dropping)))
       assert.isUndefined(reading.pollUnsafe(), "neither waited for the read to end")
       yield* Fiber.interrupt(reading)

@@ -96,7 +96,7 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
       for (const _ of [1, 2, 3]) assert.strictEqual((yield* ask("203.0.113.9")).status, 200)
       assert.strictEqual((yield* ask("198.51.100.7")).status, 403)
       const usage = sql`
-        select endpoint, status_code, cost_microdollars::int as cost from usage
+        select endpoint, status_code, cost_microdollars::int as cost from usage_requests
         where account_id = ${account_id} and status_code <> 200
       `
       const rows = yield* retryUntil(usage, ({ length }) => length > 0)
