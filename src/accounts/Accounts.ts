@@ -201,7 +201,7 @@ const accountColumnsSql = `
   account_id::float8, name, tier, contact_email, news, current_balance(accounts)::float8 as balance_microdollars,
   budget_microdollars::float8,
   budget_stops, budget_spent_this_month(accounts)::float8 as budget_spent_microdollars,
-  ${makeUtcTimeSql("last_charged_at")}, ${makeUtcTimeSql("created_at")},
+  ${formatUtcTimeSql("newest_charge(accounts)")} as last_charged_at, ${makeUtcTimeSql("created_at")},
   (select ${formatUtcTimeSql("erased_at")} from account_erasures
     where account_erasures.account_id = accounts.account_id) as erased_at,
   (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`

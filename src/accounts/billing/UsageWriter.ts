@@ -3,7 +3,7 @@
  * `settle_usage` of the database adds the batches to the daily totals and charges them (`UsageSettlement.ts`). Until
  * then, whoever reads a balance or a total adds them up.
  */
-import { Data, DateTime, Effect, Schema } from "effect"
+import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
@@ -115,14 +115,15 @@ export const makeUsageWriter = Effect.gen(function* () {
     return { rows, after }
   }
 
-  const findWriter = Effect.gen(function* () {
+  /** Registers the process once, also if two attempts overlap: as two writers, they would both write a batch. */
+  const findWriter = Semaphore.makeUnsafe(1).withPermits(1)(Effect.gen(function* () {
     if (writer !== undefined) return writer
     const [added] = yield* decodeRows(Writer)(sql`
       insert into usage_writers (id_suffix) values (${requestIdSuffix}) returning writer
     `)
     writer = added?.writer
     return writer ?? (yield* new WriterLost({ message: "The process could not be registered." }))
-  })
+  }))
 
   /** Stores the kinds of requests that this process has not met yet, and finds their numbers. */
   const storeKinds = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {

@@ -245,6 +245,8 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
             select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
             where attrelid = 'public.usage'::regclass and attname = 'request_count'
           )),
+          ('insert on usage_batches', has_table_privilege(to_regclass('public.usage_batches'), 'insert')),
+          ('settle_usage', has_function_privilege(to_regprocedure('public.settle_usage()'), 'execute')),
           ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
             and has_table_privilege('public.usage_daily', 'update')),
           ('insert, update on rate_limit_buckets',

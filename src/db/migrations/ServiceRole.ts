@@ -22,13 +22,13 @@ export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ r
 const adminTables = ["credits", "audit", "admin_tokens", "admin_requests"]
 
 /**
- * Query for the statements that grant read access to all tables except `$2`. Partitions need no grant, because they are
+ * Query for the statements that grant read access to all tables and views except `$2`. Partitions need no grant, because they are
  * read through their parent.
  */
 const readGrantsQuery = `
   select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
   from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-  where nspname in ('public', 'history') and relkind in ('r', 'p') and not relispartition
+  where nspname in ('public', 'history') and relkind in ('r', 'p', 'v') and not relispartition
     and not (nspname = 'public' and relname = any ($2::text[]))`
 
 /**
@@ -54,6 +54,10 @@ const revokesQuery = `
 const makeServiceGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
+  `grant insert on public.usage_batches, public.unsettled_usage, public.usage_request_kinds to ${role}`,
+  `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
+  `grant execute on function public.settle_usage to ${role}`,
+  // For counts of refused requests, and for processes of the previous release.
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at, budget_month, budget_spent_microdollars)

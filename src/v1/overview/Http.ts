@@ -24,7 +24,7 @@ export const overviewHandlers = Effect.gen(function* () {
           select account_id, name, tier, current_balance(accounts) as balance_microdollars, budget_microdollars, budget_stops,
             budget_spent_this_month(accounts) as budget_spent_microdollars,
             budget_spent_this_month(accounts) * 100 / budget_microdollars as budget_spent_percent,
-            last_charged_at, created_at, requests_today, cost_today_microdollars
+            newest_charge(accounts) as last_charged_at, created_at, requests_today, cost_today_microdollars
           from accounts cross join lateral (
             select coalesce(sum(requests), 0)::bigint as requests_today,
               coalesce(sum(cost_microdollars), 0)::bigint as cost_today_microdollars

@@ -135,14 +135,14 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
               if (choose([true, false])) yield* settleUsage
               if (choose([true, false])) yield* write(batch)
               yield* settleUsage
-              const newest = Math.max(...rows.map(({ month }) => month))
               for (const [at, model] of models.entries()) {
                 const own = rows.filter((row) => row.at === at)
                 for (const { cost_microdollars, month } of own) {
                   model.newest = Math.max(model.newest, month)
                   model.costs[month] = (model.costs[month] ?? 0) + cost_microdollars
                 }
-                if (own.some((row) => row.cost_microdollars > 0)) model.month = Math.max(model.month, newest)
+                const charged = own.filter((row) => row.cost_microdollars > 0)
+                model.month = Math.max(model.month, ...charged.map(({ month }) => month))
               }
             }
             for (const { account_id, alerts, budget, costs, month } of models) {

@@ -224,7 +224,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
       const found = Effect.gen(function* () {
         const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
-          select request_count::int as count, bytes::int from usage_requests where endpoint = '/v1/again' order by usage_id
+          select request_count::int as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
         `
         const days = yield* sql<{ readonly requests: number; readonly errors: number; readonly bytes: number }>`
           select requests::int, errors::int, bytes::int from usage_totals where endpoint = '/v1/again'

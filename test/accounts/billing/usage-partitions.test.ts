@@ -61,7 +61,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
       yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage_requests) as rows, (select sum(requests)::int from usage_totals) as requests,
-          (select balance_microdollars::int from accounts) as balance
+          (select current_balance(accounts)::int from accounts) as balance
       `
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
     }))

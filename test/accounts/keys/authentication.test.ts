@@ -540,7 +540,7 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
       }
       const recorded = sql`
         select request_id, status_code::int, accounts.name, cost_microdollars::int as cost
-        from usage_requests join accounts using (account_id) where request_id like 'recorded.%' order by requested_at, usage_id
+        from usage_requests join accounts using (account_id) where request_id like 'recorded.%' order by requested_at, status_code
       `
       yield* Effect.repeat(recorded, {
         until: (rows) => rows.length >= 2,

@@ -311,14 +311,14 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
       }
       yield* sql`alter table gone rename to api_keys`
 
-      yield* sql`alter table usage_daily rename to gone`
+      yield* sql`alter table usage_batches rename to gone`
       captured.length = 0
       assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       const warned = yield* retryUntil(
         Effect.sync(() => captured.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
         (found) => found,
       )
-      yield* sql`alter table gone rename to usage_daily`
+      yield* sql`alter table gone rename to usage_batches`
       assert.isTrue(warned)
       yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
       found.push(...findLeaks(key, captured))

@@ -230,6 +230,13 @@ return case when (account).balance_microdollars is not null then (account).balan
   (select sum(cost_microdollars) from unsettled_usage_of((account).account_id)), 0
 )::bigint end;
 
+-- The time of the newest request with a cost; for requests of earlier releases, that of its charge.
+create function newest_charge(account accounts) returns timestamptz
+language sql stable parallel safe
+return greatest((account).last_charged_at, (
+  select max(moment) from unsettled_usage_of((account).account_id) where cost_microdollars > 0
+));
+
 -- As before; also counts what is not settled.
 create or replace function budget_spent_this_month(account accounts) returns bigint
 language sql stable parallel safe
@@ -285,7 +292,8 @@ begin
     -- Sums by hour before the time zone is converted, because a conversion per row is much slower. The hours of UTC and
     -- of New York begin at the same times.
     select touched.account_id, date_trunc('hour', moment, 'UTC') as hour, kind_id, sum(requests) as requests,
-      sum(bytes) as bytes, sum(cost_microdollars) as cost
+      sum(bytes) as bytes, sum(cost_microdollars) as cost,
+      max(moment) filter (where cost_microdollars > 0) as charged_at
     from touched cross join lateral (
       select * from public.usage_batch_groups as batch
       where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
@@ -302,7 +310,8 @@ begin
     on conflict do nothing
   ), daily as materialized (
     select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint, sum(requests) as requests,
-      coalesce(sum(requests) filter (where status_code >= 400), 0) as errors, sum(bytes) as bytes, sum(cost) as cost
+      coalesce(sum(requests) filter (where status_code >= 400), 0) as errors, sum(bytes) as bytes, sum(cost) as cost,
+      max(charged_at) as charged_at
     from hourly join public.usage_request_kinds using (kind_id) group by 1, 2, 3
   ), summed as (
     -- Cheaper than `on conflict` for all rows.
@@ -326,11 +335,12 @@ begin
       bytes = existing.bytes + excluded.bytes,
       cost_microdollars = existing.cost_microdollars + excluded.cost_microdollars
   ), monthly as materialized (
-    select account_id, date_trunc('month', usage_date)::date as month, sum(cost)::bigint as cost
+    select account_id, date_trunc('month', usage_date)::date as month, sum(cost)::bigint as cost,
+      max(charged_at) as charged_at
     from daily group by 1, 2 having sum(cost) > 0
   ), charged as (
     -- The newest month of each account. Costs of the months before it no longer count towards budgets.
-    select account_id, max(month) as month, sum(cost)::bigint as cost,
+    select account_id, max(month) as month, sum(cost)::bigint as cost, max(charged_at) as charged_at,
       (array_agg(cost order by month desc))[1] as month_cost
     from monthly group by account_id
   ), anonymized as (
@@ -341,7 +351,8 @@ begin
       and (batch.writer, batch.sequence) = (due.writer, due.sequence)
   ), updated as (
     update public.accounts
-    set balance_microdollars = balance_microdollars - charged.cost, last_charged_at = now(),
+    set balance_microdollars = balance_microdollars - charged.cost,
+      last_charged_at = greatest(last_charged_at, charged.charged_at),
       budget_month = case when budget_microdollars is not null then greatest(budget_month, charged.month) end,
       budget_spent_microdollars = case when budget_microdollars is not null then
         case when budget_month >= charged.month then budget_spent_microdollars else 0 end
@@ -485,4 +496,17 @@ begin
   where account_id = account;
   update public.account_erasures set finished_at = now() where account_id = account;
   return null;
+end $$;
+
+-- Processes of the previous release read balances with the functions above, before `grant` runs again.
+do $$
+declare
+  reader text;
+begin
+  for reader in
+    select distinct grantee::regrole from pg_class, aclexplode(relacl)
+    where pg_class.oid = 'public.usage'::regclass and privilege_type = 'SELECT' and grantee <> relowner and grantee <> 0
+  loop
+    execute format('grant select on unsettled_usage, usage_batches, usage_batch_groups to %s', reader);
+  end loop;
 end $$;
