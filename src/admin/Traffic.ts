@@ -10,7 +10,7 @@ const EndpointTraffic = Schema.Struct({
   requests: Schema.Int,
   client_errors: Schema.Int.annotate({ description: "Requests that were answered with 4xx." }),
   server_errors: Schema.Int.annotate({ description: "Requests that were answered with 5xx." }),
-  cached: Schema.Int.annotate({ description: "Requests that needed no database query." }),
+  cached: Schema.Int.annotate({ description: "Requests that were answered with 304." }),
   median_ms: Schema.Int,
   p95_ms: Schema.Int.annotate({ description: "Of 20 requests, 19 took at most this time." }),
   max_ms: Schema.Int,

@@ -960,9 +960,9 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       // The exact cost of later requests is subtracted.
       yield* waitForStatus(key, 200)
       const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
-        select balance_microdollars::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
+        select current_balance(accounts)::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
         from usage_requests join accounts using (account_id) where name = 'payer' and status_code = 200
-        group by balance_microdollars
+        group by accounts.account_id
       `
       const [row] = yield* Effect.repeat(recorded, {
         until: ([row]) => row?.answers === 1,

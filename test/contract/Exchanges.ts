@@ -248,7 +248,7 @@ export const readUsage = Effect.gen(function* () {
   const rows = yield* sql<RecordedUsage & { readonly request_id: string }>`
     select request_id, accounts.name as account, endpoint, status_code::int, records_returned, bytes::float8,
       cost_microdollars::float8, cached, deprecated, via, request_count::int
-    from usage_requests join accounts using (account_id) where accounts.name <> 'scout' order by usage_id
+    from usage_requests join accounts using (account_id) where accounts.name <> 'scout' order by requested_at, writer, sequence, part, place
   `
   return rows.map(({ request_id, ...usage }) => ({ request_id, usage }))
 })

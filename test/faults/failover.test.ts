@@ -46,10 +46,10 @@ const readTotals = (url: string, account_id: number) =>
   Effect.map(
     queryServer(
       url,
-      `select count(*)::int as rows, count(distinct usage_id)::int as ids,
+      `select count(*)::int as rows, count(distinct request_id)::int as ids,
         coalesce(sum(cost_microdollars), 0)::float8 as cost,
         (select coalesce(sum(cost_microdollars), 0)::float8 from usage_totals where account_id = ${account_id}) as summed,
-        (select ${credit}::float8 - balance_microdollars from accounts where account_id = ${account_id}) as charged
+        (select ${credit}::float8 - current_balance(accounts) from accounts where account_id = ${account_id}) as charged
       from usage_requests where account_id = ${account_id} and status_code <> 503`,
     ),
     ({ rows: [row] }): Totals => ({
@@ -149,8 +149,8 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
       yield* assertRecorded(server.url, account_id, ...together(before, discarded))
       const ids = (url: string) =>
         Effect.map(
-          queryServer(url, "select usage_id::text from usage_requests order by 1"),
-          ({ rows }) => new Set(rows.map((row) => String(row["usage_id"]))),
+          queryServer(url, "select request_id from usage_requests order by 1"),
+          ({ rows }) => new Set(rows.map((row) => String(row["request_id"]))),
         )
       const old = yield* ids(server.url)
       yield* server.stop("SIGKILL")

@@ -444,9 +444,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       assert.strictEqual(refused.headers["x-cost-microdollars"], "0")
       yield* assertRecorded(["a 200 1", ...accepted, "c 402 1"])
       const [sums] = yield* sql<{ readonly cost: number; readonly refused: number; readonly balance: number }>`
-        select sum(cost_microdollars)::int as cost, balance_microdollars::int as balance,
+        select sum(cost_microdollars)::int as cost, current_balance(accounts)::int as balance,
           sum(cost_microdollars) filter (where status_code = 402)::int as refused
-        from usage_requests join accounts using (account_id) where account_id = ${account_id} group by balance_microdollars
+        from usage_requests join accounts using (account_id) where account_id = ${account_id} group by accounts.account_id
       `
       assert.deepStrictEqual({ ...sums }, { cost: sums?.cost, refused: 0, balance: 1 - (sums?.cost ?? 0) })
     }).pipe(Effect.scoped))

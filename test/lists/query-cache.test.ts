@@ -100,7 +100,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       yield* CustomerUsage.waitForRecordedRequests(account_id, 10)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
-        from usage_requests where account_id = ${account_id} order by requested_at, usage_id
+        from usage_requests where account_id = ${account_id} order by requested_at, writer, sequence, part, place
       `
       const records = (yield* requestOverWire(port, runners, key)).text.match(/"date"/g)?.length
       assert.deepStrictEqual(rows.map(({ line }) => line), [

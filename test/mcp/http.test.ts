@@ -375,7 +375,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql`
         select endpoint, status_code, via, cost_microdollars::int as cost, records_returned from usage_requests
-        where account_id = ${account_id} order by requested_at, usage_id
+        where account_id = ${account_id} order by requested_at, writer, sequence, part, place
       `
       assert.deepStrictEqual(
         rows,
@@ -410,7 +410,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', endpoint, status_code, via) as line from usage_requests
-        where account_id = ${account_id} order by requested_at, usage_id
+        where account_id = ${account_id} order by requested_at, writer, sequence, part, place
       `
       assert.deepStrictEqual(rows.map(({ line }) => line), [
         "/v1/ticker-changes 200 mcp",

@@ -164,10 +164,10 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         assert.strictEqual(last.code, 0, last.err)
 
         const sums = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
-          select count(*)::int as rows, count(distinct usage_id)::int as keys, sum(cost_microdollars)::int as cost,
+          select count(*)::int as rows, count(distinct request_id)::int as keys, sum(cost_microdollars)::int as cost,
             (select sum(requests)::int from usage_totals where account_id = it.account_id) as days,
             (select sum(cost_microdollars)::int from usage_totals where account_id = it.account_id) as daily,
-            (1000000000 - min(balance_microdollars))::int as charged
+            (1000000000 - min(current_balance(it)))::int as charged
           from accounts as it join usage_requests using (account_id) where name = 'steady' group by it.account_id
         `
         // Before the clients begin to count, they send one request per path.

@@ -224,7 +224,10 @@ export const makeUsageWriter = Effect.gen(function* () {
     `)
     if (written?.is_written === true) return
     kinds.clear()
-    return yield* new WriterLost({ message: "The database has lost what this process had stored.", writer: written && writer })
+    return yield* new WriterLost({
+      message: "The database has lost what this process had stored.",
+      writer: written && writer,
+    })
   })
 
   const write = (batch: UsageBatch) =>

@@ -136,7 +136,7 @@ const readAccount = Effect.fnUntraced(function* (name: string) {
     readonly daily_requests: string
     readonly daily_cost: string
   }>`
-    select balance_microdollars::text as balance,
+    select current_balance(accounts)::text as balance,
       (select coalesce(sum(amount_microdollars), 0)::text from credits where credits.account_id = accounts.account_id)
         as credited,
       (select count(*)::int from usage_requests where usage_requests.account_id = accounts.account_id) as rows,

@@ -63,7 +63,7 @@ const readAccount = Effect.fnUntraced(function* (account_id: number) {
     select spendable_microdollars(accounts)::float8 as balance,
       (select coalesce(sum(cost_microdollars), 0)::float8 from usage_requests where usage_requests.account_id = accounts.account_id) as cost,
       (select coalesce(sum(cost_microdollars), 0)::float8 from usage_totals
-        where usage_daily.account_id = accounts.account_id) as daily,
+        where usage_totals.account_id = accounts.account_id) as daily,
       (select coalesce(sum(amount_microdollars), 0)::float8 from balance_reservations as reservation
         where reservation.account_id = accounts.account_id and expires_at > now()) as reserved,
       (select count(*)::int from usage_requests where usage_requests.account_id = accounts.account_id) as rows

@@ -158,7 +158,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         assert.strictEqual((yield* requestOverWire(ports[0] ?? 0, path, key)).status, 200)
         const balance = Effect.map(
           sql<{ readonly left: string }>`
-          select balance_microdollars::text as left from accounts where account_id = ${account_id}
+          select current_balance(accounts)::text as left from accounts where account_id = ${account_id}
         `,
           ([row]) => Number(row?.left),
         )

@@ -145,14 +145,17 @@ join usage_request_kinds using (kind_id)
 join usage_writers on usage_writers.writer = batch.writer;
 
 -- All recorded requests, and the rows that count requests refused with 429. Add a condition on `moment` to one on
--- `requested_at`, so that it uses the index: it is at most five seconds later.
+-- `requested_at`, so that it uses the index: it is at most five seconds later. The last columns give requests of the
+-- same millisecond the order in which they ended.
 create view usage_requests as
 select account_id, moment, requested_at, key_id, request_id, endpoint, status_code, records_returned, bytes,
-  cost_microdollars, duration_ms, cached, deprecated, via, 1::bigint as request_count, price_per_gb_microdollars
+  cost_microdollars, duration_ms, cached, deprecated, via, 1::bigint as request_count, price_per_gb_microdollars,
+  writer, sequence, part, place
 from usage_batch_requests
 union all
 select account_id, requested_at, requested_at, key_id, request_id, endpoint, status_code, records_returned, bytes,
-  cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via, request_count, null
+  cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via, request_count, null,
+  null, null, null, null
 from usage;
 
 -- Returns the batches with the newest requests of an account, newest first, until they have `wanted` requests of the
