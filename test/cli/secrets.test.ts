@@ -84,7 +84,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         // Without this lock, the usage of the first request might be recorded before the outage.
         const isLocked = yield* Deferred.make<void>()
         yield* Effect.forkScoped(sql.withTransaction(
-          sql`lock table usage`.pipe(
+          sql`lock table usage_batches`.pipe(
             Effect.andThen(Deferred.succeed(isLocked, undefined)),
             Effect.andThen(Effect.never),
           ),

@@ -140,7 +140,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       const unwritten = Effect.map(scrape, (found) => found.get("tickerline_usage_unwritten_seconds"))
       assert.strictEqual(yield* unwritten, 0)
       yield* sql.withTransaction(Effect.gen(function* () {
-        yield* sql`lock table usage in share mode`
+        yield* sql`lock table usage_batches in share mode`
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", basic)).status, 200)
         assert.isAbove((yield* retryUntil(unwritten, (seconds) => (seconds ?? 0) > 1)) ?? 0, 1)
       }))

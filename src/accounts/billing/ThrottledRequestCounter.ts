@@ -3,7 +3,8 @@
  * may send any number of them, so each account has one row per endpoint and minute instead of one row per request.
  */
 import { SecureRandom } from "effect/crypto"
-import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
+import type { UsageRecord } from "./UsageRecord.ts"
+import type { ThrottledRequestCount } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 

@@ -9,7 +9,8 @@ import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
-import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageRecord } from "./UsageWriter.ts"
+import type { UsageRecord } from "./UsageRecord.ts"
+import { makeThrottledRequestCountWriter, makeUsageWriter } from "./UsageWriter.ts"
 
 /** Rows of usage that wait to be written; requests are refused while there are more. */
 export const UsageBufferSizeConfig = Config.schema(

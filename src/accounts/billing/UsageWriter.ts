@@ -10,30 +10,7 @@ import { decodeRows } from "../../db/DecodeRows.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
 import { requestIdSuffix } from "../../rules/RequestIds.ts"
 import { countWindows, nameKind, type PackedUsage, packUsage } from "./UsagePacking.ts"
-
-/** A completed request, or one installment of an endless stream. */
-export interface UsageRecord {
-  /** Milliseconds since 1970. */
-  readonly requested_at: number
-  readonly account_id: number
-  readonly key_id: number
-  readonly request_id: string
-  readonly endpoint: string
-  readonly status_code: number
-  readonly records_returned: number
-  readonly bytes: number
-  readonly cost_microdollars: number
-  /** The price from which the cost was calculated; 0 if the request costs nothing. */
-  readonly price_per_gb_microdollars: number
-  readonly duration_ms: number
-  /** Whether the response was a 304. */
-  readonly cached: boolean
-  readonly deprecated: boolean
-  /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */
-  readonly via: "mcp" | null
-  /** The reservation of an export, which the write of this row ends; null if the balance was not reserved. */
-  readonly reservation_id: string | null
-}
+import type { UsageRecord } from "./UsageRecord.ts"
 
 /** Requests that are written at once. */
 export interface UsageBatch {
@@ -182,7 +159,7 @@ export const makeUsageWriter = Effect.gen(function* () {
         select written, (select count(*) from usage_request_kinds where kind_id = any(${
       makeArrayParameter(Array.from(used), OID.int4)
     })) = ${used.size}::int as has_kinds
-        from usage_writers where writer = ${writer}::int for no key update
+        from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
       ), numbered as (
         update usage_writers set written = ${last}::int from locked
         where writer = ${writer}::int and locked.written < ${last}::int and has_kinds

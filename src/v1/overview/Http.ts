@@ -21,7 +21,8 @@ export const overviewHandlers = Effect.gen(function* () {
     Result: AccountOverview,
     execute: ({ account_id, today }) =>
       sql`
-          select account_id, name, tier, current_balance(accounts) as balance_microdollars, budget_microdollars, budget_stops,
+          select account_id, name, tier, current_balance(accounts) as balance_microdollars, budget_microdollars,
+            budget_stops,
             budget_spent_this_month(accounts) as budget_spent_microdollars,
             budget_spent_this_month(accounts) * 100 / budget_microdollars as budget_spent_percent,
             newest_charge(accounts) as last_charged_at, created_at, requests_today, cost_today_microdollars

@@ -75,8 +75,8 @@ export const usageHandlers = Effect.gen(function* () {
           where ${sql.and([sql`true`, ...conditions])}
           union all
           select account_id, moment, null, null, null, null, requested_at, key_id, request_id, endpoint, status_code,
-            records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via, null,
-            null, request_count, usage.usage_id
+            records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via,
+            null, null, request_count, usage.usage_id
           from shown join usage on account_id = ${account_id} and requested_at = moment
             and usage.usage_id = shown.usage_id
         )

@@ -134,7 +134,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       const sql = yield* SqlClient.SqlClient
       const before = yield* readSums
       const { meter, stop } = yield* startMetering({ USAGE_BUFFER: "3" })
-      yield* sql`alter table usage rename to usage_away`
+      yield* sql`alter table usage_batches rename to usage_away`
       meter.record(makeUsageRecord())
       meter.record(makeUsageRecord())
       yield* meter.requireCapacity
@@ -146,7 +146,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
       // Requests in progress are recorded even while the buffer is full.
       meter.record(makeUsageRecord())
-      yield* sql`alter table usage_away rename to usage`
+      yield* sql`alter table usage_away rename to usage_batches`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
       yield* until(readSums, (now) => now?.rows === (before?.rows ?? 0) + 4)
       assert.strictEqual((yield* readSums)?.balance, (before?.balance ?? 0) - 28)
@@ -327,7 +327,7 @@ layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) =
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { meter, stop } = yield* startMetering()
-      yield* sql`alter table usage rename to usage_away`
+      yield* sql`alter table usage_batches rename to usage_away`
       meter.record(makeUsageRecord())
       meter.record(makeUsageRecord())
       for (let sent = 0; sent < 5; sent++) meter.record(makeUsageRecord({ status_code: 429, cost_microdollars: 0 }))

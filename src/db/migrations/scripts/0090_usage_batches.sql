@@ -1,6 +1,6 @@
 -- Usage in batches: one row per account and write has its requests as packed numbers
--- (docs/decisions/0160-usage-in-batches.md). `usage` keeps the counts of requests refused with 429, and the requests that
--- earlier releases recorded, until a job has packed them.
+-- (docs/decisions/0160-usage-in-batches.md). `usage` keeps the counts of requests refused with 429, and the requests
+-- that earlier releases recorded, until a job has packed them.
 
 -- The processes that record usage.
 create table usage_writers (

@@ -1,0 +1,25 @@
+/** D29 (usage): what is recorded of a request. */
+
+/** A completed request, or one installment of an endless stream. */
+export interface UsageRecord {
+  /** Milliseconds since 1970. */
+  readonly requested_at: number
+  readonly account_id: number
+  readonly key_id: number
+  readonly request_id: string
+  readonly endpoint: string
+  readonly status_code: number
+  readonly records_returned: number
+  readonly bytes: number
+  readonly cost_microdollars: number
+  /** The price from which the cost was calculated; 0 if the request costs nothing. */
+  readonly price_per_gb_microdollars: number
+  readonly duration_ms: number
+  /** Whether the response was a 304. */
+  readonly cached: boolean
+  readonly deprecated: boolean
+  /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */
+  readonly via: "mcp" | null
+  /** The reservation of an export, which the write of this row ends; null if the balance was not reserved. */
+  readonly reservation_id: string | null
+}
