@@ -22,8 +22,8 @@ export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ r
 const adminTables = ["credits", "audit", "admin_tokens", "admin_requests"]
 
 /**
- * Query for the statements that grant read access to all tables and views except `$2`. Partitions need no grant, because
- * they are read through their parent.
+ * Query for the statements that grant read access to all tables and views except `$2`. Partitions need no grant,
+ * because they are read through their parent.
  */
 const readGrantsQuery = `
   select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement

@@ -163,7 +163,7 @@ from usage;
 create function find_usage_batches(
   account bigint, kinds integer[], since timestamptz, before timestamptz, wanted bigint
 ) returns table (moment timestamptz, writer integer, sequence integer, part smallint, span_ms integer, requests bigint)
-language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
   hours  timestamptz[];
   hour   timestamptz;
@@ -216,15 +216,21 @@ begin
   end loop;
 end $$;
 
--- Returns the groups of an account's batches that are not settled.
+-- Returns the groups of an account's batches that are not settled. A function that PostgreSQL does not inline, because
+-- each key lookup would otherwise prepare to read all partitions, also for accounts without a limit.
 create function unsettled_usage_of(account bigint)
 returns table (moment timestamptz, kind_id integer, requests bigint, bytes bigint, cost_microdollars bigint)
-language sql stable parallel safe
-as $$
-  select moment, kind_id, requests, bytes, cost_microdollars
-  from public.usage_batch_groups join public.unsettled_usage using (writer, sequence)
-  where account_id = account and moment >= (select min(first_at) from public.unsettled_usage)
-$$;
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+declare
+  oldest timestamptz := (select min(first_at) from public.unsettled_usage);
+begin
+  if oldest is null then return; end if;
+  return query
+  select batch.moment, batch.kind_id, batch.requests, batch.bytes, batch.cost_microdollars
+  from public.usage_batch_groups as batch join public.unsettled_usage using (writer, sequence)
+  where account_id = account and batch.moment >= oldest;
+end $$;
 
 -- What the account has left: its balance minus the cost that is not settled. Null: postpaid.
 create function current_balance(account accounts) returns bigint
