@@ -11,16 +11,19 @@ let last = { now: 0, prefix: makePrefix(0) }
 /** The end of all ids that this process creates. It is random, so no two processes create the same id. */
 export const requestIdSuffix = crypto.randomUUID().slice(18)
 
-const maxNumber = 0xfff
 let number = 0
 
 /**
  * Creates a UUID version 7: the time, a number from 0 to 4095 that differs within a millisecond, and the suffix of the
- * process. Usage therefore stores only the number (`UsagePacking.ts`), and no random number is needed per request.
+ * process. Usage therefore stores only the number (`UsagePacking.ts`). It starts anew in each millisecond, at random, so
+ * that a client cannot see how many requests of others came between its own.
  */
 export const makeRequestId = (now = Date.now()) => {
-  if (now !== last.now) last = { now, prefix: makePrefix(now) }
-  number = number === maxNumber ? 0 : number + 1
+  if (now === last.now) number = (number + 1) % 0x1000
+  else {
+    last = { now, prefix: makePrefix(now) }
+    number = Math.floor(Math.random() * 0x1000)
+  }
   return last.prefix + (0x1000 + number).toString(16).slice(1) + requestIdSuffix
 }
 

@@ -25,7 +25,7 @@ create table usage_request_kinds (
   unique nulls not distinct (endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars)
 );
 
--- Requests of an account. Columns with the suffix `s` are packed numbers, one per group or one per request.
+-- Requests of an account. A column of type `bytea` has packed numbers, one per group or one per request.
 create table usage_batches (
   account_id bigint not null,
   -- The newest time of a request. All times are in the same five seconds of `usage_window`.
