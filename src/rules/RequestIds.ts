@@ -15,7 +15,7 @@ let number = 0
 
 /**
  * Creates a UUID version 7: the time, a number from 0 to 4095 that differs within a millisecond, and the suffix of the
- * process. Usage therefore stores only the number (`UsagePacking.ts`). It starts anew in each millisecond, at random, so
+ * process. Usage therefore stores only the number (`UsagePacking.ts`). Each millisecond begins with a random one, so
  * that a client cannot see how many requests of others came between its own.
  */
 export const makeRequestId = (now = Date.now()) => {

@@ -34,7 +34,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         yield* Effect.acquireRelease(
           Effect.sync(() => assert.isTrue(mountSmallDisk(disk, uid))),
           () =>
-            Effect.forEach(["usage", "usage_moments"], moveTo("pg_default")).pipe(
+            moveTo("pg_default")("usage_batches").pipe(
               Effect.andThen(sql.unsafe("drop tablespace small")),
               Effect.orDie,
               Effect.ensuring(Effect.sync(() => unmountSmallDisk(disk))),
@@ -45,14 +45,15 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", key)).status, 200)
         yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
-        yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
+        yield* moveTo("small")("usage_batches")
         yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(smallDiskSize)))
         // The usage of these requests needs a new page of the table, for which the full disk has no space.
         const requestCount = 500
+        const longId = "x".repeat(128)
         const limits = Array.from({ length: requestCount }, (_, at) => (at % 100) + 1)
         const answers = yield* Effect.forEach(
           limits,
-          (limit) => requestOverWire(port, `/v1/news?limit=${limit}`, key),
+          (limit) => requestOverWire(port, `/v1/news?limit=${limit}`, key, { headers: { "X-Request-Id": longId } }),
           {
             concurrency: 8,
           },

@@ -55,7 +55,8 @@ const formatTime = (time: number) =>
   new Date(time - 5 * 3_600_000).toISOString().replace(/\.000Z$/, "Z").replace("Z", "-05:00")
 
 const toListed = (hints: ReadonlyMap<number, string>) => (record: UsageRecord) => {
-  const { account_id, key_id, price_per_gb_microdollars, requested_at, reservation_id, ...rest } = record
+  const { account_id: _, key_id, price_per_gb_microdollars: _price, requested_at, reservation_id: _id, ...rest } =
+    record
   return { ...rest, requested_at: formatTime(requested_at), key_hint: hints.get(key_id), request_count: 1 }
 }
 
