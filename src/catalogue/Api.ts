@@ -67,9 +67,8 @@ export const CostEstimates = Schema.Struct({
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({
-      description:
-        "A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage and " +
-        "/v1/usage/daily, cannot be sent; both are free.",
+      description: "A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage, " +
+        "/v1/usage/daily and /v1/account/invoice-lines, cannot be sent; all are free.",
     }),
   }),
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],

@@ -5,7 +5,7 @@
 import { changelogEntryTypes } from "../changelog/ChangelogEntry.ts"
 import { listFormats } from "../rows/ListFormats.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { apiKeyStatuses } from "../v1/account/Api.ts"
+import { apiKeyStatuses, invoiceLineKinds } from "../v1/account/Api.ts"
 import { changeFeedDatasets, changeKinds } from "../v1/changes/Api.ts"
 import { conversionPriceTypes, convertibleTypes, securityTypes, warrantTypes } from "../v1/dilution-data/Api.ts"
 import { complianceStatuses, deficiencyTypes, noticeTypes } from "../v1/nasdaq-compliance/Api.ts"
@@ -25,6 +25,7 @@ export const enumerations: Readonly<Record<string, ReadonlyArray<string>>> = {
   ConversionPriceType: conversionPriceTypes,
   ConvertibleType: convertibleTypes,
   DeficiencyType: deficiencyTypes,
+  InvoiceLineKind: invoiceLineKinds,
   ListFormat: listFormats,
   NoticeType: noticeTypes,
   OwnerType: ownerTypes,

@@ -21,6 +21,7 @@ import { shellCompletionsLayer } from "./ShellCompletions.ts"
 import { doctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
 import { CommandFailed, withExamples, withSilentExamples } from "./CommandParts.ts"
+import { invoicesCommand } from "./InvoicesCommand.ts"
 import { generateMarketCommand } from "./GenerateCommand.ts"
 import { keysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
@@ -101,6 +102,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       samplesCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       keysCommand.pipe(withWarnings),
+      invoicesCommand.pipe(withWarnings),
       adminCommand.pipe(withWarnings),
       auditCommand.pipe(withWarnings),
       webhooksCommand.pipe(withWarnings),

@@ -76,6 +76,13 @@ export const CalendarDate = Schema.String.check(
   }),
 ).annotate({ format: "date" })
 
+export const calendarMonthMessage = "must be a month, such as 2026-11"
+
+/** A month, `YYYY-MM`. */
+export const CalendarMonth = Schema.String.check(
+  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])$/, { message: calendarMonthMessage }),
+)
+
 /**
  * What counts as now when a query is decoded, in milliseconds since 1970: the time of the request, or the moment of
  * `as_of`.

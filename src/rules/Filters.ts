@@ -1,6 +1,6 @@
 /** Filter parameters, which endpoints combine into query schemas (D7, D9). Each declares its column and operator. */
 import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { CalendarDate, type DecodingTime, NonFutureDate } from "./Dates.ts"
+import { CalendarDate, CalendarMonth, calendarMonthMessage, type DecodingTime, NonFutureDate } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
 import { formatTextList, parseTextList } from "./TextLists.ts"
 
@@ -189,6 +189,14 @@ export const statusCodeFilter = listFilter(
   "Rows whose status_code is one of these comma-separated values.",
   { operator: "statement", narrows: true },
   statusCodeMessage,
+)
+
+/** Filters by comma-separated months of the column `month`. */
+export const monthFilter = listFilter(
+  CalendarMonth,
+  "Rows whose month is one of these comma-separated months, YYYY-MM.",
+  { operator: "oneOf", column: "month" },
+  calendarMonthMessage,
 )
 
 /**

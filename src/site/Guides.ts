@@ -28,6 +28,7 @@ const order = [
   "as-of",
   "caching",
   "cost",
+  "invoices",
 ]
 
 /** Guides that are not in the section "Guides". */

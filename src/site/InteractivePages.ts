@@ -120,6 +120,24 @@ ${state}
   }),
 }
 
+const invoices: SitePage = {
+  path: getPagePath("your-invoices"),
+  title: "Your invoices",
+  section: "Tools",
+  scripts: ["invoices-page.js"],
+  render: () => ({
+    description: "The closed months of your account, with every line, to read and to print.",
+    body: `<div class="screen-only"><h1>Your invoices</h1>
+<p>The closed months of the account that your key belongs to. <a href="${getPagePath("invoices")}">Invoices</a> explains
+ the lines, and how you check them. This page is free of charge.</p>
+${withoutScripts("This page", "/v1/account/invoices")}
+${apiKeyFormHtml}
+${state}
+<div id="months"></div></div>
+<div id="invoice"></div>`,
+  }),
+}
+
 const renderDatasetTable = () => {
   const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
@@ -163,4 +181,4 @@ ${state}
   }),
 }
 
-export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, datasets]
+export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, invoices, datasets]

@@ -49,6 +49,14 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
       kept: "account_id budget_microdollars month percent recorded_at spent_microdollars stops",
     },
     credits: { erased: "reference", kept: "account_id amount_microdollars created_at credit_id" },
+    invoice_lines: {
+      erased: "",
+      kept: "account_id bytes cost_microdollars endpoint kind line month price_per_gb_microdollars requests usage_date",
+    },
+    invoices: {
+      erased: "",
+      kept: "account_id bytes closed_at cost_microdollars digest lines month requests usage_from",
+    },
     rate_limit_buckets: { erased: "", kept: "account_id granted refilled_at used" },
     rate_limits: { erased: "", kept: "account_id began_at ends_at given used" },
     usage: {
@@ -65,6 +73,10 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
     },
     usage_kind_hours: { erased: "", kept: "account_id hour kind_id" },
     usage_daily: { erased: "", kept: "account_id bytes cost_microdollars endpoint errors requests usage_date" },
+    usage_daily_prices: {
+      erased: "",
+      kept: "account_id bytes cost_microdollars endpoint kind price_per_gb_microdollars requests usage_date",
+    },
     usage_kinds: { erased: "", kept: "account_id endpoint status_code" },
     usage_moments: { erased: "", kept: "account_id endpoint moment requests status_code" },
     webhook_endpoints: "deleted",

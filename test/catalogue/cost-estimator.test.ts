@@ -738,12 +738,13 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       }
     }))
 
-  it.effect("only the free usage lists have a filter `endpoint`, which an estimate cannot contain (D28)", () =>
+  it.effect("only free lists of the account have a filter `endpoint`, which an estimate cannot contain (D28)", () =>
     Effect.gen(function* () {
+      const lists = ["/v1/account/invoice-lines", "/v1/usage", "/v1/usage/daily"]
       const paths = DocumentedEndpoints.documentedEndpoints
         .filter(({ parameters }) => parameters.some(({ name }) => name === "endpoint")).map(({ path }) => path)
-      assert.deepStrictEqual(paths.toSorted(), ["/estimate", "/v1/usage", "/v1/usage/daily"])
-      for (const path of ["/v1/usage", "/v1/usage/daily"]) {
+      assert.deepStrictEqual(paths.toSorted(), ["/estimate", ...lists])
+      for (const path of lists) {
         assert.strictEqual((yield* send(`${path}?endpoint=/v1/news`)).status, 200)
         assert.strictEqual((yield* send(`/estimate?endpoint=${path}&endpoint=/v1/news`)).status, 422)
         assert.strictEqual(getField(yield* requestEstimate(path), "estimated_cost_microdollars"), 0)

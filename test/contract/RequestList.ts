@@ -503,6 +503,8 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
     get("/v1/overview", { key }),
     get("/v1/account", { key }),
     get("/v1/account/api-keys", { key }),
+    get("/v1/account/invoices", { key }),
+    get("/v1/account/invoice-lines", { key }),
     get("/v1/usage?limit=5", { key }),
     get("/v1/usage/daily", { key }),
   ]),

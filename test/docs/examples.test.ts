@@ -15,6 +15,7 @@ import {
   runCodeBlock,
 } from "../support/DocumentExamples.ts"
 import { type CodeBlock, compactJson, formatJson, readCodeBlocks, replaceCodeBlocks } from "../support/CodeBlocks.ts"
+import { recordInvoicedUsage } from "../support/InvoicedUsage.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -39,8 +40,12 @@ class Reader extends Context.Service<Reader, {
     Effect.gen(function* () {
       const port = yield* chooseFreePort
       const base = `http://127.0.0.1:${port}`
-      yield* ServiceInstances.startServiceInstance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
+      // A longer retention, because the example of invoices is about a fixed month.
+      yield* ServiceInstances.startServiceInstance({ USAGE_RETENTION: "36500 days" }, { port }).pipe(
+        Effect.provideService(BaseUrl, base),
+      )
       const { ultimate: key } = yield* Service.TestKeys
+      yield* recordInvoicedUsage(key)
       const place = yield* makeReaderProject
       writeFileSync(join(place, ".tickerline", "demo-key"), `${key}\n`)
       return { base, key, place }

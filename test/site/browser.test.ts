@@ -15,6 +15,8 @@ import {
   openPage,
   runInBrowser,
 } from "../support/Browser.ts"
+import { createCustomer } from "../support/CustomerUsage.ts"
+import { recordInvoicedUsage } from "../support/InvoicedUsage.ts"
 
 // @module-tag slow
 
@@ -124,6 +126,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           ...endpointPages,
           "/v1/docs/explorer",
           "/v1/docs/account",
+          "/v1/docs/your-invoices",
           "/v1/docs/datasets",
         ])
         assert.isAbove(paths.length, 8)
@@ -669,6 +672,52 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         yield* takeScreenshot(page, "account-full-320")
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("shows invoices, and prints only the invoice on pages of paper (D27)"),
+    () =>
+      Effect.gen(function* () {
+        const { page, problems } = yield* openPage()
+        const { key } = yield* createCustomer("invoiced & co")
+        yield* open(page, "/v1/docs/your-invoices")
+        yield* enterKey(page, key)
+        yield* waitFor(page, "No month is closed yet.")
+        yield* recordInvoicedUsage(key)
+        yield* open(page, "/v1/docs/your-invoices#2026-09")
+        yield* waitFor(page, "There is no invoice for 2026-09.")
+        yield* runInBrowser(() => page.getByRole("link", { name: "2026-10" }).click())
+        yield* waitFor(page, "Invoice for 2026-10")
+        const { body } = yield* Service.requestJson("/v1/account/invoices", { key })
+        const invoice = Service.valueAt(body, "results", 0)
+        const rows = page.locator("#invoice tbody tr")
+        assert.strictEqual(yield* runInBrowser(() => rows.count()), Service.valueAt(invoice, "lines"))
+        for (const text of ["invoiced & co", String(Service.valueAt(invoice, "digest"))]) {
+          yield* runInBrowser(() => page.locator("#invoice dd").getByText(text).waitFor())
+        }
+        for (const [scheme, findViolations] of themes) {
+          yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
+          assert.deepStrictEqual(yield* findViolations(page), [])
+          yield* takeScreenshot(page, `invoices-${scheme}`)
+        }
+        yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
+        assert.strictEqual(yield* findHorizontalOverflow(page), "")
+        yield* takeScreenshot(page, "invoices-320")
+
+        // The width of A4 without margins.
+        yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
+        yield* runInBrowser(() => page.emulateMedia({ media: "print" }))
+        assert.strictEqual(yield* findHorizontalOverflow(page), "")
+        assert.strictEqual((yield* findCutTables(page)).scrolling, 0)
+        const printed = yield* runInBrowser(() => page.locator("body").innerText())
+        assert.match(printed, /^\s*Invoice for 2026-10/)
+        assert.notInclude(printed, "API key")
+        assert.notInclude(printed, "Print")
+        yield* takeScreenshot(page, "invoices-print")
+        const pdf = yield* runInBrowser(() => page.pdf({ format: "A4" }))
+        assert.isAbove(pdf.toString("latin1").match(/\/Type \/Page\b/g)?.length ?? 0, 1)
         assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )

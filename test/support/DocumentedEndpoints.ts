@@ -139,6 +139,8 @@ export const freeEndpointPaths = [
   "/estimate",
   "/v1/account",
   "/v1/account/api-keys",
+  "/v1/account/invoice-lines",
+  "/v1/account/invoices",
   "/v1/datasets",
   "/v1/overview",
   "/v1/usage",

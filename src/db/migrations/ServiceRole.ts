@@ -58,7 +58,7 @@ const makeServiceGrants = (role: string) => [
   `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
   `grant execute on function public.settle_usage to ${role}`,
   // For counts of refused requests, and for processes of the previous release.
-  `grant insert, update on public.usage_daily to ${role}`,
+  `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,
   `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
   `grant update (balance_microdollars, last_charged_at, budget_month, budget_spent_microdollars)
     on public.accounts to ${role}`,

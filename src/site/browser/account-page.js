@@ -6,9 +6,9 @@ import { createElement, makeLatestRequestSignal, parseHtml, requireElement } fro
 import { createErrorNotice } from "./error-notice.js"
 import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
 import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
+import { loadEveryPage } from "./list-pages.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 import { formatNewYorkTime } from "./timestamps.js"
-import { loadDailyUsage } from "./usage-charts.js"
 import { renderUsageByEndpoint, renderUsageCharts } from "./usage-figures.js"
 
 /** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
@@ -123,7 +123,7 @@ const load = async () => {
   const today = formatNewYorkTime(Number.isFinite(serviceTime) ? serviceTime : Date.now()).slice(0, 10)
   const from = new Date(Date.parse(today) - (Number(period.value) - 1) * 86_400_000).toISOString().slice(0, 10)
   const { failure, rows } = rejected === undefined
-    ? await loadDailyUsage(from, signal)
+    ? await loadEveryPage(`/v1/usage/daily?usage_date_from=${from}`, signal)
     : { failure: rejected, rows: [] }
   if (signal.aborted) return
   result.removeAttribute("aria-busy")

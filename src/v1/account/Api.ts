@@ -1,4 +1,7 @@
-/** GET /v1/account and /v1/account/api-keys: §2.1 (timestamps), §2.5 (fields). */
+/**
+ * GET /v1/account, /v1/account/api-keys, /v1/account/invoices and /v1/account/invoice-lines: §2.1 (timestamps),
+ * §2.5 (fields), D27 (invoices).
+ */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -34,7 +37,53 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   last_used_at: Column.nullable(InstantColumn),
 }) {}
 
+const month = Column.text("Month in New York, `YYYY-MM`.")
+
+export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
+  month,
+  closed_at: InstantColumn,
+  lines: Column.integer("Number of lines."),
+  requests: Column.integer("Number of requests in all lines."),
+  bytes: Column.integer("Bytes of all lines."),
+  cost_microdollars: Column.integer("Sum of all lines, in millionths of a US dollar."),
+  digest: Column.text("SHA-256 of the lines as exported CSV, in hexadecimal digits."),
+}) {}
+
+export const invoiceLineKinds = ["charged", "free", "refused", "unitemized"] as const
+
+export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
+  month,
+  line: Column.integer("Number of the line in the invoice, from 1 on."),
+  usage_date: Column.date("Date of the requests in New York. Before the month: they were recorded late."),
+  endpoint: Column.text("Path of the requested endpoint, as in `/v1/usage`."),
+  kind: Column.literal(
+    invoiceLineKinds,
+    "`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: " +
+      "all others. `unitemized`: requests whose kind and price were not recorded, before release 0.4.0.",
+  ),
+  requests: Column.integer("Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."),
+  bytes: Column.integer("Size of the response bodies before compression."),
+  price_per_gb_microdollars: Column.nullable(
+    Column.integer("Price of 1,000,000,000 bytes in millionths of a US dollar. Null: not recorded."),
+  ),
+  cost_microdollars: Column.integer(
+    "Sum of the costs of the requests, each of which is rounded up to a millionth of a US dollar.",
+  ),
+}) {}
+
 export const ApiKeysQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
+
+export const InvoicesQuery = Schema.Struct({ month: Filter.monthFilter, ...PagingParameters }).check(
+  checkParameterCombinations,
+)
+
+export const InvoiceLinesQuery = Schema.Struct({
+  month: Filter.monthFilter,
+  endpoint: Filter.endpointFilter,
+  kind: Filter.makeEnum(invoiceLineKinds),
+  ...Filter.makePastDateRanges("usage_date"),
+  ...PagingParameters,
+}).check(checkParameterCombinations)
 
 export const AccountResponse = Schema.Struct({
   count: ResultCount,
@@ -55,4 +104,17 @@ export class AccountApiGroup extends HttpApiGroup.make("account").add(
     "API keys",
     "Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.",
   )),
-).annotateMerge(describeEndpointGroup("Account", "The account and its API keys.")) {}
+  HttpApiEndpoint.get("listInvoices", "/account/invoices", {
+    query: InvoicesQuery,
+    success: makeListEnvelope(Column.getRowJsonSchema(InvoiceRow)),
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(describeEndpoint("Invoices", "Closed months of your account, newest first. They never change.")),
+  HttpApiEndpoint.get("listInvoiceLines", "/account/invoice-lines", {
+    query: InvoiceLinesQuery,
+    success: makeListEnvelope(Column.getRowJsonSchema(InvoiceLineRow)),
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(describeEndpoint(
+    "Invoice lines",
+    "Lines of your invoices: per New York day, endpoint, kind of request and price. Newest month first, then by line.",
+  )),
+).annotateMerge(describeEndpointGroup("Account", "The account, its API keys and its invoices.")) {}

@@ -1,4 +1,4 @@
-/** Handles `GET /v1/account` and `GET /v1/account/api-keys`. */
+/** Handles `GET /v1/account`, and the lists of its keys, invoices and invoice lines. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { makeHandler } from "../../accounts/EndpointHandler.ts"
@@ -7,7 +7,16 @@ import { Reader } from "../../db/Reader.ts"
 import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { makeObjectEncoder } from "../../rules/Answer.ts"
 import { NoParameters } from "../../rules/Filters.ts"
-import { AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
+import {
+  AccountResponse,
+  AccountRow,
+  ApiKeyRow,
+  ApiKeysQuery,
+  InvoiceLineRow,
+  InvoiceLinesQuery,
+  InvoiceRow,
+  InvoicesQuery,
+} from "./Api.ts"
 
 export const accountHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -34,6 +43,30 @@ export const accountHandlers = Effect.gen(function* () {
         `,
   })
 
+  const listInvoices = makeAccountEndpoint(InvoicesQuery, {
+    Query: InvoicesQuery,
+    Row: InvoiceRow,
+    select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
+      sql`
+          select ${columns}
+          from invoices
+          where ${sql.and([sql`account_id = ${account_id}`, ...conditions])}
+          ${orderAndLimit(sql`month desc`)}
+        `,
+  })
+
+  const listInvoiceLines = makeAccountEndpoint(InvoiceLinesQuery, {
+    Query: InvoiceLinesQuery,
+    Row: InvoiceLineRow,
+    select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
+      sql`
+          select ${columns}
+          from invoice_lines
+          where ${sql.and([sql`account_id = ${account_id}`, ...conditions])}
+          ${orderAndLimit(sql`month desc, line`)}
+        `,
+  })
+
   const show = makeHandler(
     NoParameters,
     Effect.fnUntraced(function* (_, { account: { account_id }, route }) {
@@ -41,5 +74,5 @@ export const accountHandlers = Effect.gen(function* () {
       return encode({ count: 1, results: [account] })
     }),
   )
-  return { show, listKeys }
+  return { show, listKeys, listInvoices, listInvoiceLines }
 })

@@ -950,6 +950,46 @@ ACCOUNT_API_KEYS_PAGE = Structure(
     Field("has_more", "boolean"),
 )
 
+INVOICE = Structure(
+    Field("month", "text"),
+    Field("closed_at", "datetime"),
+    Field("lines", "integer"),
+    Field("requests", "integer"),
+    Field("bytes", "integer"),
+    Field("cost_microdollars", "integer"),
+    Field("digest", "text"),
+)
+
+ACCOUNT_INVOICES_PAGE = Structure(
+    Field("count", "integer"),
+    Field("results", INVOICE, is_list=True),
+    Field("message", "text", required=False),
+    Field("page", "integer"),
+    Field("limit", "integer"),
+    Field("has_more", "boolean"),
+)
+
+INVOICE_LINE = Structure(
+    Field("month", "text"),
+    Field("line", "integer"),
+    Field("usage_date", "date"),
+    Field("endpoint", "text"),
+    Field("kind", "text"),
+    Field("requests", "integer"),
+    Field("bytes", "integer"),
+    Field("price_per_gb_microdollars", "integer", nullable=True),
+    Field("cost_microdollars", "integer"),
+)
+
+ACCOUNT_INVOICE_LINES_PAGE = Structure(
+    Field("count", "integer"),
+    Field("results", INVOICE_LINE, is_list=True),
+    Field("message", "text", required=False),
+    Field("page", "integer"),
+    Field("limit", "integer"),
+    Field("has_more", "boolean"),
+)
+
 USAGE = Structure(
     Field("request_id", "text"),
     Field("requested_at", "datetime"),
@@ -1265,6 +1305,12 @@ OVERVIEW_ENDPOINT = Endpoint[types.OverviewBody]("/v1/overview", OVERVIEW_BODY)
 ACCOUNT_ENDPOINT = Endpoint[types.AccountBody]("/v1/account", ACCOUNT_BODY)
 ACCOUNT_API_KEYS_ENDPOINT = ListEndpoint[types.AccountApiKeysPage, types.ApiKey](
     "/v1/account/api-keys", ACCOUNT_API_KEYS_PAGE, API_KEY,
+)
+ACCOUNT_INVOICES_ENDPOINT = ListEndpoint[types.AccountInvoicesPage, types.Invoice](
+    "/v1/account/invoices", ACCOUNT_INVOICES_PAGE, INVOICE,
+)
+ACCOUNT_INVOICE_LINES_ENDPOINT = ListEndpoint[types.AccountInvoiceLinesPage, types.InvoiceLine](
+    "/v1/account/invoice-lines", ACCOUNT_INVOICE_LINES_PAGE, INVOICE_LINE,
 )
 USAGE_ENDPOINT = ListEndpoint[types.UsagePage, types.Usage]("/v1/usage", USAGE_PAGE, USAGE)
 USAGE_DAILY_ENDPOINT = ListEndpoint[types.UsageDailyPage, types.UsageDay](

@@ -1281,6 +1281,51 @@ class Endpoints(ABC):
         """
         return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit, "explain": explain})
 
+    def account_invoices(
+        self, *, month: OneOrMore[str] | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
+    ) -> ListCall[types.AccountInvoicesPage, types.Invoice]:
+        """Closed months of your account, newest first. They never change.
+
+        ``GET /v1/account/invoices``
+
+        Args:
+            month: Rows whose month is one of these comma-separated months, YYYY-MM.
+            page: The page, from 1.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
+        """
+        return self._list(_contract.ACCOUNT_INVOICES_ENDPOINT, {
+            "month": month, "page": page, "limit": limit, "explain": explain,
+        })
+
+    def account_invoice_lines(
+        self, *, month: OneOrMore[str] | None = None, endpoint: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.InvoiceLineKind] | None = None, usage_date_from: str | dt.date | None = None,
+        usage_date_to: str | dt.date | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
+    ) -> ListCall[types.AccountInvoiceLinesPage, types.InvoiceLine]:
+        """Lines of your invoices: per New York day, endpoint, kind of request and price. Newest month first, then by
+        line.
+
+        ``GET /v1/account/invoice-lines``
+
+        Args:
+            month: Rows whose month is one of these comma-separated months, YYYY-MM.
+            endpoint: Rows whose endpoint is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            kind: One of charged, free, refused, unitemized; several comma-separated.
+            usage_date_from: usage_date on this day or later; not in the future.
+            usage_date_to: usage_date on this day or earlier; not in the future.
+            page: The page, from 1.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
+        """
+        return self._list(_contract.ACCOUNT_INVOICE_LINES_ENDPOINT, {
+            "month": month, "endpoint": endpoint, "kind": kind, "usage_date_from": usage_date_from,
+            "usage_date_to": usage_date_to, "page": page, "limit": limit, "explain": explain,
+        })
+
     def usage(
         self, *, endpoint: OneOrMore[str] | None = None, status_code: OneOrMore[str] | None = None,
         requested_at_from: str | dt.date | None = None, requested_at_to: str | dt.date | None = None,
@@ -1363,8 +1408,8 @@ class Endpoints(ABC):
         ``GET /estimate``
 
         Args:
-            endpoint: A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage and
-                /v1/usage/daily, cannot be sent; both are free.
+            endpoint: A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage,
+                /v1/usage/daily and /v1/account/invoice-lines, cannot be sent; all are free.
             parameters: The request's own parameters, each under its own name.
         """
         return self._call(_contract.ESTIMATE_ENDPOINT, {"endpoint": endpoint, "parameters": parameters})
@@ -2686,6 +2731,51 @@ class AsyncEndpoints(ABC):
         """
         return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit, "explain": explain})
 
+    def account_invoices(
+        self, *, month: OneOrMore[str] | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
+    ) -> AsyncListCall[types.AccountInvoicesPage, types.Invoice]:
+        """Closed months of your account, newest first. They never change.
+
+        ``GET /v1/account/invoices``
+
+        Args:
+            month: Rows whose month is one of these comma-separated months, YYYY-MM.
+            page: The page, from 1.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
+        """
+        return self._list(_contract.ACCOUNT_INVOICES_ENDPOINT, {
+            "month": month, "page": page, "limit": limit, "explain": explain,
+        })
+
+    def account_invoice_lines(
+        self, *, month: OneOrMore[str] | None = None, endpoint: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.InvoiceLineKind] | None = None, usage_date_from: str | dt.date | None = None,
+        usage_date_to: str | dt.date | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
+    ) -> AsyncListCall[types.AccountInvoiceLinesPage, types.InvoiceLine]:
+        """Lines of your invoices: per New York day, endpoint, kind of request and price. Newest month first, then by
+        line.
+
+        ``GET /v1/account/invoice-lines``
+
+        Args:
+            month: Rows whose month is one of these comma-separated months, YYYY-MM.
+            endpoint: Rows whose endpoint is one of these comma-separated values, ignoring case. A value that contains a
+                comma is written in double quotes.
+            kind: One of charged, free, refused, unitemized; several comma-separated.
+            usage_date_from: usage_date on this day or later; not in the future.
+            usage_date_to: usage_date on this day or earlier; not in the future.
+            page: The page, from 1.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
+            explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
+        """
+        return self._list(_contract.ACCOUNT_INVOICE_LINES_ENDPOINT, {
+            "month": month, "endpoint": endpoint, "kind": kind, "usage_date_from": usage_date_from,
+            "usage_date_to": usage_date_to, "page": page, "limit": limit, "explain": explain,
+        })
+
     def usage(
         self, *, endpoint: OneOrMore[str] | None = None, status_code: OneOrMore[str] | None = None,
         requested_at_from: str | dt.date | None = None, requested_at_to: str | dt.date | None = None,
@@ -2768,8 +2858,8 @@ class AsyncEndpoints(ABC):
         ``GET /estimate``
 
         Args:
-            endpoint: A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage and
-                /v1/usage/daily, cannot be sent; both are free.
+            endpoint: A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage,
+                /v1/usage/daily and /v1/account/invoice-lines, cannot be sent; all are free.
             parameters: The request's own parameters, each under its own name.
         """
         return self._call(_contract.ESTIMATE_ENDPOINT, {"endpoint": endpoint, "parameters": parameters})

@@ -55,6 +55,7 @@ ChangeDataset = Literal[
 ]
 ChangeKind = Literal["added", "corrected", "removed"]
 ApiKeyStatus = Literal["active", "disabled", "expired"]
+InvoiceLineKind = Literal["charged", "free", "refused", "unitemized"]
 EstimateUnit = Literal["row", "filing_group"]
 EstimateEndpoint = Literal[
     "/v1/ticker-changes", "/v1/historical-tickers", "/v1/intraday-runners", "/v1/dilution-data",
@@ -62,9 +63,9 @@ EstimateEndpoint = Literal[
     "/v1/nasdaq-compliance", "/v1/news", "/v1/news-basic", "/v1/gap-stats", "/v1/gap-stats-advanced",
     "/v1/premarket-stats", "/v1/afterhours-stats", "/v1/research-reports", "/v1/research-reports-tldr",
     "/v1/float-outstanding", "/v1/historical-float-pro", "/v1/ownership", "/v1/screener", "/v1/timeline", "/v1/changes",
-    "/v1/overview", "/v1/account", "/v1/account/api-keys", "/v1/usage", "/v1/usage/daily", "/v1/datasets", "/endpoints",
-    "/estimate", "/v1/openapi.json", "/health/live", "/health/ready", "/v1/changelog", "/v1/changelog.atom",
-    "/v1/corrections", "/v1/docs",
+    "/v1/overview", "/v1/account", "/v1/account/api-keys", "/v1/account/invoices", "/v1/account/invoice-lines",
+    "/v1/usage", "/v1/usage/daily", "/v1/datasets", "/endpoints", "/estimate", "/v1/openapi.json", "/health/live",
+    "/health/ready", "/v1/changelog", "/v1/changelog.atom", "/v1/corrections", "/v1/docs",
 ]
 ServiceState = Literal["ok", "ending"]
 DatabaseState = Literal["ok", "away"]
@@ -1678,6 +1679,76 @@ class AccountApiKeysPage(TypedDict):
     count: int
     """The length of `results`."""
     results: list[ApiKey]
+    """The rows of the page."""
+    message: NotRequired[str]
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
+    page: int
+    """The page of this response."""
+    limit: int
+    """The maximum number of rows on a page."""
+    has_more: bool
+    """Another page follows; the header Link has its address."""
+
+
+class Invoice(TypedDict):
+    month: str
+    """Month in New York, `YYYY-MM`."""
+    closed_at: dt.datetime
+    """An instant, printed with the fixed offset -05:00."""
+    lines: int
+    """Number of lines."""
+    requests: int
+    """Number of requests in all lines."""
+    bytes: int
+    """Bytes of all lines."""
+    cost_microdollars: int
+    """Sum of all lines, in millionths of a US dollar."""
+    digest: str
+    """SHA-256 of the lines as exported CSV, in hexadecimal digits."""
+
+
+class AccountInvoicesPage(TypedDict):
+    count: int
+    """The length of `results`."""
+    results: list[Invoice]
+    """The rows of the page."""
+    message: NotRequired[str]
+    """A data-quality disclaimer or, with `explain=true`, why there are no rows."""
+    page: int
+    """The page of this response."""
+    limit: int
+    """The maximum number of rows on a page."""
+    has_more: bool
+    """Another page follows; the header Link has its address."""
+
+
+class InvoiceLine(TypedDict):
+    month: str
+    """Month in New York, `YYYY-MM`."""
+    line: int
+    """Number of the line in the invoice, from 1 on."""
+    usage_date: dt.date
+    """Date of the requests in New York. Before the month: they were recorded late."""
+    endpoint: str
+    """Path of the requested endpoint, as in `/v1/usage`."""
+    kind: InvoiceLineKind | str
+    """`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: all
+    others. `unitemized`: requests whose kind and price were not recorded, before release 0.4.0.
+    """
+    requests: int
+    """Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."""
+    bytes: int
+    """Size of the response bodies before compression."""
+    price_per_gb_microdollars: int | None
+    """Price of 1,000,000,000 bytes in millionths of a US dollar. Null: not recorded."""
+    cost_microdollars: int
+    """Sum of the costs of the requests, each of which is rounded up to a millionth of a US dollar."""
+
+
+class AccountInvoiceLinesPage(TypedDict):
+    count: int
+    """The length of `results`."""
+    results: list[InvoiceLine]
     """The rows of the page."""
     message: NotRequired[str]
     """A data-quality disclaimer or, with `explain=true`, why there are no rows."""

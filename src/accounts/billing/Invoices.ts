@@ -1,0 +1,187 @@
+/** Invoices: closes months, and reads the closed ones (docs/operations/invoices.md). */
+import { Data, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import { makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
+import { formatCountWithNoun } from "../../rules/CountText.ts"
+import { CalendarMonth } from "../../rules/Dates.ts"
+import { noSuchAccount } from "../Accounts.ts"
+
+class MonthNotClosable extends Data.TaggedError("MonthNotClosable")<{ readonly message: string }> {}
+
+class NoSuchInvoice extends Data.TaggedError("NoSuchInvoice")<{ readonly message: string }> {}
+
+/** The invoices of an account, as far as they matter for closing a month. */
+const InvoicedAccount = Schema.Struct({
+  account_id: Schema.Int,
+  name: Schema.String,
+  is_closed: Schema.Boolean,
+  latest: Schema.NullOr(CalendarMonth),
+  /** Whether the account has no invoice, but usage before the month. */
+  has_earlier_usage: Schema.Boolean,
+})
+type InvoicedAccount = typeof InvoicedAccount.Type
+
+const Period = Schema.Struct({
+  first_day: Schema.String,
+  next_month: Schema.String,
+  previous: Schema.String,
+  is_over: Schema.Boolean,
+})
+
+const readPeriod = Effect.fnUntraced(function* (month: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [period] = yield* decodeRows(Period)(sql`
+    select first_day::text, next_month::text, to_char(first_day - interval '1 month', 'YYYY-MM') as previous,
+      next_month <= (clock_timestamp() at time zone 'America/New_York')::date as is_over
+    from (
+      select day as first_day, (day + interval '1 month')::date as next_month
+      from (values (${`${month}-01`}::text::date)) as given (day)
+    ) as period
+  `)
+  return yield* Effect.orDie(Effect.fromNullishOr(period))
+})
+
+/** Finds the accounts that existed in the month. */
+const findAccounts = Effect.fnUntraced(function* (month: string, name: string | null) {
+  const sql = yield* SqlClient.SqlClient
+  const { first_day, next_month } = yield* readPeriod(month)
+  return yield* decodeRows(InvoicedAccount)(sql`
+    select account_id::float8, name, latest,
+      exists (select from invoices where account_id = accounts.account_id and month = ${month}) as is_closed,
+      latest is null and created_on < ${first_day}::text::date and exists (
+        select from usage_daily where account_id = accounts.account_id and usage_date < ${first_day}::text::date
+      ) as has_earlier_usage
+    from accounts cross join lateral (
+      select (select max(month) from invoices where account_id = accounts.account_id) as latest,
+        (created_at at time zone 'America/New_York')::date as created_on
+    ) as computed
+    where created_on < ${next_month}::text::date and (${name}::text is null or name = ${name})
+    order by account_id
+  `)
+})
+
+interface Closing {
+  readonly month: string
+  /** Null: all accounts. */
+  readonly account: string | null
+  /** Whether usage before the month may be left out of all invoices of accounts without an invoice. */
+  readonly skipsEarlierUsage: boolean
+}
+
+/** Returns why the month cannot be closed for these accounts, and what to do. */
+const findObstacle = (
+  { month, skipsEarlierUsage }: Closing,
+  previous: string,
+  open: ReadonlyArray<InvoicedAccount>,
+) => {
+  const later = open.find(({ latest }) => latest !== null && latest > month)
+  if (later !== undefined) {
+    return `${later.name} has an invoice for ${later.latest}, so no earlier month can be closed for it: what is in ` +
+      "no invoice yet will be in the next one. Close the month for other accounts with --account."
+  }
+  const gap = open.find(({ latest }) => latest !== null && latest < previous)
+  if (gap !== undefined) {
+    return `${gap.name} has an invoice for ${gap.latest}, but none for ${previous}. Close the months in their order.`
+  }
+  const earlier = open.filter(({ has_earlier_usage }) => has_earlier_usage)
+  const [first] = earlier
+  if (first === undefined || skipsEarlierUsage) return undefined
+  const others = earlier.length === 1 ? "" : ` and ${formatCountWithNoun(earlier.length - 1, "other account")}`
+  return `${first.name}${others} used the service before ${month} and got no invoice. Close the earlier months ` +
+    "first, or start with this month: with --skip-earlier-usage, what was used before it is never invoiced."
+}
+
+/**
+ * Closes a month. Each account that existed in it gets an invoice, in a transaction of its own, unless it has one.
+ * Returns the number of new invoices, and of those that existed.
+ */
+export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
+  const sql = yield* SqlClient.SqlClient
+  const { account, month } = closing
+  const { first_day, is_over, next_month, previous } = yield* readPeriod(month)
+  const refuse = (reason: string) => new MonthNotClosable({ message: `${reason} Nothing was changed.` })
+  if (!is_over) return yield* refuse(`${month} is not over. It can be closed from ${next_month} on, New York time.`)
+  const accounts = yield* findAccounts(month, account)
+  if (account !== null && accounts.length === 0) {
+    const found = yield* sql`select from accounts where name = ${account}`
+    return yield* found.length === 0 ? noSuchAccount(account) : refuse(`${account} was created after ${month}.`)
+  }
+  const open = accounts.filter(({ is_closed }) => !is_closed)
+  const obstacle = findObstacle(closing, previous, open)
+  if (obstacle !== undefined) return yield* refuse(obstacle)
+  yield* Effect.forEach(
+    open,
+    ({ account_id, has_earlier_usage }) =>
+      sql`
+        select close_invoice(${account_id}::float8::bigint, ${month}, ${
+        has_earlier_usage ? first_day : null
+      }::text::date)
+      `,
+    { discard: true },
+  )
+  return { closed: open.length, existing: accounts.length - open.length }
+})
+
+export const Invoice = Schema.Struct({
+  account: Schema.String,
+  month: CalendarMonth,
+  closed_at: Schema.String,
+  usage_from: Schema.NullOr(Schema.String).annotate({
+    description: "Usage before this day is in no invoice of the account. Null: all of its usage is.",
+  }),
+  lines: Schema.Int,
+  requests: Schema.Int,
+  bytes: Schema.Int,
+  cost_microdollars: Schema.Int,
+  digest: Schema.String,
+})
+export type Invoice = typeof Invoice.Type
+
+/** Returns the invoices of an account or of all accounts, newest first. */
+export const listInvoices = Effect.fnUntraced(function* (account: string | null, month: string | null = null) {
+  const sql = yield* SqlClient.SqlClient
+  const invoices = yield* decodeRows(Invoice)(sql`
+    select name as account, month, ${sql.literal(makeUtcTimeSql("closed_at"))}, usage_from::text, lines::float8,
+      requests::float8, bytes::float8, cost_microdollars::float8, digest
+    from invoices join accounts using (account_id)
+    where (${account}::text is null or name = ${account}) and (${month}::text is null or month = ${month})
+    order by month desc, account_id
+  `)
+  if (account !== null && invoices.length === 0) {
+    const found = yield* sql`select from accounts where name = ${account}`
+    if (found.length === 0) return yield* noSuchAccount(account)
+  }
+  return invoices
+})
+
+const InvoiceLine = Schema.Struct({
+  line: Schema.Int,
+  usage_date: Schema.String,
+  endpoint: Schema.String,
+  kind: Schema.String,
+  requests: Schema.Int,
+  bytes: Schema.Int,
+  price_per_gb_microdollars: Schema.NullOr(Schema.Int),
+  cost_microdollars: Schema.Int,
+})
+
+/** Returns an invoice with its lines, and the lines as the CSV of which `digest` is the SHA-256. */
+export const readInvoice = Effect.fnUntraced(function* (account: string, month: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [invoice] = yield* listInvoices(account, month)
+  if (invoice === undefined) {
+    return yield* new NoSuchInvoice({
+      message: `${account} has no invoice for ${month}. \`invoices list\` shows all; \`invoices close\` makes them.`,
+    })
+  }
+  const lines = yield* decodeRows(InvoiceLine)(sql`
+    select line::float8, usage_date::text, endpoint, kind, requests::float8, bytes::float8,
+      price_per_gb_microdollars::float8, cost_microdollars::float8
+    from invoice_lines join accounts using (account_id) where name = ${account} and month = ${month} order by line
+  `)
+  const [text] = yield* decodeRows(Schema.Struct({ csv: Schema.String }))(sql`
+    select invoice_csv(account_id, ${month}) as csv from accounts where name = ${account}
+  `)
+  return { invoice, lines, csv: text?.csv ?? "" }
+})

@@ -1,0 +1,400 @@
+/** D27 (invoices): what an invoice contains, and that all invoices together are exactly the recorded usage. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Sink } from "effect"
+import { HttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { createHash } from "node:crypto"
+import * as Accounts from "../../../src/accounts/Accounts.ts"
+import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
+import { computeDataCost } from "../../../src/accounts/billing/Pricing.ts"
+import {
+  makeThrottledRequestCountWriter,
+  makeUsageBatch,
+  makeUsageWriter,
+  type UsageRecord,
+} from "../../../src/accounts/billing/UsageWriter.ts"
+import { createCustomer, type CustomerOptions, makeUsageRecord, readAllPages } from "../../support/CustomerUsage.ts"
+import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import { makeRandomChooser } from "../../support/RandomChoices.ts"
+import * as Service from "../../support/Service.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
+
+/** Creates an account that has existed since a time. */
+const createOld = Effect.fnUntraced(function* (name: string, created_at: string, options: CustomerOptions = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const customer = yield* createCustomer(name, options)
+  yield* sql`update accounts set created_at = ${created_at}::text::timestamptz where account_id = ${customer.account_id}`
+  return { ...customer, name }
+})
+
+const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Partial<UsageRecord>>) {
+  const write = yield* makeUsageWriter
+  yield* write(makeUsageBatch(records.map(makeUsageRecord)))
+})
+
+/** Adds usage as a process of release 0.3.0 does, which knows no prices. */
+const writeUsageWithoutPrices = Effect.fnUntraced(function* (account_id: number, day: string, cost: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select create_usage_partition(${day}::text::timestamptz)`
+  yield* sql`
+    with usage as (
+      insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
+        records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated)
+      values (gen_random_uuid(), ${`${day}T12:00:00Z`}::text::timestamptz, ${account_id}, 1, '', '/v1/news', 200, 1, 100,
+        ${cost}, 1, false, false)
+    ), daily as (
+      insert into usage_daily as existing values (${account_id}, ${day}::text::date, '/v1/news', 1, 0, 100, ${cost})
+      on conflict (account_id, usage_date, endpoint) do update set requests = existing.requests + 1,
+        bytes = existing.bytes + 100, cost_microdollars = existing.cost_microdollars + ${cost}
+    )
+    update accounts set balance_microdollars = balance_microdollars - ${cost} where account_id = ${account_id}
+  `
+})
+
+const close = (month: string, account: string | null, skipsEarlierUsage = false) =>
+  closeMonth({ month, account, skipsEarlierUsage })
+
+interface Line {
+  readonly month: string
+  readonly text: string
+}
+
+/** Returns the lines of all invoices as text: day, endpoint, kind, price, requests, bytes and cost. */
+const readLines = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const lines = yield* sql<Line>`
+    select month, concat_ws(' ', usage_date, endpoint, kind, price_per_gb_microdollars, requests, bytes,
+      cost_microdollars) as text
+    from invoice_lines where account_id = ${account_id} order by month, line
+  `
+  return lines.map(({ month, text }) => `${month}: ${text}`)
+})
+
+const readSums = Effect.fnUntraced(function* (account_id: number, until: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [sums] = yield* sql<Readonly<Record<string, string>>>`
+    select
+      (select coalesce(sum(cost_microdollars), 0) from invoice_lines where account_id = ${account_id})::text as lines,
+      (select coalesce(sum(cost_microdollars), 0) from invoices where account_id = ${account_id})::text as invoices,
+      (select coalesce(sum(cost_microdollars), 0) from usage_daily
+        where account_id = ${account_id} and usage_date < ${until}::text::date)::text as closed,
+      (select coalesce(sum(cost_microdollars), 0) from usage_daily where account_id = ${account_id})::text as daily,
+      (select coalesce(sum(cost_microdollars), 0) from usage where account_id = ${account_id})::text as usage,
+      ((select coalesce(sum(amount_microdollars), 0) from credits where account_id = ${account_id})
+        - (select balance_microdollars from accounts where account_id = ${account_id}))::text as charged
+  `
+  assert.isDefined(sums)
+  return sums
+})
+
+/** All invoices of an account with their lines, and their digests computed anew. */
+const readInvoices = Effect.fnUntraced(function* (account_id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const invoices = yield* sql<{ readonly digest: string; readonly csv: string; readonly row: string }>`
+    select digest, invoice_csv(account_id, month) as csv, invoices::text as row from invoices
+    where account_id = ${account_id} order by month
+  `
+  for (const { csv, digest } of invoices) assert.strictEqual(sha256(csv), digest)
+  return invoices
+})
+
+const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest("hex")
+
+const months = ["2026-04", "2026-05", "2026-06", "2026-07"] as const
+
+/** The first and last millisecond of a day in New York in summer. */
+const dayEdges = (day: string) =>
+  [Date.parse(`${day}T00:00:00.000-04:00`), Date.parse(`${day}T23:59:59.999-04:00`)] as const
+
+layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Invoices", (it) => {
+  it.effect("are exactly the recorded usage, for random requests, late ones, prices, credits and closings (D27, D29)", () =>
+    Effect.gen(function* () {
+      const write = yield* makeUsageWriter
+      const writeCounts = yield* makeThrottledRequestCountWriter
+      for (let seed = 1; seed <= getInputCount(40); seed++) {
+        const choose = makeRandomChooser(seed)
+        const { account_id, name } = yield* createOld(`random ${seed}`, "2026-04-01T12:00:00-04:00", { balance: 0 })
+        /** Requests, bytes and cost by day, endpoint, kind and price. */
+        const expected = new Map<string, [requests: number, bytes: number, cost: number]>()
+        const expectLine = (
+          day: string,
+          endpoint: string,
+          line: string,
+          requests: number,
+          bytes: number,
+          cost: number,
+        ) => {
+          const key = `${day} ${endpoint} ${line}`
+          const [r, b, c] = expected.get(key) ?? [0, 0, 0]
+          expected.set(key, [r + requests, b + bytes, c + cost])
+        }
+        const chooseDay = () => `${choose(months)}-${choose(["01", "02", "15", "30"])}`
+        const seen: Array<string> = []
+        let [closed, throttled] = [0, 0]
+        for (let step = 0; step < 20 || closed < months.length; step++) {
+          const action = choose(["write", "write", "write", "throttled", "old", "credit", "close"] as const)
+          if (action === "write") {
+            const rows = Array.from({ length: choose([1, 2, 10]) }, () => {
+              const day = chooseDay()
+              const endpoint = choose(["/v1/news", "/v1/screener"])
+              const bytes = choose([0, 1, 999, 1_000_003])
+              const price = choose([0, 1, 2_000_000, 123_456_789])
+              // An export that its client has left has a cost and the status 499.
+              const status_code = choose([200, 200, 304, 404, 499])
+              const cost = status_code === 200 || status_code === 499 ? computeDataCost(bytes, price) : 0
+              const kind = cost > 0 ? `charged ${price}` : status_code >= 400 ? "refused 0" : "free 0"
+              expectLine(day, endpoint, kind, 1, bytes, cost)
+              return makeUsageRecord({
+                account_id,
+                endpoint,
+                status_code,
+                bytes,
+                cost_microdollars: cost,
+                price_per_gb_microdollars: cost > 0 ? price : 0,
+                requested_at: choose(dayEdges(day)),
+              })
+            })
+            const batch = makeUsageBatch(rows)
+            yield* write(batch)
+            if (choose([true, false])) yield* write(batch)
+          } else if (action === "throttled") {
+            const day = chooseDay()
+            const requests = choose([1, 7])
+            const refusal = makeUsageRecord({ account_id, status_code: 429, requested_at: choose(dayEdges(day)) })
+            throttled += 1
+            yield* writeCounts([{
+              id: `00000000-0000-4000-8000-${String(seed * 1_000 + throttled).padStart(12, "0")}`,
+              row: refusal,
+              countsBefore: { requests: 0, bytes: 0 },
+              countsAfter: { requests, bytes: requests * 50 },
+            }])
+            expectLine(day, "/v1/screener", "refused 0", requests, requests * 50, 0)
+          } else if (action === "old") {
+            const day = chooseDay()
+            const cost = choose([0, 5])
+            yield* writeUsageWithoutPrices(account_id, day, cost)
+            expectLine(day, "/v1/news", "unitemized", 1, 100, cost)
+          } else if (action === "credit") {
+            yield* Accounts.creditAccount({ name, microdollars: 1_000n, reference: null, mayBecomePrepaid: false })
+          } else {
+            const month = months[closed]
+            if (month === undefined) continue
+            yield* close(month, name)
+            closed += 1
+            const invoices = yield* readInvoices(account_id)
+            assert.deepStrictEqual(invoices.slice(0, -1).map(({ csv, row }) => csv + row), seen, `seed ${seed}`)
+            seen.splice(0, Infinity, ...invoices.map(({ csv, row }) => csv + row))
+            const { closed: billed, lines } = yield* readSums(account_id, `2026-0${4 + closed}-01`)
+            assert.strictEqual(lines, billed, `seed ${seed}`)
+          }
+        }
+        // What came after the last of the months is a correction in the next invoice.
+        yield* close("2026-08", name)
+        const sums = yield* readSums(account_id, "2026-09-01")
+        assert.strictEqual(new Set(Object.values(sums)).size, 1, `seed ${seed}: ${JSON.stringify(sums)}`)
+        const sql = yield* SqlClient.SqlClient
+        const lines = yield* sql<{ readonly text: string }>`
+          select concat_ws(' ', usage_date, endpoint, kind, price_per_gb_microdollars, sum(requests), sum(bytes),
+            sum(cost_microdollars)) as text
+          from invoice_lines where account_id = ${account_id}
+          group by usage_date, endpoint, kind, price_per_gb_microdollars
+        `
+        assert.sameMembers(
+          lines.map(({ text }) => text),
+          Array.from(expected, ([key, sums]) => `${key} ${sums.join(" ")}`),
+          `seed ${seed}`,
+        )
+      }
+    }))
+
+  it.effect("contain late requests of earlier months as lines with their own day (D27)", () =>
+    Effect.gen(function* () {
+      const { account_id, name } = yield* createOld("late", "2026-04-01T00:00:00Z")
+      const request = { account_id, requested_at: Date.parse("2026-05-31T23:30:00-04:00") }
+      yield* writeUsage(request)
+      yield* close("2026-05", name)
+      yield* writeUsage(request, { ...request, price_per_gb_microdollars: 80_000_000, cost_microdollars: 8 })
+      yield* close("2026-06", name)
+      yield* close("2026-07", name)
+      assert.deepStrictEqual(yield* readLines(account_id), [
+        "2026-05: 2026-05-31 /v1/screener charged 70000000 1 100 7",
+        "2026-06: 2026-05-31 /v1/screener charged 70000000 1 100 7",
+        "2026-06: 2026-05-31 /v1/screener charged 80000000 1 100 8",
+      ])
+    }))
+
+  it.effect("subtract what operators have taken back (D27)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, name } = yield* createOld("forgiven", "2026-04-01T00:00:00Z")
+      yield* writeUsage({ account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") })
+      yield* close("2026-05", name)
+      yield* sql`update usage_daily set cost_microdollars = 2 where account_id = ${account_id}`
+      yield* close("2026-06", name)
+      assert.deepStrictEqual(yield* readLines(account_id), [
+        "2026-05: 2026-05-15 /v1/screener charged 70000000 1 100 7",
+        "2026-06: 2026-05-15 /v1/screener unitemized 0 0 -5",
+      ])
+    }))
+
+  it.effect("are refused for months that are not over, out of order, or would leave out usage (D27)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const environment = { DATABASE_URL: yield* Service.databaseUrl }
+      const run = (...args: ReadonlyArray<string>) => runCommandInProcess(["invoices", ...args], environment)
+      const { account_id } = yield* createOld("ordered", "2026-04-01T00:00:00Z")
+      yield* createOld("new", "2026-06-10T00:00:00Z")
+      yield* writeUsage(
+        { account_id, requested_at: Date.parse("2026-04-15T12:00:00Z") },
+        { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") },
+      )
+      const [{ month } = { month: "" }] = yield* sql<{ readonly month: string }>`
+        select to_char(now() at time zone 'America/New_York', 'YYYY-MM') as month
+      `
+      const refusals: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
+        [[month, "--account", "ordered"], /is not over\. It can be closed from \d{4}-\d\d-01 on/],
+        [["2026-13"], /must be a month/],
+        [["2026-05", "--account", "nobody"], /There is no account nobody/],
+        [["2026-05", "--account", "new"], /new was created after 2026-05/],
+        [["2026-05", "--account", "ordered"], /ordered used the service before 2026-05.*--skip-earlier-usage/s],
+      ]
+      for (const [args, message] of refusals) {
+        const { code, err } = yield* run("close", ...args)
+        assert.notStrictEqual(code, 0, args.join(" "))
+        assert.match(err.replaceAll(/\s+/g, " "), message)
+      }
+      assert.lengthOf(yield* sql`select from invoices where account_id = ${account_id}`, 0)
+
+      const begun = yield* run("close", "2026-05", "--account", "ordered", "--skip-earlier-usage")
+      assert.strictEqual(begun.out, "Closed 2026-05: 1 new invoice.\n")
+      const again = yield* run("close", "2026-05", "--account", "ordered")
+      assert.deepInclude(again, { code: 0, out: "2026-05 is closed already. Nothing was changed.\n" })
+      assert.match((yield* run("close", "2026-07", "--account", "ordered")).err, /but none for 2026-06/)
+      assert.match((yield* run("close", "2026-04", "--account", "ordered")).err, /ordered has an invoice for 2026-05/)
+      // Late requests of the time before the first invoice stay out of all.
+      yield* writeUsage(
+        { account_id, requested_at: Date.parse("2026-04-16T12:00:00Z") },
+        { account_id, requested_at: Date.parse("2026-05-16T12:00:00Z") },
+      )
+      yield* close("2026-06", "ordered")
+      assert.deepStrictEqual(yield* readLines(account_id), [
+        "2026-05: 2026-05-15 /v1/screener charged 70000000 1 100 7",
+        "2026-06: 2026-05-16 /v1/screener charged 70000000 1 100 7",
+      ])
+    }))
+
+  it.effect("contain what is written while a month is closed once: in this invoice or in the next (D27, D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, name } = yield* createOld("concurrent", "2026-05-01T00:00:00Z")
+      const request = { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") }
+      const { commit } = yield* beginTransaction(writeUsage(request))
+      const closing = yield* Effect.forkChild(Effect.all([close("2026-05", name), close("2026-05", name)], {
+        concurrency: "unbounded",
+      }))
+      yield* waitUntilBlocked
+      yield* commit
+      yield* Fiber.join(closing)
+      yield* writeUsage(request)
+      yield* close("2026-06", name)
+      const line = "2026-05-15 /v1/screener charged 70000000 1 100 7"
+      assert.deepStrictEqual(yield* readLines(account_id), [`2026-05: ${line}`, `2026-06: ${line}`])
+    }))
+
+  it.effect("cannot be changed, not even by the owner of the tables (D27)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, name } = yield* createOld("fixed", "2026-05-01T00:00:00Z")
+      yield* writeUsage({ account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") })
+      yield* close("2026-05", name)
+      const statements = [
+        "update invoices set cost_microdollars = 0",
+        "update invoice_lines set cost_microdollars = 0",
+        "delete from invoices",
+        "delete from invoice_lines",
+        "truncate invoice_lines",
+        "truncate invoices, invoice_lines",
+        `insert into invoice_lines select account_id, month, 2, usage_date, endpoint, kind, requests, bytes,
+          price_per_gb_microdollars, cost_microdollars from invoice_lines where account_id = ${account_id}`,
+        // Lines without an invoice.
+        `insert into invoice_lines values (${account_id}, '2026-06', 1, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)`,
+      ]
+      for (const statement of statements) yield* Effect.flip(sql.unsafe(statement))
+      assert.deepStrictEqual(yield* readLines(account_id), [
+        "2026-05: 2026-05-15 /v1/screener charged 70000000 1 100 7",
+      ])
+      const audit = yield* sql<{ readonly text: string }>`
+        select concat_ws(' ', subject, change, after ->> 'cost_microdollars') as text from audit
+        where account_id = ${account_id} and subject_type = 'invoice'
+      `
+      assert.deepStrictEqual(audit, [{ text: "2026-05 created 7" }])
+    }))
+
+  it.effect("are the same in the API, its exports and the command, with the SHA-256 that they state (D27)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* Service.databaseUrl }
+      const { account_id, key, name } = yield* createOld("shown", "2026-05-01T00:00:00Z")
+      const other = yield* createOld("neighbor", "2026-05-01T00:00:00Z")
+      const request = { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") }
+      const free = { cost_microdollars: 0, price_per_gb_microdollars: 0 }
+      yield* writeUsage(
+        request,
+        { ...request, ...free, status_code: 304, bytes: 0 },
+        { ...request, ...free, status_code: 404, bytes: 30 },
+        { ...request, account_id: other.account_id },
+      )
+      yield* writeUsageWithoutPrices(account_id, "2026-05-16", 3)
+      for (const month of ["2026-05", "2026-06"]) {
+        yield* close(month, "shown")
+        yield* close(month, "neighbor")
+      }
+      const invoices = yield* readAllPages("/v1/account/invoices", key, 1)
+      assert.deepStrictEqual(
+        invoices.map((invoice) => Service.valueAt(invoice, "month")),
+        ["2026-06", "2026-05"],
+      )
+      assert.deepInclude(invoices[1], { lines: 4, requests: 4, bytes: 230, cost_microdollars: 10 })
+      const lines = yield* readAllPages("/v1/account/invoice-lines?month=2026-05", key, 3)
+      const line = { month: "2026-05", usage_date: "2026-05-15", endpoint: "/v1/screener", requests: 1 }
+      assert.deepStrictEqual(lines, [
+        { ...line, line: 1, kind: "charged", bytes: 100, price_per_gb_microdollars: 70_000_000, cost_microdollars: 7 },
+        { ...line, line: 2, kind: "free", bytes: 0, price_per_gb_microdollars: 0, cost_microdollars: 0 },
+        { ...line, line: 3, kind: "refused", bytes: 30, price_per_gb_microdollars: 0, cost_microdollars: 0 },
+        {
+          ...line,
+          line: 4,
+          usage_date: "2026-05-16",
+          endpoint: "/v1/news",
+          kind: "unitemized",
+          bytes: 100,
+          price_per_gb_microdollars: null,
+          cost_microdollars: 3,
+        },
+      ])
+      for (const [index, month] of ["2026-06", "2026-05"].entries()) {
+        const exported = yield* HttpClient.get(`/v1/account/invoice-lines?month=${month}&limit=all&format=csv`, {
+          headers: { "X-API-Key": key },
+        })
+        const csv = new Uint8Array(yield* exported.arrayBuffer)
+        assert.strictEqual(sha256(csv), Service.valueAt(invoices[index], "digest"), month)
+        const printed: Array<Uint8Array> = []
+        const shown = yield* runCommandInProcess(["invoices", "show", name, month, "--csv"], environment, {
+          stdout: () => Sink.forEach((chunk) => Effect.sync(() => void printed.push(Buffer.from(chunk)))),
+        })
+        assert.strictEqual(shown.code, 0, shown.err)
+        assert.deepStrictEqual(Buffer.concat(printed), Buffer.from(csv))
+      }
+      const json = yield* runCommandInProcess(["invoices", "show", name, "2026-05", "--json"], environment)
+      assert.deepInclude(JSON.parse(json.out), { account: name, cost_microdollars: 10, usage_from: null })
+      const table = yield* runCommandInProcess(["invoices", "show", name, "2026-05"], environment)
+      assert.match(table.out, /2026-05-15 +\/v1\/screener +charged +1 +100 +70\.000000 +0\.000007\n/)
+      const list = yield* runCommandInProcess(["invoices", "list", "--account", name], environment)
+      assert.match(list.out, /shown +2026-06[^]*shown +2026-05/)
+      const missing = yield* runCommandInProcess(["invoices", "show", name, "2026-07"], environment)
+      assert.match(missing.err, /shown has no invoice for 2026-07/)
+      for (const query of ["kind=charged", "endpoint=/v1/news", "usage_date_from=2026-05-16", "kind=free,refused"]) {
+        const found = yield* readAllPages(`/v1/account/invoice-lines?${query}`, key, 10)
+        assert.lengthOf(found, query === "kind=free,refused" ? 2 : 1, query)
+      }
+    }))
+})
