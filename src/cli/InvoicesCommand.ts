@@ -33,14 +33,14 @@ const closeCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ account, month, skipsEarlierUsage }) {
-    const { closed, existing } = yield* closeMonth({
+    const { created, existing } = yield* closeMonth({
       month,
       account: Option.getOrNull(account),
       skipsEarlierUsage,
     })
     yield* Console.log(
-      closed > 0
-        ? `Closed ${month}: ${formatCountWithNoun(closed, "new invoice")}` +
+      created > 0
+        ? `Closed ${month}: ${formatCountWithNoun(created, "new invoice")}` +
           (existing > 0 ? `, ${existing} existed already.` : ".")
         : existing > 0
         ? `${month} is closed already. Nothing was changed.`

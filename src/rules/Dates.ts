@@ -80,7 +80,7 @@ export const calendarMonthMessage = "must be a month, such as 2026-11"
 
 /** A month, `YYYY-MM`. */
 export const CalendarMonth = Schema.String.check(
-  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])$/, { message: calendarMonthMessage }),
+  Schema.isPattern(/^(?!0000)\d{4}-(?:0[1-9]|1[0-2])$/, { message: calendarMonthMessage }),
 )
 
 /**

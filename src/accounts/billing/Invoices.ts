@@ -92,6 +92,8 @@ const findObstacle = (
     "first, or start with this month: with --skip-earlier-usage, what was used before it is never invoiced."
 }
 
+const ClosedInvoice = Schema.Struct({ is_new: Schema.Boolean })
+
 /**
  * Closes a month. Each account that existed in it gets an invoice, in a transaction of its own, unless it has one.
  * Returns the number of new invoices, and of those that existed.
@@ -110,17 +112,17 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const open = accounts.filter(({ is_closed }) => !is_closed)
   const obstacle = findObstacle(closing, previous, open)
   if (obstacle !== undefined) return yield* refuse(obstacle)
-  yield* Effect.forEach(
+  const closed = yield* Effect.forEach(
     open,
     ({ account_id, has_earlier_usage }) =>
-      sql`
+      decodeRows(ClosedInvoice)(sql`
         select close_invoice(${account_id}::float8::bigint, ${month}, ${
         has_earlier_usage ? first_day : null
-      }::text::date)
-      `,
-    { discard: true },
+      }::text::date) as is_new
+      `),
   )
-  return { closed: open.length, existing: accounts.length - open.length }
+  const created = closed.flat().filter(({ is_new }) => is_new).length
+  return { created, existing: accounts.length - created }
 })
 
 export const Invoice = Schema.Struct({

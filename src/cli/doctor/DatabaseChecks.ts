@@ -249,6 +249,9 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
           ('settle_usage', has_function_privilege(to_regprocedure('public.settle_usage()'), 'execute')),
           ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
             and has_table_privilege('public.usage_daily', 'update')),
+          ('insert, update on usage_daily_prices',
+            has_table_privilege(to_regclass('public.usage_daily_prices'), 'insert')
+            and has_table_privilege(to_regclass('public.usage_daily_prices'), 'update')),
           ('insert, update on rate_limit_buckets',
             has_table_privilege(to_regclass('public.rate_limit_buckets'), 'insert')
             and has_table_privilege(to_regclass('public.rate_limit_buckets'), 'update')),
