@@ -3,6 +3,7 @@ import { Context, Schema, Struct } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ErasureState } from "../accounts/AccountErasure.ts"
 import { Account, Credit } from "../accounts/Accounts.ts"
+import { Invoice } from "../accounts/billing/Invoices.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { ExistingName, NewAccountName, TrimmedName } from "../accounts/TrimmedName.ts"
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
@@ -130,6 +131,11 @@ export class AccountsGroup extends HttpApiGroup.make("accounts").add(
     success: listOf(Credit),
     error: NotFound,
   }).annotateMerge(describe("Credits of an account, newest first", "read")),
+  HttpApiEndpoint.get("invoices", "/accounts/:name/invoices", {
+    params: { name: Schema.String },
+    success: listOf(Invoice),
+    error: NotFound,
+  }).annotateMerge(describe("Invoices of an account, newest first", "read")),
   HttpApiEndpoint.post("credit", "/accounts/:name/credits", {
     params: { name: Schema.String },
     headers: writeHeaders,

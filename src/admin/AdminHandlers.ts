@@ -6,6 +6,7 @@ import { eraseAccount, readErasureState, readErasureVersion } from "../accounts/
 import packageJson from "../../package.json" with { type: "json" }
 import * as Accounts from "../accounts/Accounts.ts"
 import { setBudget } from "../accounts/billing/Budgets.ts"
+import { listInvoices } from "../accounts/billing/Invoices.ts"
 import type { KeyAlreadyReplaced, KeyNotActive, NoSuchKey } from "../accounts/keys/ApiKeyManagement.ts"
 import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { readChangesAfter, readNewestChanges } from "../audit/AuditLog.ts"
@@ -108,6 +109,12 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
       ),
     credits: ({ params: { name } }) =>
       Accounts.listCredits(name).pipe(
+        Effect.map((results) => ({ results })),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+    invoices: ({ params: { name } }) =>
+      listInvoices(name).pipe(
         Effect.map((results) => ({ results })),
         Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,

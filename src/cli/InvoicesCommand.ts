@@ -15,6 +15,7 @@ import {
   withExamples,
   withSilentExamples,
 } from "./CommandParts.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { printTextTable } from "./terminal/TextTable.ts"
 
 const month = makeArgument("month", CalendarMonth, "Month in New York, such as 2026-11")
@@ -33,11 +34,9 @@ const closeCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ account, month, skipsEarlierUsage }) {
-    const { created, existing } = yield* closeMonth({
-      month,
-      account: Option.getOrNull(account),
-      skipsEarlierUsage,
-    })
+    const { created, existing } = yield* withProgressDisplay(
+      closeMonth({ month, account: Option.getOrNull(account), skipsEarlierUsage }),
+    )
     yield* Console.log(
       created > 0
         ? `Closed ${month}: ${formatCountWithNoun(created, "new invoice")}` +

@@ -240,6 +240,7 @@ const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const name = yield* getAccountName(request.query)
   const { body: account, headers: { etag } } = yield* call(api.read.accounts.find({ params: { name } }))
   const credits = yield* call(api.read.accounts.credits({ params: { name } }))
+  const invoices = yield* call(api.read.accounts.invoices({ params: { name } }))
   const keys = yield* call(api.read.keys.list({ query: { account: name } }))
   const isPostpaid = account.balance_microdollars === null
   const isErased = account.erased_at !== null
@@ -271,6 +272,20 @@ ${
 ${renderForm({ id: "create-key", fields: keyFields, submit: "Create key" }, refused)}
 <h2 id="change">Change the account</h2>
 ${renderChangeForm(account, etag, request)}`
+    }
+<h2 id="invoices">Invoices</h2>
+${
+      renderRows(
+        "Invoices",
+        ["Month", "Closed", makeNumericColumn("Requests"), makeNumericColumn("Cost"), "SHA-256"],
+        invoices.results.map(({ closed_at, cost_microdollars, digest, month, requests }) => [
+          month,
+          renderTime(closed_at),
+          formatInteger(requests),
+          formatDollars(cost_microdollars),
+          renderLong(digest),
+        ]),
+      )
     }
 <h2 id="credits">Credits</h2>
 ${

@@ -5,6 +5,7 @@ import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import * as Accounts from "../../src/accounts/Accounts.ts"
+import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
 import { RequiredScope } from "../../src/admin/AdminAccess.ts"
 import { AdminApi } from "../../src/admin/AdminApi.ts"
 import { changelogEntries } from "../../src/changelog/Changelog.ts"
@@ -112,6 +113,12 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const twice = yield* send(`${path}/credits`, { method: "POST", body: credit })
       assert.deepStrictEqual([twice.status, codeOf(twice.body)], [409, "already_credited"])
       assert.lengthOf(resultsOf((yield* send(`${path}/credits`)).body), 1)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update accounts set created_at = '2026-05-01' where name = 'acme & co'`
+      yield* closeMonth({ month: "2026-05", account: "acme & co", skipsEarlierUsage: false })
+      const [invoice] = resultsOf((yield* send(`${path}/invoices`)).body)
+      assert.deepInclude(invoice, { account: "acme & co", month: "2026-05", lines: 0, cost_microdollars: 0 })
+      assert.strictEqual((yield* send("/accounts/nobody/invoices")).status, 404)
       const again = yield* send("/accounts", { method: "POST", body: { name: "acme & co", tier: "pro" } })
       assert.deepStrictEqual([again.status, codeOf(again.body)], [409, "already_exists"])
       assert.deepStrictEqual(yield* countAudit("acme & co"), [

@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { createAccount } from "../../src/accounts/Accounts.ts"
+import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
 import { createApiKey } from "../../src/accounts/keys/ApiKeyManagement.ts"
 import type { AdminScope } from "../../src/admin/AdminErrors.ts"
 import { sessionCookie } from "../../src/console/ConsoleApi.ts"
@@ -49,6 +50,8 @@ const insertSamples = Effect.gen(function* () {
     insert into usage_daily select account_id, current_date - n, '/v1/news', 100 + n, n, 1000, 2500 * n
     from accounts cross join generate_series(0, 6) as n
   `
+  yield* sql`update accounts set created_at = '2026-05-01'`
+  yield* closeMonth({ month: "2026-05", account: null, skipsEarlierUsage: false })
   yield* sql`insert into credits (account_id, amount_microdollars, reference) select account_id, 5, ${hostileName}
     from accounts`
   yield* sql`

@@ -3,6 +3,7 @@ import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { CalendarMonth } from "../../rules/Dates.ts"
 import { noSuchAccount } from "../Accounts.ts"
@@ -112,6 +113,10 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const open = accounts.filter(({ is_closed }) => !is_closed)
   const obstacle = findObstacle(closing, previous, open)
   if (obstacle !== undefined) return yield* refuse(obstacle)
+  const progress = yield* OperationProgress
+  progress.label = `Closing ${month}`
+  progress.total = open.length
+  progress.unit = "invoices"
   const closed = yield* Effect.forEach(
     open,
     ({ account_id, has_earlier_usage }) =>
@@ -119,7 +124,12 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
         select close_invoice(${account_id}::float8::bigint, ${month}, ${
         has_earlier_usage ? first_day : null
       }::text::date) as is_new
-      `),
+      `).pipe(Effect.tap(() =>
+        Effect.sync(() => {
+          progress.done += 1
+          progress.count += 1
+        })
+      )),
   )
   const created = closed.flat().filter(({ is_new }) => is_new).length
   return { created, existing: accounts.length - created }
@@ -136,8 +146,8 @@ export const Invoice = Schema.Struct({
   requests: Schema.Int,
   bytes: Schema.Int,
   cost_microdollars: Schema.Int,
-  digest: Schema.String,
-})
+  digest: Schema.String.annotate({ description: "SHA-256 of the lines as exported CSV, in hexadecimal digits." }),
+}).annotate({ identifier: "Invoice" })
 export type Invoice = typeof Invoice.Type
 
 /** Returns the invoices of an account or of all accounts, newest first. */
