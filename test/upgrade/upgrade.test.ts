@@ -176,6 +176,14 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         assert.deepStrictEqual(Array.from(sums), [
           { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },
         ])
+        // The previous release records no prices; an invoice calls its requests `unitemized`.
+        const [itemized] = yield* sql<{ readonly requests: number; readonly cost: number }>`
+          select sum(requests)::int as requests, sum(cost_microdollars)::int as cost
+          from usage_daily_prices join accounts using (account_id) where name = 'steady'
+        `
+        assert.isAbove(itemized?.requests ?? 0, 0)
+        assert.isBelow(itemized?.requests ?? requests, requests)
+        assert.isBelow(itemized?.cost ?? cost, cost)
         yield* Effect.log(`${previousRelease.version} → ${applied.replaceAll("\n", ", ")}: ${JSON.stringify(seen)}`)
       }),
   )

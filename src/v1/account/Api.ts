@@ -51,6 +51,7 @@ export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
 
 export const invoiceLineKinds = ["charged", "free", "refused", "unitemized"] as const
 
+/** Never gets another field: the digests of closed invoices are those of these columns as CSV. */
 export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
   month,
   line: Column.integer("Number of the line in the invoice, from 1 on."),
@@ -59,7 +60,7 @@ export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
   kind: Column.literal(
     invoiceLineKinds,
     "`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: " +
-      "all others. `unitemized`: requests whose kind and price were not recorded, before release 0.4.0.",
+      "all others. `unitemized`: requests that release 0.3.0 recorded without their price, and corrections.",
   ),
   requests: Column.integer("Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."),
   bytes: Column.integer("Size of the response bodies before compression."),

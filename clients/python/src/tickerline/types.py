@@ -1733,7 +1733,7 @@ class InvoiceLine(TypedDict):
     """Path of the requested endpoint, as in `/v1/usage`."""
     kind: InvoiceLineKind | str
     """`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: all
-    others. `unitemized`: requests whose kind and price were not recorded, before release 0.4.0.
+    others. `unitemized`: requests that release 0.3.0 recorded without their price, and corrections.
     """
     requests: int
     """Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."""

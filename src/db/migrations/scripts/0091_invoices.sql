@@ -47,7 +47,8 @@ create table invoice_lines (
   foreign key (account_id, month) references invoices deferrable initially deferred
 );
 
--- Returns the lines of an invoice as CSV, byte for byte as `/v1/account/invoice-lines` exports them.
+-- Returns the lines of an invoice as CSV, byte for byte as `/v1/account/invoice-lines` exports them. Never changes,
+-- because the digests of closed invoices would no longer match.
 create function invoice_csv(account bigint, closed_month text) returns text
 language sql stable set search_path = pg_catalog, pg_temp as $$
   -- Begins with a byte order mark. `concat` omits nulls.
