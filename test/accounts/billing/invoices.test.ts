@@ -13,7 +13,14 @@ import {
   makeUsageWriter,
   type UsageRecord,
 } from "../../../src/accounts/billing/UsageWriter.ts"
-import { createCustomer, type CustomerOptions, makeUsageRecord, readAllPages } from "../../support/CustomerUsage.ts"
+import {
+  createCustomer,
+  type CustomerOptions,
+  makeUsageRecord,
+  readAllPages,
+  retryUntil,
+  serviceWithSettings,
+} from "../../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
@@ -396,5 +403,47 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         const found = yield* readAllPages(`/v1/account/invoice-lines?${query}`, key, 10)
         assert.lengthOf(found, query === "kind=free,refused" ? 2 : 1, query)
       }
+    }))
+})
+
+layer(serviceWithSettings({ PRICE_PER_GB_MICRODOLLARS: "123456789", ENDPOINT_PRICES: "/v1/news=987654321" }), {
+  excludeTestServices: true,
+  timeout: "120 seconds",
+})("The daily sums for invoices", (it) => {
+  it.effect("have the price of each request by its kind, also of exports, HEAD and 304 (D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, key } = yield* createCustomer("priced")
+      const first = yield* Service.requestJson("/v1/news", { key })
+      const newsCost = computeDataCost(Buffer.byteLength(first.text), 987_654_321)
+      assert.strictEqual(first.headers["x-cost-microdollars"], String(newsCost))
+      const requests = [
+        ["/v1/news", { headers: { "If-None-Match": first.headers["etag"] ?? "" } }, 304],
+        ["/v1/news", { method: "HEAD" }, 200],
+        ["/v1/news?limit=0", {}, 422],
+        ["/v1/screener?limit=all&format=csv", {}, 200],
+        ["/v1/account", {}, 200],
+        ["/v1/research-reports", {}, 403],
+      ] as const
+      for (const [path, options, status] of requests) {
+        assert.strictEqual((yield* Service.requestJson(path, { key, ...options })).status, status, path)
+      }
+      const rows = yield* retryUntil(
+        sql<{ readonly text: string; readonly cost: number; readonly requests: number }>`
+          select concat_ws(' ', endpoint, kind, price_per_gb_microdollars, requests) as text,
+            cost_microdollars::int as cost, requests::int as requests
+          from usage_daily_prices where account_id = ${account_id}
+        `,
+        (found) => found.reduce((sum, { requests }) => sum + requests, 0) === 1 + requests.length,
+      )
+      assert.sameMembers(rows.map(({ text }) => text), [
+        "/v1/news charged 987654321 1",
+        "/v1/news free 0 2",
+        "/v1/news refused 0 1",
+        "/v1/screener charged 123456789 1",
+        "/v1/account free 0 1",
+        "/v1/research-reports refused 0 1",
+      ])
+      assert.deepStrictEqual(rows.filter(({ cost, text }) => cost > 0 !== text.includes("charged")), [])
     }))
 })
