@@ -3,11 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
 import { computeDataCost } from "../../src/accounts/billing/Pricing.ts"
-import {
-  makeThrottledRequestCountWriter,
-  makeUsageBatch,
-  makeUsageWriter,
-} from "../../src/accounts/billing/UsageWriter.ts"
+import { makeThrottledRequestCountWriter, makeUsageWriter } from "../../src/accounts/billing/UsageWriter.ts"
 import { findAccountAndKeyIds, makeUsageRecord } from "./CustomerUsage.ts"
 import { makeRandomChooser } from "./RandomChoices.ts"
 
@@ -49,7 +45,8 @@ export const recordInvoicedUsage = Effect.fnUntraced(function* (key: string) {
       price_per_gb_microdollars: isCharged ? price : 0,
     })
   })
-  yield* (yield* makeUsageWriter)(makeUsageBatch(records))
+  const { makeBatch, write } = yield* makeUsageWriter
+  yield* write(makeBatch(records))
   yield* (yield* makeThrottledRequestCountWriter)(times.map((time, index) => ({
     id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,
     row: makeUsageRecord({

@@ -7,6 +7,7 @@ import { OperationProgress } from "../../observability/Progress.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { CalendarMonth } from "../../rules/Dates.ts"
 import { noSuchAccount } from "../Accounts.ts"
+import { settleUsage } from "./UsageSettlement.ts"
 
 class MonthNotClosable extends Data.TaggedError("MonthNotClosable")<{ readonly message: string }> {}
 
@@ -105,6 +106,8 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const { first_day, is_over, next_month, previous } = yield* readPeriod(month)
   const refuse = (reason: string) => new MonthNotClosable({ message: `${reason} Nothing was changed.` })
   if (!is_over) return yield* refuse(`${month} is not over. It can be closed from ${next_month} on, New York time.`)
+  // What is settled later becomes a line of the next invoice.
+  yield* settleUsage
   const accounts = yield* findAccounts(month, account)
   if (account !== null && accounts.length === 0) {
     const found = yield* sql`select from accounts where name = ${account}`

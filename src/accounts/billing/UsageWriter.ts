@@ -255,14 +255,11 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
         where existing.request_count = (select requests_before from sent where sent.usage_id = excluded.usage_id)
         returning usage_id
       )
-      insert into usage_daily as existing (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
-      select account_id, (requested_at at time zone 'America/New_York')::date, endpoint,
-        sum(requests_after - requests_before), sum(requests_after - requests_before), sum(bytes_after - bytes_before), 0
-      from sent join recorded using (usage_id) group by 1, 2, 3
-      on conflict (account_id, usage_date, endpoint) do update set
-        requests = existing.requests + excluded.requests,
-        errors = existing.errors + excluded.errors,
-        bytes = existing.bytes + excluded.bytes
+      select add_daily_sums(array_agg((
+        account_id, (requested_at at time zone 'America/New_York')::date, endpoint, 'refused', 0,
+        requests_after - requests_before, requests_after - requests_before, bytes_after - bytes_before, 0
+      )::usage_sum))
+      from sent join recorded using (usage_id)
     `
   }
 

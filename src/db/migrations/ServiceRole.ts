@@ -56,7 +56,7 @@ const makeServiceGrants = (role: string) => [
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert on public.usage_batches, public.unsettled_usage, public.usage_request_kinds to ${role}`,
   `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
-  `grant execute on function public.settle_usage to ${role}`,
+  `grant execute on function public.settle_usage, public.add_daily_sums to ${role}`,
   // For counts of refused requests, and for processes of the previous release.
   `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,
   `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,

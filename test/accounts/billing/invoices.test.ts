@@ -7,12 +7,9 @@ import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
 import { computeDataCost } from "../../../src/accounts/billing/Pricing.ts"
-import {
-  makeThrottledRequestCountWriter,
-  makeUsageBatch,
-  makeUsageWriter,
-  type UsageRecord,
-} from "../../../src/accounts/billing/UsageWriter.ts"
+import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
+import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
+import { makeThrottledRequestCountWriter, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import {
   createCustomer,
   type CustomerOptions,
@@ -36,8 +33,8 @@ const createOld = Effect.fnUntraced(function* (name: string, created_at: string,
 })
 
 const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Partial<UsageRecord>>) {
-  const write = yield* makeUsageWriter
-  yield* write(makeUsageBatch(records.map(makeUsageRecord)))
+  const { makeBatch, write } = yield* makeUsageWriter
+  yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
 /** Adds usage as a process of release 0.3.0 does, which knows no prices. */
@@ -86,10 +83,10 @@ const readSums = Effect.fnUntraced(function* (account_id: number, until: string)
       (select coalesce(sum(cost_microdollars), 0) from invoices where account_id = ${account_id})::text as invoices,
       (select coalesce(sum(cost_microdollars), 0) from usage_daily
         where account_id = ${account_id} and usage_date < ${until}::text::date)::text as closed,
-      (select coalesce(sum(cost_microdollars), 0) from usage_daily where account_id = ${account_id})::text as daily,
-      (select coalesce(sum(cost_microdollars), 0) from usage where account_id = ${account_id})::text as usage,
+      (select coalesce(sum(cost_microdollars), 0) from usage_totals where account_id = ${account_id})::text as daily,
+      (select coalesce(sum(cost_microdollars), 0) from usage_requests where account_id = ${account_id})::text as usage,
       ((select coalesce(sum(amount_microdollars), 0) from credits where account_id = ${account_id})
-        - (select balance_microdollars from accounts where account_id = ${account_id}))::text as charged
+        - (select current_balance(accounts) from accounts where account_id = ${account_id}))::text as charged
   `
   assert.isDefined(sums)
   return sums
@@ -117,7 +114,7 @@ const dayEdges = (day: string) =>
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Invoices", (it) => {
   it.effect("are exactly the recorded usage, for random requests, late ones, prices, credits and closings (D27, D29)", () =>
     Effect.gen(function* () {
-      const write = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeUsageWriter
       const writeCounts = yield* makeThrottledRequestCountWriter
       for (let seed = 1; seed <= getInputCount(40); seed++) {
         const choose = makeRandomChooser(seed)
@@ -162,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
                 requested_at: choose(dayEdges(day)),
               })
             })
-            const batch = makeUsageBatch(rows)
+            const batch = makeBatch(rows)
             yield* write(batch)
             if (choose([true, false])) yield* write(batch)
           } else if (action === "throttled") {
@@ -295,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
     Effect.gen(function* () {
       const { account_id, name } = yield* createOld("concurrent", "2026-05-01T00:00:00Z")
       const request = { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") }
-      const { commit } = yield* beginTransaction(writeUsage(request))
+      const { commit } = yield* beginTransaction(Effect.andThen(writeUsage(request), settleUsage))
       const closing = yield* Effect.forkChild(Effect.all([close("2026-05", name), close("2026-05", name)], {
         concurrency: "unbounded",
       }))

@@ -580,6 +580,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
               "edgar_place_due_companies",
               "drop_usage_partitions",
               "settle_usage",
+              "add_daily_sums",
               "history.start_month",
               "history.start_day",
               "history.drop_before",

@@ -280,21 +280,104 @@ from (
 ) as every
 group by account_id, usage_date, endpoint;
 
+-- The sums of `usage_daily` by kind of request and by price, kept forever. Whatever releases before 0.4.0 recorded is
+-- only in `usage_daily`.
+create table usage_daily_prices (
+  account_id                bigint not null,
+  usage_date                date not null,
+  endpoint                  text not null,
+  -- `charged`: with a cost; otherwise `refused`: with a status of 400 or higher; otherwise `free`.
+  kind                      text not null,
+  -- 0 unless the kind is `charged`.
+  price_per_gb_microdollars bigint not null,
+  requests                  bigint not null,
+  bytes                     bigint not null,
+  cost_microdollars         bigint not null,
+  primary key (account_id, usage_date, endpoint, kind, price_per_gb_microdollars)
+);
+
 -- Leaves room on each page for the next version of its rows, so that no index changes.
 alter table usage_daily set (fillfactor = 50);
+alter table usage_daily_prices set (fillfactor = 50);
 alter table accounts set (fillfactor = 50);
+
+-- What is added to the daily sums.
+create type usage_sum as (
+  account_id bigint, usage_date date, endpoint text, kind text, price bigint, requests bigint, errors bigint,
+  bytes bigint, cost bigint
+);
+
+-- Adds to the sums that are kept forever. The caller has locked the accounts.
+create function add_daily_sums(sums usage_sum[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  -- Cheaper than `on conflict` for all rows.
+  with daily as materialized (
+    select account_id, usage_date, endpoint, sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes,
+      sum(cost) as cost
+    from unnest(sums) group by account_id, usage_date, endpoint
+  ), summed as (
+    update public.usage_daily as existing set
+      requests = existing.requests + daily.requests,
+      errors = existing.errors + daily.errors,
+      bytes = existing.bytes + daily.bytes,
+      cost_microdollars = existing.cost_microdollars + daily.cost
+    from daily
+    where (existing.account_id, existing.usage_date, existing.endpoint)
+      = (daily.account_id, daily.usage_date, daily.endpoint)
+    returning existing.account_id, existing.usage_date, existing.endpoint
+  )
+  insert into public.usage_daily (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
+  select account_id, usage_date, endpoint, requests, errors, bytes, cost from daily
+  where (account_id, usage_date, endpoint) not in (select account_id, usage_date, endpoint from summed);
+
+  with daily as materialized (
+    select account_id, usage_date, endpoint, kind, price, sum(requests) as requests, sum(bytes) as bytes,
+      sum(cost) as cost
+    from unnest(sums) group by account_id, usage_date, endpoint, kind, price
+  ), summed as (
+    update public.usage_daily_prices as existing set
+      requests = existing.requests + daily.requests,
+      bytes = existing.bytes + daily.bytes,
+      cost_microdollars = existing.cost_microdollars + daily.cost
+    from daily
+    where (existing.account_id, existing.usage_date, existing.endpoint, existing.kind,
+        existing.price_per_gb_microdollars)
+      = (daily.account_id, daily.usage_date, daily.endpoint, daily.kind, daily.price)
+    returning existing.account_id, existing.usage_date, existing.endpoint, existing.kind,
+      existing.price_per_gb_microdollars as price
+  )
+  insert into public.usage_daily_prices
+    (account_id, usage_date, endpoint, kind, price_per_gb_microdollars, requests, bytes, cost_microdollars)
+  select account_id, usage_date, endpoint, kind, price, requests, bytes, cost from daily
+  where (account_id, usage_date, endpoint, kind, price) not in (
+    select account_id, usage_date, endpoint, kind, price from summed
+  );
+end $$;
+
+revoke execute on function add_daily_sums from public;
 
 -- Adds usage that is not settled to the daily sums, and charges it to balances and budgets. Returns how many batches.
 create function settle_usage() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  settled bigint;
+  settling public.unsettled_usage[];
+  sums     public.usage_sum[];
 begin
-  with due as materialized (
+  with due as (
     delete from public.unsettled_usage where (writer, sequence) in (
       select writer, sequence from public.unsettled_usage order by first_at limit 2000 for update skip locked
-    ) returning *
-  ), touched as materialized (
+    ) returning unsettled_usage
+  )
+  select array_agg(unsettled_usage) into settling from due;
+  if settling is null then return 0; end if;
+
+  -- All writers of sums lock the accounts first, in this order. The statements below see what was written before.
+  perform from public.accounts
+  where account_id in (select unnest(account_ids) from unnest(settling))
+  order by account_id for no key update;
+
+  with due as materialized (select * from unnest(settling)), touched as materialized (
     select account_id, min(first_at) as first_at, max(last_at) as last_at
     from due cross join unnest(account_ids) as account_id group by account_id
   ), hourly as materialized (
@@ -309,40 +392,21 @@ begin
       offset 0
     ) as batch join due using (writer, sequence)
     group by touched.account_id, hour, kind_id
-  ), locked as materialized (
-    -- All writers of sums lock the accounts first, in this order.
-    select account_id from public.accounts where account_id in (select account_id from touched)
-    order by account_id for no key update
   ), noted as (
     insert into public.usage_kind_hours (account_id, kind_id, hour)
-    select account_id, kind_id, hour from hourly where (select count(*) from locked) >= 0
-    on conflict do nothing
+    select account_id, kind_id, hour from hourly on conflict do nothing
+  ), anonymized as (
+    -- Requests of an erased account that `continue_erasure` may have missed, because they were recorded later.
+    update public.usage_batches as batch set group_keys = '\x00', id_numbers = '\x00', own_ids = ''
+    from touched join public.account_erasures using (account_id) cross join due
+    where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
+      and (batch.writer, batch.sequence) = (due.writer, due.sequence)
   ), daily as materialized (
-    select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint, sum(requests) as requests,
-      coalesce(sum(requests) filter (where status_code >= 400), 0) as errors, sum(bytes) as bytes, sum(cost) as cost,
-      max(charged_at) as charged_at
-    from hourly join public.usage_request_kinds using (kind_id) group by 1, 2, 3
-  ), summed as (
-    -- Cheaper than `on conflict` for all rows.
-    update public.usage_daily as existing set
-      requests = existing.requests + daily.requests,
-      errors = existing.errors + daily.errors,
-      bytes = existing.bytes + daily.bytes,
-      cost_microdollars = existing.cost_microdollars + daily.cost
-    from daily
-    where (existing.account_id, existing.usage_date, existing.endpoint)
-      = (daily.account_id, daily.usage_date, daily.endpoint) and (select count(*) from locked) >= 0
-    returning existing.account_id, existing.usage_date, existing.endpoint
-  ), added as (
-    insert into public.usage_daily as existing
-      (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
-    select account_id, usage_date, endpoint, requests, errors, bytes, cost from daily
-    where (account_id, usage_date, endpoint) not in (select account_id, usage_date, endpoint from summed)
-    on conflict (account_id, usage_date, endpoint) do update set
-      requests = existing.requests + excluded.requests,
-      errors = existing.errors + excluded.errors,
-      bytes = existing.bytes + excluded.bytes,
-      cost_microdollars = existing.cost_microdollars + excluded.cost_microdollars
+    select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint,
+      case when cost > 0 then 'charged' when status_code >= 400 then 'refused' else 'free' end as kind,
+      case when cost > 0 then price_per_gb_microdollars else 0 end as price, requests, case when status_code >= 400 then requests else 0 end as errors,
+      bytes, cost, charged_at
+    from hourly join public.usage_request_kinds using (kind_id)
   ), monthly as materialized (
     select account_id, date_trunc('month', usage_date)::date as month, sum(cost)::bigint as cost,
       max(charged_at) as charged_at
@@ -352,12 +416,6 @@ begin
     select account_id, max(month) as month, sum(cost)::bigint as cost, max(charged_at) as charged_at,
       (array_agg(cost order by month desc))[1] as month_cost
     from monthly group by account_id
-  ), anonymized as (
-    -- Requests of an erased account that `continue_erasure` may have missed, because they were recorded later.
-    update public.usage_batches as batch set group_keys = '\x00', id_numbers = '\x00', own_ids = ''
-    from touched join public.account_erasures using (account_id) cross join due
-    where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
-      and (batch.writer, batch.sequence) = (due.writer, due.sequence)
   ), updated as (
     update public.accounts
     set balance_microdollars = balance_microdollars - charged.cost,
@@ -367,11 +425,13 @@ begin
         case when budget_month >= charged.month then budget_spent_microdollars else 0 end
         + case when budget_month > charged.month then 0 else charged.month_cost end
       end
-    from charged
-    where accounts.account_id = charged.account_id and (select count(*) from locked) >= 0
+    from charged where accounts.account_id = charged.account_id
   )
-  select count(*) into settled from due;
-  return settled;
+  select array_agg(
+    (account_id, usage_date, endpoint, kind, price, requests, errors, bytes, cost)::public.usage_sum
+  ) into sums from daily;
+  perform public.add_daily_sums(sums);
+  return cardinality(settling);
 end $$;
 
 revoke execute on function settle_usage from public;

@@ -1,20 +1,4 @@
--- Invoices (docs/operations/invoices.md, decision 162): daily sums by kind and price, and the months that are closed.
-
--- The sums of `usage_daily` by kind of request and by price, kept forever. Whatever releases before 0.4.0 recorded is
--- only in `usage_daily`.
-create table usage_daily_prices (
-  account_id                bigint not null,
-  usage_date                date not null,
-  endpoint                  text not null,
-  -- `charged`: with a cost; otherwise `refused`: with a status of 400 or higher; otherwise `free`.
-  kind                      text not null,
-  -- 0 unless the kind is `charged`.
-  price_per_gb_microdollars bigint not null,
-  requests                  bigint not null,
-  bytes                     bigint not null,
-  cost_microdollars         bigint not null,
-  primary key (account_id, usage_date, endpoint, kind, price_per_gb_microdollars)
-);
+-- Invoices (docs/operations/invoices.md, decision 162): the months that are closed.
 
 create table invoices (
   account_id        bigint not null references accounts,
