@@ -31,10 +31,10 @@ const findInconsistentSums = Effect.gen(function* () {
       ),
       paid as (select account_id, sum(amount_microdollars) as amount from credits group by account_id)
     select name, format('usage %s/%s, days %s/%s, paid %s, balance %s',
-      rows.requests, rows.cost, days.requests, days.cost, amount, balance_microdollars) as wrong
+      rows.requests, rows.cost, days.requests, days.cost, amount, current_balance(accounts)) as wrong
     from accounts left join rows using (account_id) left join days using (account_id) left join paid using (account_id)
     where (rows.requests, rows.cost) is distinct from (days.requests, days.cost)
-      or balance_microdollars <> amount - coalesce(rows.cost, 0)
+      or current_balance(accounts) <> amount - coalesce(rows.cost, 0)
   `
 })
 
