@@ -37,6 +37,7 @@ import { makeCommandActor } from "./CommandActor.ts"
 import { secretFilesLayer } from "./SecretFiles.ts"
 import { findInvalidSettings, formatSettingProblems, secretNames, warnOfMisspelledSettings } from "./Settings.ts"
 import { undoLoadCommand } from "./UndoLoadCommand.ts"
+import { usageCommand } from "./UsageCommand.ts"
 import { webhooksCommand } from "./WebhooksCommand.ts"
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
@@ -103,6 +104,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       accountsCommand.pipe(withWarnings),
       keysCommand.pipe(withWarnings),
       invoicesCommand.pipe(withWarnings),
+      usageCommand.pipe(withWarnings),
       adminCommand.pipe(withWarnings),
       auditCommand.pipe(withWarnings),
       webhooksCommand.pipe(withWarnings),

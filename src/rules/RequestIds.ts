@@ -35,10 +35,24 @@ export const readRequestNumber = (id: string, createdAt: number): number | undef
   return made === id ? number : undefined
 }
 
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+const endOfYear9999 = Date.parse("9999-12-31T23:59:59.999Z")
+
+/** Returns the time in an id that is a UUID version 7, in milliseconds since 1970; undefined for any other id. */
+export const readRequestTime = (id: string): number | undefined => {
+  if (!uuidV7.test(id)) return undefined
+  const time = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+  return time <= endOfYear9999 ? time : undefined
+}
+
 const validId = /^[A-Za-z0-9._-]{1,128}$/
+
+/** Whether a request can have this id. */
+export const isValidRequestId = (id: string) => validId.test(id)
 
 /** Returns the client's id if it is valid and contains no API key, which must not be stored; otherwise a new id. */
 export const resolveRequestId = (clientId: string | undefined, now?: number) =>
-  clientId !== undefined && validId.test(clientId) && redactApiKeys(clientId) === clientId
+  clientId !== undefined && isValidRequestId(clientId) && redactApiKeys(clientId) === clientId
     ? clientId
     : makeRequestId(now)

@@ -24,7 +24,8 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: repeatedParameter,
 })
 
-const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
+/** Returns the names of the parameters of a query. */
+export const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
   const ast = SchemaAST.toEncoded(query.ast)
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }

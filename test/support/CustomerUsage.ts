@@ -1,6 +1,7 @@
 /** Creates accounts for a test and reads the recorded usage of their requests. */
 import { assert } from "@effect/vitest"
-import { ConfigProvider, Data, Effect, Layer, Schedule } from "effect"
+import { ConfigProvider, Data, Effect, Layer, Schedule, Struct } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import type * as Keys from "../../src/accounts/keys/ApiKeyManagement.ts"
@@ -37,6 +38,17 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   via: null,
   reservation_id: null,
   ...more,
+})
+
+/** Inserts a row of an earlier release, or one that counts requests refused with 429, into the table `usage`. */
+export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, request_count = 1) {
+  const sql = yield* SqlClient.SqlClient
+  const columns = Struct.omit(record, ["price_per_gb_microdollars", "requested_at", "reservation_id"])
+  const requested_at = new Date(record.requested_at).toISOString()
+  yield* sql`select create_usage_partition(${requested_at}::text::timestamptz)`
+  yield* sql`
+    insert into usage ${sql.insert({ ...columns, requested_at, usage_id: SecureRandom.uuidV7Unsafe(), request_count })}
+  `
 })
 
 class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
