@@ -8,6 +8,7 @@ import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { ExistingName, NewAccountName, TrimmedName } from "../accounts/TrimmedName.ts"
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import { ListedApiKey, maxNetworksPerKey, Network } from "../accounts/keys/ApiKeyManagement.ts"
+import { RequestId } from "../accounts/billing/UsageSearch.ts"
 import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
 import { AnnouncementProgress, requeueableEmailStatuses, UndeliveredEmail } from "../mail/Announcements.ts"
 import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
@@ -19,6 +20,7 @@ import { ListedWebhookEndpoint, ListedWebhookMessage, messageStatuses } from "..
 import { AdminAccess, AdminTransaction, RequiredScope } from "./AdminAccess.ts"
 import { AdminScope, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
 import { AdminToken } from "./AdminTokens.ts"
+import { ExplainedRequest } from "./RequestExplanation.ts"
 import { SlowStatements, Traffic } from "./Traffic.ts"
 
 const listOf = <A extends Schema.Top>(row: A) => Schema.Struct({ results: Schema.Array(row) })
@@ -280,6 +282,14 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   }).annotateMerge(describe("Revoke an API key permanently", "support")),
 ) {}
 
+export const explainParameters = { request_id: RequestId }
+
+export const explainQuery = {
+  account: Schema.optionalKey(Schema.String),
+  from: Schema.optionalKey(CalendarDate),
+  to: Schema.optionalKey(CalendarDate),
+}
+
 export class UsageGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("totals", "/usage", {
     query: {
@@ -291,6 +301,23 @@ export class UsageGroup extends HttpApiGroup.make("usage").add(
     success: listOf(UsageTotal),
   }).annotateMerge(
     describe("Usage of all accounts between two days (New York, inclusive), by account, day or endpoint", "read"),
+  ),
+  HttpApiEndpoint.get("explain", "/usage/:request_id", {
+    params: explainParameters,
+    query: explainQuery,
+    success: Schema.Struct({
+      results: Schema.Array(ExplainedRequest),
+      searched_back_to: Schema.NullOr(Schema.String).annotate({
+        description: "If the search took too long: the first day that it has searched. Null: it has searched all.",
+      }),
+    }),
+    error: NotFound,
+  }).annotateMerge(
+    describe(
+      "The requests with an id, newest first, at most 20. An id that a client has made needs `account`, whose usage " +
+        "is searched from `from` to `to` (New York, inclusive)",
+      "read",
+    ),
   ),
 ) {}
 

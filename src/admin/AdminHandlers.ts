@@ -22,9 +22,16 @@ import { computeEtag } from "../rows/Etag.ts"
 import { makeFieldError, NotFound } from "../rules/Errors.ts"
 import * as Webhooks from "../webhooks/WebhookEndpoints.ts"
 import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
-import { Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
+import {
+  Conflict,
+  DatabaseUnavailable,
+  InsufficientScope,
+  PreconditionFailed,
+  PreconditionRequired,
+} from "./AdminErrors.ts"
 import { withDatabaseErrors } from "./AdminRequests.ts"
 import * as Tokens from "./AdminTokens.ts"
+import { explainRequests } from "./RequestExplanation.ts"
 import { readSlowStatements, readTraffic } from "./Traffic.ts"
 import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
 
@@ -266,6 +273,18 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
       `)
       return { results }
     }, withDatabaseErrors),
+    explain: ({ params: { request_id }, query }) =>
+      explainRequests({ id: request_id, ...query }).pipe(
+        Effect.map(({ requests, searchedBackTo = null }) => ({ results: requests, searched_back_to: searchedBackTo })),
+        Effect.catchTags({
+          NoSuchAccount: failNotFound,
+          RequestNotFound: failNotFound,
+          AccountRequired: () =>
+            Effect.fail(makeFieldError("account", "is required to search days, or for an id that a client has made")),
+          UsageSearchStopped: ({ message }) => Effect.fail(new DatabaseUnavailable({ error: { message } })),
+        }),
+        withDatabaseErrors,
+      ),
   }))
 
 const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>

@@ -26,6 +26,7 @@ import { markup } from "./Html.ts"
 import { keyPage, keysPage } from "./KeyPages.ts"
 import { type FormRefused, readForm } from "./ReceivedForm.ts"
 import { datasetsPage, emailsPage, jobsPage, trafficPage } from "./OperationPages.ts"
+import { requestPage } from "./RequestPage.ts"
 import { tokensPage } from "./TokenPage.ts"
 import { webhooksPage } from "./WebhookPage.ts"
 
@@ -37,6 +38,7 @@ export const consolePages: ReadonlyArray<ConsolePage> = [
   erasurePage,
   keysPage,
   keyPage,
+  requestPage,
   datasetsPage,
   jobsPage,
   emailsPage,

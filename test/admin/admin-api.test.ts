@@ -6,11 +6,14 @@ import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
+import { makeUsageWriter } from "../../src/accounts/billing/UsageWriter.ts"
+import { makeRequestId } from "../../src/rules/RequestIds.ts"
 import { RequiredScope } from "../../src/admin/AdminAccess.ts"
 import { AdminApi } from "../../src/admin/AdminApi.ts"
 import { changelogEntries } from "../../src/changelog/Changelog.ts"
 import { createWebhookEndpoint } from "../../src/webhooks/WebhookEndpoints.ts"
 import { Admin, adminLog, createToken, makeAdminLayer } from "../support/Admin.ts"
+import { createCustomer, makeUsageRecord } from "../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
 import { makeReportedShares } from "../support/ReportedShares.ts"
 import { insertRows } from "../support/Service.ts"
@@ -729,6 +732,38 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const older = idsOf(resultsOf((yield* send(`/audit?limit=2&since=2020-01-01&before=${newest[0]}`)).body))
       assert.isTrue([...older, ...newest].every((id, index, ids) => index === 0 || id > (ids[index - 1] ?? 0)))
       assert.lengthOf(older, 2)
+    }))
+
+  it.effect("explains a request to whoever may read (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const { account_id, key_id } = yield* createCustomer("asks")
+      const requested_at = Date.parse("2026-06-01T12:00:00.123Z")
+      const id = makeRequestId(requested_at)
+      const record = makeUsageRecord({ account_id, key_id, requested_at, bytes: 250_000_001 })
+      const { makeBatch, write } = yield* makeUsageWriter
+      yield* write(makeBatch([{ ...record, request_id: id }, { ...record, request_id: "order-1" }]))
+      const { body, status } = yield* send(`/usage/${id}`, { token: tokens.read })
+      assert.strictEqual(status, 200, JSON.stringify(body))
+      assert.deepNestedInclude(body, {
+        "results.length": 1,
+        "results[0].account": "asks",
+        "results[0].request_id": id,
+        "results[0].usage_month": "2026-06",
+        searched_back_to: null,
+      })
+      const named = yield* send("/usage/order-1?account=asks&from=2026-06-01&to=2026-06-01")
+      assert.deepNestedInclude(named.body, { "results.length": 1, "results[0].request_id": "order-1" })
+      const statuses = yield* Effect.forEach(
+        [
+          `/usage/${makeRequestId(requested_at + 60_000)}`,
+          "/usage/order-1?account=nobody",
+          "/usage/order-1",
+          "/usage/order%201",
+        ],
+        (path) => Effect.map(send(path), ({ status }) => status),
+      )
+      assert.deepStrictEqual(statuses, [404, 404, 422, 422])
     }))
 
   it.effect("answers every list, and nothing that the role may not do (operations/admin-api)", () =>

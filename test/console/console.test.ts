@@ -112,6 +112,7 @@ const findPaths = Effect.gen(function* () {
     "/console/account": accountPath(hostileName),
     "/console/erase": accountPath(hostileName).replace("account", "erase"),
     "/console/key": `/console/key?id=${keys[0]?.id ?? ""}`,
+    "/console/request": `/console/request?${new URLSearchParams({ request_id: "7", account: hostileName }).toString()}`,
   }
   return consolePages.map(({ path }) => address[path] ?? path)
 })
@@ -458,6 +459,10 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
           ["keys?account=mispelled", 404, "There is no account mispelled"],
           ["audit?before=abc", 422, "before must be a whole number"],
           ["audit?since=xx", 422, "since must be a date"],
+          ["request?request_id=7", 422, "account is required"],
+          ["request?request_id=a+b", 422, "request_id must have 1 to 128 letters"],
+          ["request?request_id=7&account=mispelled", 404, "There is no account mispelled"],
+          ["request?request_id=7&account=a&from=x", 422, "from must be a date"],
         ] as const
       ) {
         const page = yield* get(`/console/${path}`)
@@ -465,6 +470,15 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         assert.include(page.text, reason)
         assert.include(page.text, `role="search"`, path)
       }
+    }))
+
+  it.effect("explains a request by its id (operations/console)", () =>
+    Effect.gen(function* () {
+      const found = yield* get(`/console/request?${new URLSearchParams({ request_id: "7", account: hostileName })}`)
+      assert.strictEqual(found.status, 200)
+      assert.match(found.text, />request<\/th><td[^>]*><span class="long">7<\/span>/)
+      assert.include(found.text, "An earlier release recorded the request, without its price")
+      assert.strictEqual((yield* get("/console/request")).status, 200)
     }))
 
   it.effect("shows keys and tokens in pages, newest first (operations/console)", () =>
