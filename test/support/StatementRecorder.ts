@@ -19,6 +19,7 @@ const backgroundStatement = new RegExp(
     "rate_limit_buckets",
     "insert into usage",
     "usage_partition",
+    "settle_usage",
     "set last_used_at",
     "leases",
     "history\\.(counting_place|start_day|start_month)",
