@@ -389,8 +389,10 @@ begin
     from touched cross join lateral (
       select * from public.usage_batch_groups as batch
       where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
+        -- `is true` prevents a join, which PostgreSQL may plan to hash the batches again for each account.
+        and ((batch.writer, batch.sequence) in (select writer, sequence from due)) is true
       offset 0
-    ) as batch join due using (writer, sequence)
+    ) as batch
     group by touched.account_id, hour, kind_id
   ), noted as (
     insert into public.usage_kind_hours (account_id, kind_id, hour)
