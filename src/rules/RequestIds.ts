@@ -27,12 +27,24 @@ export const makeRequestId = (now = Date.now()) => {
   return last.prefix + (0x1000 + number).toString(16).slice(1) + requestIdSuffix
 }
 
+const hexDigits = "0123456789abcdef"
+
+/** Whether the hexadecimal digits from `start` up to `end` of an id are the number. */
+const hasDigits = (id: string, start: number, end: number, number: number) => {
+  let rest = number
+  for (let place = end - 1; place >= start; place--) {
+    if (id[place] !== hexDigits[rest % 16]) return false
+    rest = Math.floor(rest / 16)
+  }
+  return rest === 0
+}
+
 /** Returns the number in an id that this process created at the given time; undefined for any other id. */
 export const readRequestNumber = (id: string, createdAt: number): number | undefined => {
-  if (id.length !== 36 || !id.endsWith(requestIdSuffix)) return undefined
+  if (id.length !== 36 || !id.endsWith(requestIdSuffix) || id[8] !== "-" || !id.startsWith("-7", 13)) return undefined
   const number = Number.parseInt(id.slice(15, 18), 16)
-  const made = makePrefix(createdAt) + (0x1000 + number).toString(16).slice(1) + requestIdSuffix
-  return made === id ? number : undefined
+  const [high, low] = [Math.floor(createdAt / 0x1_0000), createdAt % 0x1_0000]
+  return hasDigits(id, 0, 8, high) && hasDigits(id, 9, 13, low) && hasDigits(id, 15, 18, number) ? number : undefined
 }
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

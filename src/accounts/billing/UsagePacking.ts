@@ -55,7 +55,8 @@ export const packNumbers = (numbers: ReadonlyArray<number>): Uint8Array => {
     end += width
     let rest = number
     for (let place = end - 1; rest > 0; place--) {
-      packed[place] = rest % 0x100
+      // Stores the last eight bits.
+      packed[place] = rest
       rest = Math.floor(rest / 0x100)
     }
   }
@@ -68,9 +69,10 @@ export interface RequestKind extends Pick<UsageRecord, "endpoint" | "status_code
   readonly price_per_gb_microdollars: number | null
 }
 
-/** Names a kind. */
-export const nameKind = (kind: RequestKind) =>
-  `${kind.endpoint} ${kind.status_code} ${kind.price_per_gb_microdollars} ${kind.via} ${kind.cached} ${kind.deprecated}`
+export const isSameKind = (one: RequestKind, other: RequestKind) =>
+  one.endpoint === other.endpoint && one.status_code === other.status_code && one.cached === other.cached &&
+  one.price_per_gb_microdollars === other.price_per_gb_microdollars && one.via === other.via &&
+  one.deprecated === other.deprecated
 
 interface Group {
   readonly place: number
@@ -83,24 +85,28 @@ interface Group {
 
 type FindKind = (record: UsageRecord) => number
 
+/** Requests that fit into a row. */
+interface Part {
+  readonly records: Array<UsageRecord>
+  /** The number in each id; undefined for ids of clients. */
+  readonly idNumbers: Array<number | undefined>
+}
+
 const packPart = (
-  records: ReadonlyArray<UsageRecord>,
+  { idNumbers, records }: Part,
   place: Pick<PackedUsage, "sequence" | "part">,
   findKind: FindKind,
 ): PackedUsage => {
-  const groups = new Map<string, Group>()
+  const groups: Array<Group> = []
   const groupPlaces: Array<number> = []
-  const idNumbers: Array<number> = []
-  const ownIds: Array<string> = []
   let [oldest, newest] = [Infinity, -Infinity]
   for (const record of records) {
-    const { bytes, cost_microdollars, key_id, request_id, requested_at } = record
+    const { bytes, cost_microdollars, key_id, requested_at } = record
     const kind = findKind(record)
-    const name = `${kind} ${key_id}`
-    let group = groups.get(name)
+    let group = groups.find((one) => one.kind === kind && one.key === key_id)
     if (group === undefined) {
-      group = { place: groups.size, kind, key: key_id, requests: 0, bytes: 0, cost: 0 }
-      groups.set(name, group)
+      group = { place: groups.length, kind, key: key_id, requests: 0, bytes: 0, cost: 0 }
+      groups.push(group)
     }
     group.requests += 1
     group.bytes += bytes
@@ -108,46 +114,47 @@ const packPart = (
     groupPlaces.push(group.place)
     if (requested_at < oldest) oldest = requested_at
     if (requested_at > newest) newest = requested_at
-    const number = readRequestNumber(request_id, requested_at)
-    idNumbers.push(number ?? 0)
-    ownIds.push(number === undefined ? request_id : "")
   }
-  const sums = Array.from(groups.values())
   return {
     account_id: records[0]?.account_id ?? 0,
     moment: newest,
     ...place,
     requests: records.length,
     span_ms: newest - oldest,
-    group_kinds: packNumbers(sums.map(({ kind }) => kind)),
-    group_keys: packNumbers(sums.map(({ key }) => key)),
-    group_requests: packNumbers(sums.map(({ requests }) => requests)),
-    group_bytes: packNumbers(sums.map(({ bytes }) => bytes)),
-    group_costs: packNumbers(sums.map(({ cost }) => cost)),
+    group_kinds: packNumbers(groups.map(({ kind }) => kind)),
+    group_keys: packNumbers(groups.map(({ key }) => key)),
+    group_requests: packNumbers(groups.map(({ requests }) => requests)),
+    group_bytes: packNumbers(groups.map(({ bytes }) => bytes)),
+    group_costs: packNumbers(groups.map(({ cost }) => cost)),
     groups: packNumbers(groupPlaces),
     ages: packNumbers(records.map(({ requested_at }) => newest - requested_at)),
     records: packNumbers(records.map(({ records_returned }) => records_returned)),
     bytes: packNumbers(records.map(({ bytes }) => bytes)),
     costs: packNumbers(records.map(({ cost_microdollars }) => cost_microdollars)),
     durations: packNumbers(records.map(({ duration_ms }) => duration_ms)),
-    id_numbers: packNumbers(idNumbers),
-    own_ids: ownIds.some((id) => id !== "") ? ownIds.join(" ") : "",
+    id_numbers: packNumbers(idNumbers.map((number) => number ?? 0)),
+    own_ids: idNumbers.includes(undefined)
+      ? records.map(({ request_id }, index) => idNumbers[index] === undefined ? request_id : "").join(" ")
+      : "",
   }
 }
 
-/** Splits the requests of an account and window into parts that fit into a row. */
+/** Splits the requests of an account and window into parts. */
 const splitIntoParts = (records: ReadonlyArray<UsageRecord>) => {
-  const parts: Array<Array<UsageRecord>> = []
-  let [part, characters]: [Array<UsageRecord>, number] = [[], 0]
+  let part: Part = { records: [], idNumbers: [] }
+  let characters = 0
+  const parts = [part]
   for (const record of records) {
-    if (part.length === maxPartRequests || (part.length > 0 && characters > maxOwnIdCharacters)) {
+    if (part.records.length === maxPartRequests || characters > maxOwnIdCharacters) {
+      part = { records: [], idNumbers: [] }
+      characters = 0
       parts.push(part)
-      ;[part, characters] = [[], 0]
     }
-    part.push(record)
-    if (readRequestNumber(record.request_id, record.requested_at) === undefined) characters += record.request_id.length
+    const number = readRequestNumber(record.request_id, record.requested_at)
+    part.records.push(record)
+    part.idNumbers.push(number)
+    if (number === undefined) characters += record.request_id.length
   }
-  parts.push(part)
   return parts
 }
 
@@ -156,8 +163,8 @@ export const packUsage = (records: ReadonlyArray<UsageRecord>, sequence: number,
   const windows = Map.groupBy(records, ({ requested_at }) => Math.floor(requested_at / windowMillis))
   return Array.from(windows.values()).flatMap((ofWindow, index) =>
     Array.from(Map.groupBy(ofWindow, ({ account_id }) => account_id).values()).flatMap((ofAccount) =>
-      splitIntoParts(ofAccount).map((records, part) =>
-        packPart(records, { sequence: sequence + 1 + index, part }, findKind)
+      splitIntoParts(ofAccount).map((part, number) =>
+        packPart(part, { sequence: sequence + 1 + index, part: number }, findKind)
       )
     )
   )

@@ -9,7 +9,7 @@ import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
 import { requestIdSuffix } from "../../rules/RequestIds.ts"
-import { countWindows, nameKind, type PackedUsage, packUsage } from "./UsagePacking.ts"
+import { countWindows, isSameKind, type PackedUsage, packUsage } from "./UsagePacking.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 
 /** Requests that are written at once. */
@@ -82,7 +82,9 @@ class WriterLost extends Data.TaggedError("WriterLost")<{
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
-  const kinds = new Map<string, number>()
+  /** Stored kinds by endpoint. */
+  const kinds = new Map<string, Array<typeof StoredKind.Type>>()
+  const findStoredKind = (row: UsageRecord) => kinds.get(row.endpoint)?.find((kind) => isSameKind(kind, row))
   let writer: number | undefined
   let sequence = 0
 
@@ -104,14 +106,9 @@ export const makeUsageWriter = Effect.gen(function* () {
 
   /** Stores the kinds of requests that this process has not met yet, and finds their numbers. */
   const storeKinds = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
-    const added = new Map<string, UsageRecord>()
-    for (const row of rows) {
-      const name = nameKind(row)
-      if (!kinds.has(name)) added.set(name, row)
-    }
-    if (added.size === 0) return
-    const texts = (get: (kind: UsageRecord) => unknown) =>
-      makeArrayParameter(Array.from(added.values(), (kind) => get(kind)), OID.text)
+    const added = rows.filter((row) => findStoredKind(row) === undefined)
+    if (added.length === 0) return
+    const texts = (get: (kind: UsageRecord) => unknown) => makeArrayParameter(added.map(get), OID.text)
     const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
     const stored = yield* decodeRows(StoredKind)(sql`
       with sent as (
@@ -125,14 +122,17 @@ export const makeUsageWriter = Effect.gen(function* () {
     }::bigint[]
         ) as sent (${columns})
       ), added as (
-        insert into usage_request_kinds (${columns}) select ${columns} from sent on conflict do nothing
-        returning *
+        -- A number is small only if inserts that conflict, which use up numbers, are rare.
+        insert into usage_request_kinds (${columns})
+        select ${columns} from sent except select ${columns} from usage_request_kinds
+        on conflict do nothing returning *
       )
       select kind_id, endpoint, status_code, cached, deprecated, via,
         price_per_gb_microdollars::float8 as price_per_gb_microdollars
       from (select * from added union all select * from usage_request_kinds) as kind
     `)
-    for (const kind of stored) kinds.set(nameKind(kind), kind.kind_id)
+    kinds.clear()
+    for (const kind of stored) kinds.set(kind.endpoint, [...kinds.get(kind.endpoint) ?? [], kind])
   })
 
   const insert = Effect.fnUntraced(function* ({ after, rows }: UsageBatch) {
@@ -140,7 +140,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     yield* storeKinds(rows)
     const used = new Set<number>()
     const findKind = (row: UsageRecord) => {
-      const kind = kinds.get(nameKind(row)) ?? 0
+      const kind = findStoredKind(row)?.kind_id ?? 0
       used.add(kind)
       return kind
     }
