@@ -83,9 +83,10 @@ create table usage_kind_hours (
   primary key (account_id, kind_id, hour)
 ) partition by range (hour);
 
--- Returns a number of packed numbers, which have their width in the first byte. Places are counted from 0.
+-- Returns a number of packed numbers, which have their width in the first byte. Places are counted from 0. Not parallel
+-- safe: PostgreSQL expects 1,000 numbers in each batch, and would start processes for a single one.
 create function packed_number(packed bytea, place integer) returns bigint
-language sql immutable parallel safe
+language sql immutable
 return case get_byte(packed, 0)
   when 0 then 0
   when 1 then get_byte(packed, 1 + place)
