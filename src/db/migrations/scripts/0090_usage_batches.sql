@@ -267,19 +267,30 @@ return least(
   case when (account).budget_stops then (account).budget_microdollars - budget_spent_this_month(account) end
 );
 
--- `usage_daily`, with what is not settled.
+-- The part of the daily sums that is not settled.
+create view unsettled_usage_totals as
+select account_id, (moment at time zone 'America/New_York')::date as usage_date, endpoint, sum(requests)::bigint as requests,
+  coalesce(sum(requests) filter (where status_code >= 400), 0)::bigint as errors, sum(bytes)::bigint as bytes,
+  sum(cost_microdollars)::bigint as cost_microdollars
+from usage_batch_groups join unsettled_usage using (writer, sequence) join usage_request_kinds using (kind_id)
+where moment >= (select min(first_at) from unsettled_usage)
+group by 1, 2, 3;
+
+-- `usage_daily`, with what is not settled. Adds to each row instead of grouping all rows, so that a page reads only its
+-- own.
 create view usage_totals as
-select account_id, usage_date, endpoint, sum(requests)::bigint as requests, sum(errors)::bigint as errors,
-  sum(bytes)::bigint as bytes, sum(cost_microdollars)::bigint as cost_microdollars
-from (
-  select account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars from usage_daily
-  union all
-  select account_id, (moment at time zone 'America/New_York')::date, endpoint, requests,
-    case when status_code >= 400 then requests else 0 end, bytes, cost_microdollars
-  from usage_batch_groups join unsettled_usage using (writer, sequence) join usage_request_kinds using (kind_id)
-  where moment >= (select min(first_at) from unsettled_usage)
-) as every
-group by account_id, usage_date, endpoint;
+select account_id, usage_date, endpoint, daily.requests + coalesce(unsettled.requests, 0) as requests,
+  daily.errors + coalesce(unsettled.errors, 0) as errors, daily.bytes + coalesce(unsettled.bytes, 0) as bytes,
+  daily.cost_microdollars + coalesce(unsettled.cost_microdollars, 0) as cost_microdollars
+from usage_daily as daily left join unsettled_usage_totals as unsettled using (account_id, usage_date, endpoint)
+union all
+select account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars
+from unsettled_usage_totals as unsettled
+where not exists (
+  select from usage_daily as daily
+  where (daily.account_id, daily.usage_date, daily.endpoint)
+    = (unsettled.account_id, unsettled.usage_date, unsettled.endpoint)
+);
 
 -- The sums of `usage_daily` by kind of request and by price, kept forever. Whatever releases before 0.4.0 recorded is
 -- only in `usage_daily`.
