@@ -1,6 +1,7 @@
 /**
- * D29 (usage): packs requests into rows of `usage_batches`, one per account and five seconds. The functions
- * `unpack_usage` and `usage_groups` of the database unpack them (docs/decisions/0160-usage-in-batches.md).
+ * D29 (usage): packs requests into rows of `usage_batches`, one per account and five seconds. The views
+ * `usage_batch_requests` and `usage_batch_groups` of the database unpack them
+ * (docs/decisions/0160-usage-in-batches.md).
  */
 import { readRequestNumber } from "../../rules/RequestIds.ts"
 import type { UsageRecord } from "./UsageRecord.ts"

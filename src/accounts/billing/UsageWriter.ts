@@ -83,7 +83,7 @@ export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
   /** Stored kinds by endpoint. */
-  const kinds = new Map<string, Array<typeof StoredKind.Type>>()
+  let kinds = new Map<string, Array<typeof StoredKind.Type>>()
   const findStoredKind = (row: UsageRecord) => kinds.get(row.endpoint)?.find((kind) => isSameKind(kind, row))
   let writer: number | undefined
   let sequence = 0
@@ -104,45 +104,45 @@ export const makeUsageWriter = Effect.gen(function* () {
     return writer ?? (yield* new WriterLost({ message: "The process could not be registered." }))
   }))
 
+  const readKindsSql = (kinds: ReadonlyArray<object>) =>
+    sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
+
   /** Stores the kinds of requests that this process has not met yet, and finds their numbers. */
   const storeKinds = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
-    const added = rows.filter((row) => findStoredKind(row) === undefined)
+    const added = rows.filter((row) => findStoredKind(row) === undefined).map(
+      ({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) => ({
+        endpoint,
+        status_code,
+        cached,
+        deprecated,
+        via,
+        price_per_gb_microdollars,
+      }),
+    )
     if (added.length === 0) return
-    const texts = (get: (kind: UsageRecord) => unknown) => makeArrayParameter(added.map(get), OID.text)
     const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
     const stored = yield* decodeRows(StoredKind)(sql`
-      with sent as (
-        select * from unnest(
-          ${texts(({ endpoint }) => endpoint)}, ${texts(({ status_code }) => String(status_code))}::smallint[],
-          ${texts(({ cached }) => String(cached))}::boolean[], ${
-      texts(({ deprecated }) => String(deprecated))
-    }::boolean[],
-          ${texts(({ via }) => via)}, ${
-      texts(({ price_per_gb_microdollars }) => String(price_per_gb_microdollars))
-    }::bigint[]
-        ) as sent (${columns})
-      ), added as (
+      with added as (
         -- A number is small only if inserts that conflict, which use up numbers, are rare.
         insert into usage_request_kinds (${columns})
-        select ${columns} from sent except select ${columns} from usage_request_kinds
+        select ${columns} from ${readKindsSql(added)} except select ${columns} from usage_request_kinds
         on conflict do nothing returning *
       )
       select kind_id, endpoint, status_code, cached, deprecated, via,
         price_per_gb_microdollars::float8 as price_per_gb_microdollars
       from (select * from added union all select * from usage_request_kinds) as kind
     `)
-    kinds.clear()
-    for (const kind of stored) kinds.set(kind.endpoint, [...kinds.get(kind.endpoint) ?? [], kind])
+    kinds = Map.groupBy(stored, ({ endpoint }) => endpoint)
   })
 
   const insert = Effect.fnUntraced(function* ({ after, rows }: UsageBatch) {
     const writer = yield* findWriter
     yield* storeKinds(rows)
-    const used = new Set<number>()
+    const used = new Set<typeof StoredKind.Type | undefined>()
     const findKind = (row: UsageRecord) => {
-      const kind = findStoredKind(row)?.kind_id ?? 0
+      const kind = findStoredKind(row)
       used.add(kind)
-      return kind
+      return kind?.kind_id ?? 0
     }
     const packed = packUsage(rows, after, findKind)
     const last = after + countWindows(rows)
@@ -156,9 +156,11 @@ export const makeUsageWriter = Effect.gen(function* () {
     const [written] = yield* decodeRows(WrittenBatch)(sql`
       with locked as materialized (
         -- Waits for an earlier attempt, and then sees what it has written.
-        select written, (select count(*) from usage_request_kinds where kind_id = any(${
-      makeArrayParameter(Array.from(used), OID.int4)
-    })) = ${used.size}::int as has_kinds
+        -- A database that has lost a kind may have given its number to another.
+        select written, (
+          select count(*) from ${readKindsSql(Array.from(used).flatMap((kind) => kind ?? []))}
+          join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
+        ) = ${used.size}::int as has_kinds
         from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
       ), numbered as (
         update usage_writers set written = ${last}::int from locked
@@ -200,7 +202,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       select written >= ${last}::int or has_kinds as is_written from locked
     `)
     if (written?.is_written === true) return
-    kinds.clear()
+    kinds = new Map()
     return yield* new WriterLost({
       message: "The database has lost what this process had stored.",
       writer: written && writer,

@@ -34,6 +34,7 @@ import {
 } from "../../../src/accounts/billing/UsageWriter.ts"
 import { Reader } from "../../../src/db/Reader.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
+import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
@@ -107,6 +108,51 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
         bytes: 300,
         cost_microdollars: 14,
       }])
+    }))
+
+  it.effect("settles accounts that change meanwhile (D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* readSums
+      const { makeBatch, write } = yield* makeUsageWriter
+      // With statistics, PostgreSQL chooses the plans of a table in use. Some of them crashed PostgreSQL 18.
+      for (const _ of [1, 2]) {
+        yield* write(
+          makeBatch(Array.from({ length: 50 }, (_, index) => makeUsageRecord({ account_id: 1 + index % 3 }))),
+        )
+        yield* settleUsage
+        yield* sql`analyze`
+      }
+      yield* write(makeBatch([makeUsageRecord()]))
+      const { commit } = yield* beginTransaction(
+        sql`update accounts set balance_microdollars = balance_microdollars + 5 where account_id = 1`,
+      )
+      const settling = yield* Effect.forkChild(settleUsage)
+      yield* waitUntilBlocked
+      yield* commit
+      yield* Fiber.join(settling)
+      assert.deepStrictEqual(yield* readSums, {
+        rows: (before?.rows ?? 0) + 101,
+        requests: (before?.requests ?? 0) + 101,
+        balance: (before?.balance ?? 0) - 35 * 7 + 5,
+      })
+      assert.lengthOf(yield* sql`select from unsettled_usage`, 0)
+    }))
+
+  it.effect("records the right endpoint even if the database has lost it and reused its number (D29, decision 160)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { makeBatch, write } = yield* makeUsageWriter
+      const record = { account_id: 77, endpoint: "/v1/lost" }
+      yield* write(makeBatch([makeUsageRecord(record)]))
+      yield* sql`delete from usage_batches where account_id = 77`
+      yield* sql`delete from unsettled_usage where account_ids = '{77}'`
+      yield* sql`update usage_request_kinds set endpoint = '/v1/other', status_code = 500 where endpoint = '/v1/lost'`
+      yield* write(makeBatch([makeUsageRecord(record), makeUsageRecord(record)]))
+      const rows = yield* sql`select endpoint, status_code::int as status from usage_requests where account_id = 77`
+      assert.deepStrictEqual(rows, Array(2).fill({ endpoint: "/v1/lost", status: 200 }))
+      yield* sql`delete from usage_batches where account_id = 77`
+      yield* sql`delete from unsettled_usage where account_ids = '{77}'`
     }))
 
   it.effect("keeps the balance exact even if concurrent writers repeat each batch (D29)", () =>

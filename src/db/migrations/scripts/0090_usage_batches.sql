@@ -409,12 +409,6 @@ begin
   ), noted as (
     insert into public.usage_kind_hours (account_id, kind_id, hour)
     select account_id, kind_id, hour from hourly on conflict do nothing
-  ), anonymized as (
-    -- Requests of an erased account that `continue_erasure` may have missed, because they were recorded later.
-    update public.usage_batches as batch set group_keys = '\x00', id_numbers = '\x00', own_ids = ''
-    from touched join public.account_erasures using (account_id) cross join due
-    where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
-      and (batch.writer, batch.sequence) = (due.writer, due.sequence)
   ), daily as materialized (
     select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint,
       case when cost > 0 then 'charged' when status_code >= 400 then 'refused' else 'free' end as kind,
@@ -445,6 +439,19 @@ begin
     (account_id, usage_date, endpoint, kind, price, requests, errors, bytes, cost)::public.usage_sum
   ) into sums from daily;
   perform public.add_daily_sums(sums);
+
+  -- Requests of an erased account that `continue_erasure` may have missed, because they were recorded later. The lock
+  -- keeps it from changing the same batches.
+  perform from public.account_erasures
+  where account_id in (select unnest(account_ids) from unnest(settling)) order by account_id for update;
+  if found then
+    update public.usage_batches as batch set group_keys = '\x00', id_numbers = '\x00', own_ids = ''
+    from unnest(settling) as due
+    where (batch.writer, batch.sequence) = (due.writer, due.sequence)
+      and batch.moment between due.first_at and due.last_at
+      and batch.account_id = any (due.account_ids)
+      and exists (select from public.account_erasures where account_erasures.account_id = batch.account_id);
+  end if;
   return cardinality(settling);
 end $$;
 
