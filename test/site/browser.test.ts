@@ -711,6 +711,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.emulateMedia({ media: "print" }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         assert.strictEqual((yield* findCutTables(page)).scrolling, 0)
+        // The width of A4 with usual margins.
+        yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
+        const lines = runInBrowser(() => page.locator("td time").first().evaluate((day) => day.getClientRects().length))
+        assert.strictEqual(yield* lines, 1, "days are in one line")
         const printed = yield* runInBrowser(() => page.locator("body").innerText())
         assert.match(printed, /^\s*Invoice for 2026-10/)
         assert.notInclude(printed, "API key")

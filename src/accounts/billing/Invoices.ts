@@ -79,8 +79,9 @@ const findObstacle = (
 ) => {
   const later = open.find(({ latest }) => latest !== null && latest > month)
   if (later !== undefined) {
-    return `${later.name} has an invoice for ${later.latest}, so no earlier month can be closed for it: what is in ` +
-      "no invoice yet will be in the next one. Close the month for other accounts with --account."
+    return `${later.name} has an invoice for ${later.latest}, so no earlier month can be closed for it. What was ` +
+      "recorded late since the beginning of its first invoice will be in the next one. Close the month for other " +
+      "accounts with --account."
   }
   const gap = open.find(({ latest }) => latest !== null && latest < previous)
   if (gap !== undefined) {

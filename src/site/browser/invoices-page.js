@@ -42,7 +42,7 @@ const renderLine = (line) => {
   const price = getNumberAt(line, "price_per_gb_microdollars")
   return [
     formatCount(line, "line"),
-    escapeMarkup(getTextAt(line, "usage_date") ?? ""),
+    `<time>${escapeMarkup(getTextAt(line, "usage_date") ?? "")}</time>`,
     renderInlineCode(getTextAt(line, "endpoint") ?? ""),
     escapeMarkup(getTextAt(line, "kind") ?? ""),
     formatCount(line, "requests"),

@@ -53,8 +53,9 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
   select case when jsonb_typeof(fields) = 'object' then (
     select coalesce(jsonb_object_agg(key, case
       when value = 'null' or key = any ('{account_id,amount_microdollars,balance_microdollars,became_prepaid,
-        budget_microdollars,budget_stops,created_at,credit_id,datasets,disabled_at,disabled_by_service,endpoint_id,
-        endpoints,erased,events,expires_at,key_id,keys,last_charged_at,news,previous_secret_until,revoked_at,tier}')
+        budget_microdollars,budget_stops,bytes,closed_at,cost_microdollars,created_at,credit_id,datasets,digest,
+        disabled_at,disabled_by_service,endpoint_id,endpoints,erased,events,expires_at,key_id,keys,last_charged_at,
+        lines,month,news,previous_secret_until,requests,revoked_at,tier,usage_from}')
       then value else '"erased"' end), '{}')
     from jsonb_each(fields)
   ) else fields end

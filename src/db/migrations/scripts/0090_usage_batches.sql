@@ -269,7 +269,8 @@ return least(
 
 -- The part of the daily sums that is not settled.
 create view unsettled_usage_totals as
-select account_id, (moment at time zone 'America/New_York')::date as usage_date, endpoint, sum(requests)::bigint as requests,
+select account_id, (moment at time zone 'America/New_York')::date as usage_date, endpoint,
+  sum(requests)::bigint as requests,
   coalesce(sum(requests) filter (where status_code >= 400), 0)::bigint as errors, sum(bytes)::bigint as bytes,
   sum(cost_microdollars)::bigint as cost_microdollars
 from usage_batch_groups join unsettled_usage using (writer, sequence) join usage_request_kinds using (kind_id)
@@ -412,7 +413,8 @@ begin
   ), daily as materialized (
     select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint,
       case when cost > 0 then 'charged' when status_code >= 400 then 'refused' else 'free' end as kind,
-      case when cost > 0 then price_per_gb_microdollars else 0 end as price, requests, case when status_code >= 400 then requests else 0 end as errors,
+      case when cost > 0 then price_per_gb_microdollars else 0 end as price, requests,
+      case when status_code >= 400 then requests else 0 end as errors,
       bytes, cost, charged_at
     from hourly join public.usage_request_kinds using (kind_id)
   ), monthly as materialized (

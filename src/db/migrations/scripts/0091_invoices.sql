@@ -103,6 +103,8 @@ begin
   if tg_op <> 'INSERT' then
     raise 'Closed invoices cannot be changed.' using errcode = 'object_not_in_prerequisite_state';
   end if;
+  -- Waits until a month that is being closed is closed.
+  perform from public.accounts where account_id in (select account_id from added) order by account_id for no key update;
   if exists (select from added join public.invoices using (account_id, month)) then
     raise 'A closed invoice gets no more lines.' using errcode = 'object_not_in_prerequisite_state';
   end if;
