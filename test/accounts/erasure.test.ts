@@ -65,6 +65,7 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
         "account_id bytes cached cost_microdollars deprecated duration_ms endpoint records_returned request_count " +
         "requested_at status_code usage_id via",
     },
+    unconverted_usage: { erased: "", kept: "account_id due_at first_at last_at" },
     unsettled_usage: { erased: "", kept: "account_ids first_at last_at sequence writer" },
     usage_batches: {
       erased: "group_keys id_numbers own_ids",

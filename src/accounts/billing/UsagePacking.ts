@@ -41,6 +41,18 @@ export interface PackedUsage extends PackedColumns {
   readonly own_ids: string
 }
 
+/** A recorded request, as it is packed. */
+export interface RecordedRequest extends Omit<UsageRecord, "price_per_gb_microdollars" | "reservation_id"> {
+  /** Null if an earlier release recorded the request. */
+  readonly price_per_gb_microdollars: number | null
+}
+
+/** What many requests have in common: a row of `usage_request_kinds`. */
+export type RequestKind = Pick<
+  RecordedRequest,
+  "endpoint" | "status_code" | "cached" | "deprecated" | "via" | "price_per_gb_microdollars"
+>
+
 const emptyColumn = Uint8Array.of(0)
 
 /** Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. */
@@ -64,12 +76,6 @@ export const packNumbers = (numbers: ReadonlyArray<number>): Uint8Array => {
   return packed
 }
 
-/** What many requests have in common: a row of `usage_request_kinds`. */
-export interface RequestKind extends Pick<UsageRecord, "endpoint" | "status_code" | "cached" | "deprecated" | "via"> {
-  /** Null if an earlier release recorded the request. */
-  readonly price_per_gb_microdollars: number | null
-}
-
 export const isSameKind = (one: RequestKind, other: RequestKind) =>
   one.endpoint === other.endpoint && one.status_code === other.status_code && one.cached === other.cached &&
   one.price_per_gb_microdollars === other.price_per_gb_microdollars && one.via === other.via &&
@@ -84,17 +90,25 @@ interface Group {
   cost: number
 }
 
-type FindKind = (record: UsageRecord) => number
+type FindKind = (kind: RequestKind) => number
+
+const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Makes a UUID shorter. The result begins with a character that no id contains. */
+const packOwnId = (id: string) =>
+  canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /** Requests that fit into a row. */
 interface Part {
-  readonly records: Array<UsageRecord>
-  /** The number in each id; undefined for ids of clients. */
-  readonly idNumbers: Array<number | undefined>
+  readonly records: Array<RecordedRequest>
+  /** The number in each id; 0 for ids of clients. */
+  readonly idNumbers: Array<number>
+  /** The ids of clients; empty for others. */
+  readonly ownIds: Array<string>
 }
 
 const packPart = (
-  { idNumbers, records }: Part,
+  { idNumbers, ownIds, records }: Part,
   place: Pick<PackedUsage, "sequence" | "part">,
   findKind: FindKind,
 ): PackedUsage => {
@@ -133,34 +147,34 @@ const packPart = (
     bytes: packNumbers(records.map(({ bytes }) => bytes)),
     costs: packNumbers(records.map(({ cost_microdollars }) => cost_microdollars)),
     durations: packNumbers(records.map(({ duration_ms }) => duration_ms)),
-    id_numbers: packNumbers(idNumbers.map((number) => number ?? 0)),
-    own_ids: idNumbers.includes(undefined)
-      ? records.map(({ request_id }, index) => idNumbers[index] === undefined ? request_id : "").join(" ")
-      : "",
+    id_numbers: packNumbers(idNumbers),
+    own_ids: ownIds.some((id) => id !== "") ? ownIds.join(" ") : "",
   }
 }
 
 /** Splits the requests of an account and window into parts. */
-const splitIntoParts = (records: ReadonlyArray<UsageRecord>) => {
-  let part: Part = { records: [], idNumbers: [] }
+const splitIntoParts = (records: ReadonlyArray<RecordedRequest>) => {
+  let part: Part = { records: [], idNumbers: [], ownIds: [] }
   let characters = 0
   const parts = [part]
   for (const record of records) {
     if (part.records.length === maxPartRequests || characters > maxOwnIdCharacters) {
-      part = { records: [], idNumbers: [] }
+      part = { records: [], idNumbers: [], ownIds: [] }
       characters = 0
       parts.push(part)
     }
     const number = readRequestNumber(record.request_id, record.requested_at)
+    const ownId = number === undefined ? packOwnId(record.request_id) : ""
     part.records.push(record)
-    part.idNumbers.push(number)
-    if (number === undefined) characters += record.request_id.length
+    part.idNumbers.push(number ?? 0)
+    part.ownIds.push(ownId)
+    characters += ownId.length
   }
   return parts
 }
 
 /** Packs requests. Each window gets the next number after `sequence`. Packing the same requests again is the same. */
-export const packUsage = (records: ReadonlyArray<UsageRecord>, sequence: number, findKind: FindKind) => {
+export const packUsage = (records: ReadonlyArray<RecordedRequest>, sequence: number, findKind: FindKind) => {
   const windows = Map.groupBy(records, ({ requested_at }) => Math.floor(requested_at / windowMillis))
   return Array.from(windows.values()).flatMap((ofWindow, index) =>
     Array.from(Map.groupBy(ofWindow, ({ account_id }) => account_id).values()).flatMap((ofAccount) =>
@@ -172,5 +186,5 @@ export const packUsage = (records: ReadonlyArray<UsageRecord>, sequence: number,
 }
 
 /** Returns how many numbers `packUsage` uses. */
-export const countWindows = (records: ReadonlyArray<UsageRecord>) =>
+export const countWindows = (records: ReadonlyArray<RecordedRequest>) =>
   new Set(records.map(({ requested_at }) => Math.floor(requested_at / windowMillis))).size

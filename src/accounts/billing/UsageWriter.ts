@@ -4,12 +4,12 @@
  * then, whoever reads a balance or a total adds them up.
  */
 import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
-import { SqlClient, SqlError } from "effect/sql"
+import { SqlClient, SqlError, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { isCheckViolation } from "../../db/SqlState.ts"
 import { requestIdSuffix } from "../../rules/RequestIds.ts"
-import { countWindows, isSameKind, type PackedUsage, packUsage } from "./UsagePacking.ts"
+import { countWindows, isSameKind, type PackedUsage, packUsage, type RequestKind } from "./UsagePacking.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 
 /** Requests that are written at once. */
@@ -75,6 +75,85 @@ class WriterLost extends Data.TaggedError("WriterLost")<{
   readonly writer?: number | undefined
 }> {}
 
+const makeReadKindsSql = (sql: SqlClient.SqlClient, kinds: ReadonlyArray<object>) =>
+  sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
+
+/** Makes functions that store kinds of requests, and find them with their numbers. */
+export const makeRequestKinds = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  /** Stored kinds by endpoint. */
+  let kinds = new Map<string, Array<typeof StoredKind.Type>>()
+  const find = (wanted: RequestKind) => kinds.get(wanted.endpoint)?.find((kind) => isSameKind(kind, wanted))
+
+  /** Stores the kinds that are not known yet. */
+  const store = Effect.fnUntraced(function* (needed: ReadonlyArray<RequestKind>) {
+    const added = needed.filter((kind) => find(kind) === undefined).map(
+      ({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) => ({
+        endpoint,
+        status_code,
+        cached,
+        deprecated,
+        via,
+        price_per_gb_microdollars,
+      }),
+    )
+    if (added.length === 0) return
+    const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
+    const stored = yield* decodeRows(StoredKind)(sql`
+      with added as (
+        -- A number is small only if inserts that conflict, which use up numbers, are rare.
+        insert into usage_request_kinds (${columns})
+        select ${columns} from ${makeReadKindsSql(sql, added)} except select ${columns} from usage_request_kinds
+        on conflict do nothing returning *
+      )
+      select kind_id, endpoint, status_code, cached, deprecated, via,
+        price_per_gb_microdollars::float8 as price_per_gb_microdollars
+      from (select * from added union all select * from usage_request_kinds) as kind
+    `)
+    kinds = Map.groupBy(stored, ({ endpoint }) => endpoint)
+  })
+
+  const forgetAll = () => {
+    kinds = new Map()
+  }
+  return { store, find, forgetAll }
+})
+
+/** Makes a query for rows of `usage_batches`. */
+export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArray<PackedUsage>) => {
+  const column = <Name extends keyof PackedUsage>(name: Name, type: number) =>
+    makeArrayParameter(packed.map((row) => row[name]), type)
+  return sql`
+    select
+      unnest(${column("account_id", OID.float8)})::bigint as account_id,
+      unnest(${column("moment", OID.timestamptz)}) as moment,
+      unnest(${column("sequence", OID.int4)}) as sequence,
+      unnest(${column("part", OID.int2)}) as part,
+      unnest(${column("requests", OID.int2)}) as requests,
+      unnest(${column("span_ms", OID.int4)}) as span_ms,
+      unnest(${column("group_kinds", OID.bytea)}) as group_kinds,
+      unnest(${column("group_keys", OID.bytea)}) as group_keys,
+      unnest(${column("group_requests", OID.bytea)}) as group_requests,
+      unnest(${column("group_bytes", OID.bytea)}) as group_bytes,
+      unnest(${column("group_costs", OID.bytea)}) as group_costs,
+      unnest(${column("groups", OID.bytea)}) as groups,
+      unnest(${column("ages", OID.bytea)}) as ages,
+      unnest(${column("records", OID.bytea)}) as records,
+      unnest(${column("bytes", OID.bytea)}) as bytes,
+      unnest(${column("costs", OID.bytea)}) as costs,
+      unnest(${column("durations", OID.bytea)}) as durations,
+      unnest(${column("id_numbers", OID.bytea)}) as id_numbers,
+      unnest(${column("own_ids", OID.text)}) as own_ids
+  `
+}
+
+const batchColumns = `account_id, moment, writer, sequence, part, requests, span_ms, group_kinds, group_keys,
+  group_requests, group_bytes, group_costs, groups, ages, records, bytes, costs, durations, id_numbers, own_ids`
+
+/** Makes the statement that inserts `packed`, a query of `makePackedRowsSql`, for the writer that is in `numbered`. */
+export const makeInsertBatchesSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
+  sql.literal(`insert into usage_batches (${batchColumns}) select ${batchColumns} from packed cross join numbered`)
+
 /**
  * Makes the functions that number a batch and write it. Writing the same batch again changes nothing, also if the first
  * attempt has succeeded. Batches must be written in the order of their numbers, one at a time.
@@ -82,9 +161,7 @@ class WriterLost extends Data.TaggedError("WriterLost")<{
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
-  /** Stored kinds by endpoint. */
-  let kinds = new Map<string, Array<typeof StoredKind.Type>>()
-  const findStoredKind = (row: UsageRecord) => kinds.get(row.endpoint)?.find((kind) => isSameKind(kind, row))
+  const kinds = yield* makeRequestKinds
   let writer: number | undefined
   let sequence = 0
 
@@ -104,50 +181,17 @@ export const makeUsageWriter = Effect.gen(function* () {
     return writer ?? (yield* new WriterLost({ message: "The process could not be registered." }))
   }))
 
-  const readKindsSql = (kinds: ReadonlyArray<object>) =>
-    sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
-
-  /** Stores the kinds of requests that this process has not met yet, and finds their numbers. */
-  const storeKinds = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
-    const added = rows.filter((row) => findStoredKind(row) === undefined).map(
-      ({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) => ({
-        endpoint,
-        status_code,
-        cached,
-        deprecated,
-        via,
-        price_per_gb_microdollars,
-      }),
-    )
-    if (added.length === 0) return
-    const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
-    const stored = yield* decodeRows(StoredKind)(sql`
-      with added as (
-        -- A number is small only if inserts that conflict, which use up numbers, are rare.
-        insert into usage_request_kinds (${columns})
-        select ${columns} from ${readKindsSql(added)} except select ${columns} from usage_request_kinds
-        on conflict do nothing returning *
-      )
-      select kind_id, endpoint, status_code, cached, deprecated, via,
-        price_per_gb_microdollars::float8 as price_per_gb_microdollars
-      from (select * from added union all select * from usage_request_kinds) as kind
-    `)
-    kinds = Map.groupBy(stored, ({ endpoint }) => endpoint)
-  })
-
   const insert = Effect.fnUntraced(function* ({ after, rows }: UsageBatch) {
     const writer = yield* findWriter
-    yield* storeKinds(rows)
+    yield* kinds.store(rows)
     const used = new Set<typeof StoredKind.Type | undefined>()
-    const findKind = (row: UsageRecord) => {
-      const kind = findStoredKind(row)
+    const findKind = (row: RequestKind) => {
+      const kind = kinds.find(row)
       used.add(kind)
       return kind?.kind_id ?? 0
     }
     const packed = packUsage(rows, after, findKind)
     const last = after + countWindows(rows)
-    const column = <Name extends keyof PackedUsage>(name: Name, type: number) =>
-      makeArrayParameter(packed.map((row) => row[name]), type)
     const reservations = rows.flatMap(({ reservation_id }) => reservation_id ?? [])
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
         delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
@@ -158,7 +202,7 @@ export const makeUsageWriter = Effect.gen(function* () {
         -- Waits for an earlier attempt, and then sees what it has written.
         -- A database that has lost a kind may have given its number to another.
         select written, (
-          select count(*) from ${readKindsSql(Array.from(used).flatMap((kind) => kind ?? []))}
+          select count(*) from ${makeReadKindsSql(sql, Array.from(used).flatMap((kind) => kind ?? []))}
           join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
         ) = ${used.size}::int as has_kinds
         from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
@@ -167,33 +211,9 @@ export const makeUsageWriter = Effect.gen(function* () {
         where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
         returning writer
       ), packed as materialized (
-        select
-          unnest(${column("account_id", OID.float8)})::bigint as account_id,
-          unnest(${column("moment", OID.timestamptz)}) as moment,
-          unnest(${column("sequence", OID.int4)}) as sequence,
-          unnest(${column("part", OID.int2)}) as part,
-          unnest(${column("requests", OID.int2)}) as requests,
-          unnest(${column("span_ms", OID.int4)}) as span_ms,
-          unnest(${column("group_kinds", OID.bytea)}) as group_kinds,
-          unnest(${column("group_keys", OID.bytea)}) as group_keys,
-          unnest(${column("group_requests", OID.bytea)}) as group_requests,
-          unnest(${column("group_bytes", OID.bytea)}) as group_bytes,
-          unnest(${column("group_costs", OID.bytea)}) as group_costs,
-          unnest(${column("groups", OID.bytea)}) as groups,
-          unnest(${column("ages", OID.bytea)}) as ages,
-          unnest(${column("records", OID.bytea)}) as records,
-          unnest(${column("bytes", OID.bytea)}) as bytes,
-          unnest(${column("costs", OID.bytea)}) as costs,
-          unnest(${column("durations", OID.bytea)}) as durations,
-          unnest(${column("id_numbers", OID.bytea)}) as id_numbers,
-          unnest(${column("own_ids", OID.text)}) as own_ids
+        ${makePackedRowsSql(sql, packed)}
       ), recorded as (
-        insert into usage_batches (account_id, moment, writer, sequence, part, requests, span_ms, group_kinds,
-          group_keys, group_requests, group_bytes, group_costs, groups, ages, records, bytes, costs, durations,
-          id_numbers, own_ids)
-        select account_id, moment, writer, sequence, part, requests, span_ms, group_kinds, group_keys, group_requests,
-          group_bytes, group_costs, groups, ages, records, bytes, costs, durations, id_numbers, own_ids
-        from packed cross join numbered
+        ${makeInsertBatchesSql(sql)}
       ), unsettled as (
         insert into unsettled_usage (writer, sequence, first_at, last_at, account_ids)
         select writer, sequence, min(moment), max(moment), array_agg(distinct account_id)
@@ -202,7 +222,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       select written >= ${last}::int or has_kinds as is_written from locked
     `)
     if (written?.is_written === true) return
-    kinds = new Map()
+    kinds.forgetAll()
     return yield* new WriterLost({
       message: "The database has lost what this process had stored.",
       writer: written && writer,

@@ -56,6 +56,8 @@ const makeServiceGrants = (role: string) => [
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert on public.usage_batches, public.unsettled_usage, public.usage_request_kinds to ${role}`,
   `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
+  `grant insert on public.usage_kind_hours to ${role}`,
+  `grant execute on function public.take_unconverted_usage to ${role}`,
   `grant execute on function public.settle_usage, public.add_daily_sums to ${role}`,
   // For counts of refused requests, and for processes of the previous release.
   `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,

@@ -39,7 +39,7 @@ export const usageHandlers = Effect.gen(function* () {
         with batches as materialized (
           select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${bigint(end)})
         ), counts as materialized (
-          -- Requests refused with 429, and those of earlier releases.
+          -- Requests refused with 429, and those of earlier releases. The latter come first, as they do in a batch.
           select requested_at, usage_id from usage
           where ${
       sql.and([
@@ -47,7 +47,7 @@ export const usageHandlers = Effect.gen(function* () {
         ...conditions,
       ])
     }
-          order by requested_at desc, usage_id desc limit ${bigint(end)}
+          order by requested_at desc, status_code = 429, usage_id desc limit ${bigint(end)}
         ), sources as (
           select moment, span_ms, requests, writer, sequence, part, null::uuid as usage_id from batches
           union all
@@ -83,14 +83,16 @@ export const usageHandlers = Effect.gen(function* () {
         select ${columns}
         from (
           select * from listed
-          order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, usage_id desc
+          order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc,
+            status_code = 429, usage_id desc
           limit ${limit} offset ${start} - (
             select coalesce(sum(requests), 0)::bigint from placed where greatest_place <= ${start}
           )
         ) as usage cross join lateral (
           select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
         ) as key
-        order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, usage_id desc
+        order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, status_code = 429,
+          usage_id desc
       `
   }
 

@@ -50,7 +50,8 @@ create table usage_batches (
   bytes      bytea not null,
   costs      bytea not null,
   durations  bytea not null,
-  -- A request id is that of the writer with this number, unless `own_ids` has another, separated by spaces.
+  -- A request id is that of the writer with this number, unless `own_ids` has another, separated by spaces. A UUID is
+  -- there as `=` and its base64 without padding; other ids have no `=`.
   id_numbers bytea not null,
   own_ids    text not null
 ) partition by range (moment);
@@ -124,7 +125,8 @@ create view usage_batch_requests as
 select account_id, moment, batch.writer, sequence, part, place, requested_at, key_id,
   case
     when key_id = 0 then ''
-    when split_part(own_ids, ' ', place + 1) <> '' then split_part(own_ids, ' ', place + 1)
+    when left(own_id, 1) = '=' then encode(decode(substr(own_id, 2) || '==', 'base64'), 'hex')::uuid::text
+    when own_id <> '' then own_id
     else overlay(lpad(to_hex((extract(epoch from requested_at) * 1000)::bigint), 12, '0') placing '-' from 9 for 0)
       || '-7' || lpad(to_hex(packed_number(id_numbers, place)), 3, '0') || id_suffix
   end as request_id,
@@ -135,7 +137,8 @@ from usage_batches as batch
 cross join lateral generate_series(0, requests - 1) as place
 cross join lateral (
   select packed_number(groups, place)::integer as group_place,
-    moment - packed_number(ages, place) * interval '1 millisecond' as requested_at
+    moment - packed_number(ages, place) * interval '1 millisecond' as requested_at,
+    split_part(own_ids, ' ', place + 1) as own_id
   offset 0
 ) as request
 cross join lateral (
