@@ -94,8 +94,8 @@ type FindKind = (kind: RequestKind) => number
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Makes a UUID shorter. The result begins with a character that no id contains. */
-const packOwnId = (id: string) =>
+/** Makes a UUID shorter, as `own_ids` has it. The result begins with a character that no id contains. */
+export const packOwnId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /** Requests that fit into a row. */

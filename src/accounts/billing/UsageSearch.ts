@@ -9,6 +9,7 @@ import { decodeRows } from "../../db/DecodeRows.ts"
 import { isValidRequestId, readRequestTime } from "../../rules/RequestIds.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
+import { packOwnId } from "./UsagePacking.ts"
 
 /** An id that a request can have (D12). */
 export const RequestId = Schema.String.check(
@@ -92,7 +93,7 @@ type Place = typeof Place.Type
 
 /** Whether a batch contains the id, as an SQL expression. Cheap conditions are first, so few batches are unpacked. */
 const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
-  const own = sql`own_ids <> '' and position(${` ${id} `} in ' ' || own_ids || ' ') > 0`
+  const own = sql`own_ids <> '' and position(${` ${packOwnId(id)} `} in ' ' || own_ids || ' ') > 0`
   const time = readRequestTime(id)
   if (time === undefined) return sql`(${own})`
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`

@@ -150,7 +150,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* sql`update usage_request_kinds set endpoint = '/v1/other', status_code = 500 where endpoint = '/v1/lost'`
       yield* write(makeBatch([makeUsageRecord(record), makeUsageRecord(record)]))
       const rows = yield* sql`select endpoint, status_code::int as status from usage_requests where account_id = 77`
-      assert.deepStrictEqual(rows, Array(2).fill({ endpoint: "/v1/lost", status: 200 }))
+      const lost = { endpoint: "/v1/lost", status: 200 }
+      assert.deepStrictEqual(rows, [lost, lost])
       yield* sql`delete from usage_batches where account_id = 77`
       yield* sql`delete from unsettled_usage where account_ids = '{77}'`
     }))
