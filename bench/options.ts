@@ -13,6 +13,7 @@ const { values } = parseArgs({
     "warmup-requests": { type: "string" },
     connections: { type: "string" },
     tickerline: { type: "string" },
+    against: { type: "string" },
     "skip-memory": { type: "boolean", default: false },
     "skip-growth": { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
@@ -65,4 +66,6 @@ export const options = {
   tickerline: resolve(
     values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),
   ),
+  /** For `usage`: folder of the version to compare with. */
+  against: values.against === undefined ? undefined : resolve(values.against),
 }

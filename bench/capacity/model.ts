@@ -78,10 +78,22 @@ export interface ResourceNeed {
 /** Returns PostgreSQL's CPU time for reading: that of a miss minus that of a hit, which only writes its usage row. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
 
-/** Returns PostgreSQL's CPU time per usage row. Each process writes four batches a second; large ones cost less. */
-const writingOf = (rate: number, processes: number) => {
-  const rows = rate / processes * 0.25
-  return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")
+/**
+ * What recording a request costs PostgreSQL, by the size of the batches that a process writes: CPU time in µs, and bytes
+ * of WAL and on disk. Larger batches have more requests of the same account, which share a row.
+ */
+const usageCosts = {
+  cpu: [[25, "usageCpuSmall"], [250, "usageCpuMedium"], [2000, "usageCpuLarge"]],
+  wal: [[25, "usageWalSmall"], [250, "usageWalMedium"], [2000, "usageWalLarge"]],
+  bytes: [[25, "usageBytesSmall"], [250, "usageBytesMedium"], [2000, "usageBytesLarge"]],
+} as const
+
+/** Interpolates between the measured sizes on logarithmic scales. */
+const costOfUsage = (kind: keyof typeof usageCosts, batch: number) => {
+  const [small, medium, large] = usageCosts[kind]
+  const [[from, start], [to, end]] = batch < medium[0] ? [small, medium] : [medium, large]
+  const position = Math.log(Math.min(Math.max(batch, small[0]), large[0]) / from) / Math.log(to / from)
+  return value(start) * (value(end) / value(start)) ** position
 }
 
 export const computeNeed = (rate: number, hits: number): ResourceNeed => {
@@ -92,14 +104,17 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const processes = Math.max(2, Math.ceil(service / filled()))
   const looking = processes * value("postgresIdle") / 1e6
   const reading = cores(rate, (1 - hits) * readingOf()) + looking
-  const writing = cores(rate, writingOf(rate, processes))
+  // Each process writes four batches a second.
+  const batch = rate / processes / 4
+  const usageBytes = costOfUsage("bytes", batch)
+  const writing = cores(rate, costOfUsage("cpu", batch))
   const balancing = cores(rate, value("loadBalancer"))
   // Enough machines remain if one fails; the first replica can replace the primary.
   const services = machines(service, 2)
   const primaries = machines(writing, 1)
   const replicas = machines(reading, rate > rates[0] ? 2 : 1)
   const loadBalancers = machines(balancing, 2)
-  const usage = rate * 86_400 * value("usageBytes") / 1e9
+  const usage = rate * 86_400 * usageBytes / 1e9
   const millionsAnHour = rate * 3600 / 1e6
   const bytes = value("bytesCompressed")
   return {
@@ -113,7 +128,7 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
     connections: processes * value("connections"),
     network: rate * value("bytes") * 8 / 1e9,
     compressed: rate * bytes * 8 / 1e9,
-    wal: rate * value("walRow") / 1e6,
+    wal: rate * costOfUsage("wal", batch) / 1e6,
     usage,
     services,
     primaries,
@@ -121,7 +136,7 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
     loadBalancers,
     computing: bought([services, primaries, replicas, loadBalancers]) * value("coreHour") / millionsAnHour,
     // Usage is stored for its retention, on the primary and each copy.
-    storing: value("usageBytes") * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
+    storing: usageBytes * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
   }
 }
@@ -140,6 +155,7 @@ const always = (rate: number) => each(() => rate)
 export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")
+  const usageCpu = costOfUsage("cpu", value("usageBatch"))
   const perProcess = (hits: number) => 1e6 / (hits * value("serviceHit") + (1 - hits) * value("serviceMiss"))
   const connectionsAt = (hits: number) => value("maxConnections") / value("connections") * perProcess(hits) * filled()
   return [
@@ -155,7 +171,7 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
     },
     {
       what: `one PostgreSQL of ${size} cores that reads and writes`,
-      at: each((hits) => size * filled() * 1e6 / ((1 - hits) * readingOf() + value("usageRow"))),
+      at: each((hits) => size * filled() * 1e6 / ((1 - hits) * readingOf() + usageCpu)),
       add: "replicas (`DATABASE_READ_URLS`), so that the primary only writes",
     },
     {
@@ -169,18 +185,18 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
       add: "several load balancers, or a CDN that terminates TLS near the clients",
     },
     {
-      what: "charging, if one account is in every batch (one batch runs at a time)",
-      at: always(1e6 / (value("usageRow") + 1000 * value("commit") / value("usageBatch"))),
-      add: "several sums per account, which batches update in parallel; not built",
+      what: "adding usage to sums and balances, which one process does",
+      at: always(1e6 / value("usageSettling")),
+      add: "several processes that settle usage, each for some of the accounts; not built",
     },
     {
       what: `one primary that writes usage, ${big} cores`,
-      at: always(big * filled() * 1e6 / value("usageRow")),
+      at: always(big * filled() * 1e6 / usageCpu),
       add: "a separate database for usage, then several (Citus, by account); not built",
     },
     {
       what: "WAL replay of a standby, one core",
-      at: always(value("replayMegabytes") * 1e6 / value("walRow")),
+      at: always(value("replayMegabytes") * 1e6 / costOfUsage("wal", value("usageBatch"))),
       add: "a separate database for usage, so that data replicas do not replay its WAL; not built",
     },
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))

@@ -35,12 +35,13 @@ export const startService = async (
   name: string,
   url: string,
   env: Readonly<Record<string, string>> = {},
+  folder = options.tickerline,
 ): Promise<Service> => {
   const [port, log] = [await findFreePort(), join(dataFolder, `${name}.log`)]
   const running = await startInBackground({
     program: process.execPath,
     args: ["--max-semi-space-size=16", "src/main.ts", "serve"],
-    cwd: options.tickerline,
+    cwd: folder,
     env: { RATE_LIMIT_ULTIMATE: "1000000000", PORT: String(port), DATABASE_URL: url, ...env },
   }, log)
   await waitUntil(name, running, log, async () => (await sendRequest(port, "/health/live")).status === 200)

@@ -2,7 +2,6 @@
 import type { RequestTiming } from "./latency.ts"
 import type { LoadTiming } from "./loading.ts"
 import type { FillTiming, TableSize } from "./tables.ts"
-import type { WritingResult } from "./usageWriting.ts"
 
 export interface GrowthResult {
   readonly date: string
@@ -20,23 +19,18 @@ export interface GrowthResult {
       readonly plan: string
     }
   >
-  readonly written: ReadonlyArray<WritingResult>
-  readonly dropped: {
-    readonly names: ReadonlyArray<string>
-    readonly milliseconds: number
-  } | undefined
   readonly copied: ReadonlyArray<LoadTiming>
   readonly loaded: ReadonlyArray<LoadTiming>
 }
 
-type Cell = string | number | undefined
+export type Cell = string | number | undefined
 
 const shown = (cell: Cell) =>
   cell === undefined ? "–" : typeof cell === "string" ? cell : cell.toLocaleString("en", {
     maximumFractionDigits: cell < 10 ? 2 : cell < 100 ? 1 : 0,
   })
 
-const table = (
+export const formatTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
 ) =>
@@ -54,24 +48,22 @@ export const formatGrowthReport = (
     copied,
     dataset,
     date,
-    dropped,
     fillings,
     loaded,
     others,
     rows,
-    written,
   }: GrowthResult,
 ) =>
   [
     `# ${dataset}, ${rows.toLocaleString("en")} rows\n\n${date}. Times without a unit are elapsed milliseconds.\n\n`,
     ...fillings.map(({ sizes, table: name, times }) =>
-      table(
+      formatTable(
         [name, "MiB", "bytes per row"],
         sizes.map(({ bytes, name }) => [name, bytes / 2 ** 20, bytes / rows]),
       ) +
-      table(["made", "s"], times.map(({ seconds, what }) => [what, seconds]))
+      formatTable(["made", "s"], times.map(({ seconds, what }) => [what, seconds]))
     ),
-    table(
+    formatTable(
       [
         "request",
         "status",
@@ -97,11 +89,11 @@ export const formatGrowthReport = (
         one.plan,
       ]),
     ),
-    table(
+    formatTable(
       ["statement", "best", "pages", "plan"],
       others.map((one) => [one.name, one.best, one.touched, one.plan]),
     ),
-    table(
+    formatTable(
       [
         "rows coming in",
         "rows",
@@ -121,27 +113,4 @@ export const formatGrowthReport = (
         one.database,
       ]),
     ),
-    table(
-      [
-        "writers",
-        "accounts",
-        "rows a batch",
-        "rows/s",
-        "PostgreSQL's CPU µs a row",
-        "writer's CPU µs a row",
-        "WAL bytes a row",
-      ],
-      written.map((
-        one,
-      ) => [
-        String(one.writers),
-        one.accounts,
-        one.rowsABatch,
-        one.rows / one.seconds,
-        one.database,
-        one.writer,
-        one.wal,
-      ]),
-    ),
-    dropped === undefined ? "" : `Dropped ${dropped.names.join(", ")} in ${shown(dropped.milliseconds)} ms.\n`,
   ].join("").replace(/\n{3,}/g, "\n\n")

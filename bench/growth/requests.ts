@@ -79,18 +79,6 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
         { name: "estimate, everything", path: estimateOf(news) },
         { name: "limit=all, one ticker", path: `${news}ticker=${makeTickerSymbol(500)}&limit=all&format=csv` },
       ]
-    case "usage":
-      return [
-        { name: "first page", path: usage },
-        ...depths(usage, rows / 10),
-        { name: "a day", path: `${usage}requested_at_from=2026-06-01&requested_at_to=2026-06-01&limit=100` },
-        { name: "an endpoint", path: `${usage}endpoint=/v1/news` },
-        { name: "a rare endpoint", path: `${usage}endpoint=/v1/nasdaq-compliance` },
-        { name: "a rare status", path: `${usage}status_code=503` },
-        { name: "an endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/news&${after(9900)}` },
-        { name: "a rare endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/split-status&${after(9900)}` },
-        { name: "daily sums", path: "/v1/usage/daily?limit=100" },
-      ]
     case "historical_float_pro":
       return [
         { name: "first page", path: floats },
@@ -112,6 +100,34 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
       ]
   }
 }
+
+/** The day of New York that many days ago, which `requested_at_from` and `requested_at_to` accept. */
+const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000 - 18_000_000).toISOString().slice(0, 10)
+
+const days = (first: number, last: number) =>
+  `requested_at_from=${dayBefore(first)}&requested_at_to=${dayBefore(last)}&`
+
+const listUsageRequests = (day: string, hundredThousand: string): ReadonlyArray<NamedRequest> => [
+  { name: "first page", path: usage },
+  { name: "first page, 100 rows", path: `${usage}limit=100` },
+  { name: "the 100th page", path: `${usage}page=100` },
+  { name: "100 rows after 100,000", path: `${usage}${after(100_000)}` },
+  { name: "a day", path: `${usage}${day}limit=100` },
+  { name: "a common endpoint", path: `${usage}endpoint=/v1/intraday-runners` },
+  { name: "a common endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/intraday-runners&${after(9900)}` },
+  { name: "a rare endpoint", path: `${usage}endpoint=/v1/nasdaq-compliance` },
+  { name: "a rare status", path: `${usage}status_code=503` },
+  { name: "export of 100,000", path: `${usage}${hundredThousand}limit=all&format=csv` },
+  { name: "daily sums", path: "/v1/usage/daily?limit=100" },
+  { name: "overview", path: "/v1/overview" },
+]
+
+/** The accounts that `usage.sql` fills. The one with a thousand a second has its newest requests 12 hours ago. */
+export const usageAccounts = [
+  { name: "a minute", requests: listUsageRequests(days(30, 30), days(75, 6)) },
+  { name: "a second", requests: listUsageRequests(days(3, 3), days(3, 2)) },
+  { name: "thousand a second", requests: listUsageRequests(days(1, 0), days(1, 0)) },
+]
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 

@@ -13,7 +13,6 @@ import { measureCopy, measureLoad } from "./loading.ts"
 import { alternatives, listDatasetRequests } from "./requests.ts"
 import { formatGrowthReport, type GrowthResult } from "./report.ts"
 import { type Dataset, datasets, datasetSources, fillDataset, readTableSizes } from "./tables.ts"
-import { measureUsageWriting } from "./usageWriting.ts"
 
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
 
@@ -84,15 +83,9 @@ const make = async (dataset: Dataset) => {
   }
 }
 
-/** Creates an API key. For usage, it belongs to the account with the most requests. */
-const keyOf = async (url: string, dataset: Dataset) => {
-  const name = dataset === "usage" ? "account 1" : "growth"
-  return (await runServiceCommand(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
-}
-
 const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
-  const key = await keyOf(url, dataset)
+  const key = (await runServiceCommand(url, "keys", "create", "--account", "growth", "--tier", "ultimate")).trim()
   process.env["CACHE_MEGABYTES"] = "0"
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
@@ -112,16 +105,6 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
   }
 }
 
-/** Measures how long it takes to drop the oldest month of usage. */
-const measureUsageDrop = async (client: pg.Client) => {
-  const { rows: [oldest] } = await client.query<{ readonly month: string }>(
-    "select (date_trunc('month', min(requested_at)) + interval '1 month 1 day')::text as month from usage",
-  )
-  const began = performance.now()
-  const { rows } = await client.query("select drop_usage_partitions($1) as name", [oldest?.month])
-  return { names: rows.map(({ name }) => String(name)), milliseconds: performance.now() - began }
-}
-
 /** Measures a dataset. Each part of the result is saved at once, because the later parts take long. */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
@@ -135,13 +118,8 @@ const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResul
       const others = []
       for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await measureStatement(client, sql)) })
       keep({ others })
-      if (dataset === "usage") {
-        keep({ written: await measureUsageWriting(postgres, url) })
-        keep({ dropped: await measureUsageDrop(client) })
-      } else {
-        keep({ copied: await measureCopy(client, dataset, postgres) })
-        keep({ loaded: await measureLoad(client, url, dataset, postgres) })
-      }
+      keep({ copied: await measureCopy(client, dataset, postgres) })
+      keep({ loaded: await measureLoad(client, url, dataset, postgres) })
     })
   } finally {
     await cleanUp()
@@ -159,8 +137,6 @@ for (const dataset of wanted) {
     fillings: await make(dataset),
     answers: [],
     others: [],
-    written: [],
-    dropped: undefined,
     copied: [],
     loaded: [],
   }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
 
-export const datasets = ["intraday_runners", "news", "usage", "historical_float_pro"] as const
+export const datasets = ["intraday_runners", "news", "historical_float_pro"] as const
 export type Dataset = typeof datasets[number]
 
 interface DatasetSource {
@@ -16,12 +16,11 @@ interface DatasetSource {
 export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   intraday_runners: { from: ["tools", "intraday_runners"], tables: ["intraday_runners"] },
   news: { from: ["tools"], tables: ["news"] },
-  usage: { from: ["tools"], tables: ["usage", "usage_moments"] },
   historical_float_pro: { from: ["tools", "daily_prices", "historical_float_pro"], tables: ["historical_float_pro"] },
 }
 
 /** Reads the SQL steps of a file, by name. Each begins with `-- step: name`. */
-const stepsOf = (file: string) =>
+export const readSteps = (file: string) =>
   new Map(
     readFileSync(join(import.meta.dirname, file), "utf8").split(/^-- step: /m).slice(1).map((text) => {
       const end = text.indexOf("\n")
@@ -29,8 +28,8 @@ const stepsOf = (file: string) =>
     }),
   )
 
-const few = stepsOf("../data.sql")
-const many = stepsOf("fill.sql")
+const few = readSteps("../data.sql")
+const many = readSteps("fill.sql")
 
 const step = (steps: ReadonlyMap<string, string>, name: string) => {
   const found = steps.get(name)

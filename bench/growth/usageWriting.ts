@@ -1,128 +1,204 @@
-/** Measures the cost of writing usage rows with the service's own writer, into a table that is already large. */
-import { Effect, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
-import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import { readCpu, readTreeCpu } from "../processStats.ts"
-import type { Postgres } from "../postgres.ts"
+/**
+ * Writes usage with the writer of the service in `--tickerline`, and prints the cost of each request as JSON. It is a
+ * program of its own, so that `usage.ts` can measure two versions: `node usageWriting.ts --tickerline FOLDER`.
+ */
+import type * as EffectLibrary from "effect"
+import type * as SqlLibrary from "effect/sql"
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import process from "node:process"
+import type * as CurrentWriter from "../../src/accounts/billing/UsageWriter.ts"
+import type { UsageRecord } from "../../src/accounts/billing/UsageRecord.ts"
+import type * as PooledClient from "../../src/db/pool/PooledClient.ts"
+import type * as RequestIds from "../../src/rules/RequestIds.ts"
+import { options } from "../options.ts"
+import { readTreeCpu } from "../processStats.ts"
 import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
 
-export interface WritingResult {
+export interface WritingScenario {
   /** Number of concurrent writers; each has its own connection. */
   readonly writers: number
-  /** Whether the writers write for the same accounts. */
-  readonly accounts: "each its own" | "the same"
-  readonly rowsABatch: number
-  readonly rows: number
-  readonly seconds: number
-  /** CPU time per row in microseconds: of PostgreSQL, and of the writer. */
-  readonly database: number
-  readonly writer: number
-  /** Bytes of WAL per row. */
-  readonly wal: number
-}
-
-const accounts = makeZipfNumbers(1000, 100_000, makeRandomGenerator(21))
-
-/** Makes a usage row for an account from a Zipf distribution. */
-const row = (place: number, account: (number: number) => number): UsageRecord => ({
-  requested_at: Date.now() - (place % 250),
-  account_id: 1 + account(accounts[place % accounts.length] ?? 0),
-  key_id: 1,
-  request_id: `01980000-0000-7000-8000-${place.toString(16).padStart(12, "0")}`,
-  endpoint: ["/v1/intraday-runners", "/v1/news", "/v1/screener"][place % 3] ??
-    "",
-  status_code: place % 10 === 0 ? 304 : 200,
-  records_returned: 10,
-  bytes: 9500,
-  cost_microdollars: 95,
-  duration_ms: 2,
-  cached: place % 2 === 0,
-  deprecated: false,
-  via: null,
-  reservation_id: null,
-})
-
-const readWalPosition = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [at] = yield* sql<{ readonly bytes: number }>`
-    select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as bytes
-  `
-  return at?.bytes ?? 0
-})
-
-interface WritingScenario {
-  readonly writers: number
-  readonly accounts: WritingResult["accounts"]
-  readonly rowsABatch: number
+  /** Accounts of the requests: 1,000 with a Zipf distribution, other 500 for each of two writers, or a single one. */
+  readonly accounts: "1,000" | "500 of each writer" | "one"
+  readonly requestsPerBatch: number
   /** Number of batches per writer. */
   readonly batches: number
+  /** False if the requests stay unsettled. */
+  readonly isSettled: boolean
 }
 
-const measure = Effect.fnUntraced(function* (postgres: Postgres, scenario: WritingScenario) {
-  const { batches, rowsABatch, writers } = scenario
-  const write = yield* makeUsageWriter
-  /** If each of two writers has its own accounts, one has the even numbers and the other the odd ones. */
-  const accountOf = (writer: number) => (number: number) =>
-    scenario.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
-  const writeAll = (writer: number, count: number) =>
-    Effect.forEach(
-      Array.from({ length: count }, (_, at) => at),
-      (at) =>
-        write(makeUsageBatch(
-          Array.from(
-            { length: rowsABatch },
-            (_, place) => row(at * rowsABatch + place, accountOf(writer)),
-          ),
-        )),
-      { discard: true },
-    )
-  const some = (count: number) =>
-    Effect.forEach(
-      Array.from({ length: writers }, (_, writer) => writer),
-      (writer) => writeAll(writer, count),
-      {
-        concurrency: "unbounded",
-        discard: true,
-      },
-    )
-  yield* some(10)
-  const [wal, cpu, own, began] = [
-    yield* readWalPosition,
-    readTreeCpu(postgres.pid),
-    readCpu(process.pid),
-    performance.now(),
-  ]
-  yield* some(batches)
-  const seconds = (performance.now() - began) / 1000
-  const rows = rowsABatch * batches * writers
-  const written: WritingResult = {
-    writers,
-    accounts: scenario.accounts,
-    rowsABatch,
-    rows,
-    seconds,
-    database: (readTreeCpu(postgres.pid) - cpu) / rows,
-    writer: (readCpu(process.pid) - own) / rows,
-    wal: ((yield* readWalPosition) - wal) / rows,
-  }
-  return written
+/** Costs per request. All include settling, if the version settles. */
+export interface WritingCosts {
+  readonly requestsPerSecond: number
+  /** CPU time in microseconds: of PostgreSQL, and of the writer. */
+  readonly database: number
+  readonly writer: number
+  /** Bytes of WAL, and bytes by which the tables and indexes of usage grew. */
+  readonly wal: number
+  readonly disk: number
+  /** The share of `database` and `wal` that settling took: elapsed microseconds, and bytes. */
+  readonly settling: number
+  readonly settlingWal: number
+}
+
+// Each checkout has its own Effect, whose values others do not accept.
+const { resolve } = createRequire(join(options.tickerline, "package.json"))
+const { Effect, Redacted, Schema }: typeof EffectLibrary = await import(resolve("effect"))
+const { SqlClient }: typeof SqlLibrary = await import(resolve("effect/sql"))
+
+const WritingTask = Schema.Struct({
+  url: Schema.String,
+  postgres: Schema.Int,
+  writers: Schema.Int,
+  accounts: Schema.Literals(["1,000", "500 of each writer", "one"]),
+  requestsPerBatch: Schema.Int,
+  batches: Schema.Int,
+  isSettled: Schema.Boolean,
 })
 
-const scenarios: ReadonlyArray<WritingScenario> = [
-  { writers: 1, accounts: "the same", rowsABatch: 2000, batches: 100 },
-  { writers: 2, accounts: "the same", rowsABatch: 2000, batches: 50 },
-  { writers: 2, accounts: "each its own", rowsABatch: 2000, batches: 50 },
-  { writers: 1, accounts: "the same", rowsABatch: 250, batches: 200 },
-  { writers: 1, accounts: "the same", rowsABatch: 25, batches: 400 },
-  { writers: 1, accounts: "the same", rowsABatch: 1, batches: 2000 },
-]
+/** The writer before usage was stored in batches, which charged accounts itself. */
+interface PreviousWriter {
+  readonly makeUsageBatch: (rows: ReadonlyArray<UsageRecord>) => object
+  readonly makeUsageWriter: EffectLibrary.Effect.Effect<
+    (batch: object) => EffectLibrary.Effect.Effect<unknown, unknown>,
+    never,
+    SqlLibrary.SqlClient.SqlClient
+  >
+}
 
-/** Needs the accounts 1 to 1,000. There is no checkpoint meanwhile, so WAL has each full page only once. */
-export const measureUsageWriting = (postgres: Postgres, url: string) =>
-  Effect.forEach(scenarios, (scenario) => measure(postgres, scenario)).pipe(
-    Effect.provide(
-      databaseClientLayer({ url: Redacted.make(url), applicationName: "writing" }),
-    ),
-    Effect.runPromise,
+const load = (file: string) => import(join(options.tickerline, "src", file))
+const writing: typeof CurrentWriter | PreviousWriter = await load("accounts/billing/UsageWriter.ts")
+const { databaseClientLayer }: typeof PooledClient = await load("db/pool/PooledClient.ts")
+const { makeRequestId }: typeof RequestIds = await load("rules/RequestIds.ts")
+
+const hasSettlement = !("makeUsageBatch" in writing)
+
+/** Makes a function that writes requests. */
+const makeWriter = "makeUsageBatch" in writing
+  ? Effect.map(
+    writing.makeUsageWriter,
+    (write) => (rows: ReadonlyArray<UsageRecord>) => write(writing.makeUsageBatch(rows)),
   )
+  : Effect.map(
+    writing.makeUsageWriter,
+    ({ makeBatch, write }) => (rows: ReadonlyArray<UsageRecord>) => write(makeBatch(rows)),
+  )
+
+const random = makeRandomGenerator(21)
+const accounts = makeZipfNumbers(1000, 100_000, random)
+const endpoints = ["/v1/intraday-runners", "/v1/news", "/v1/screener"]
+
+/** Makes a request of the last quarter of a second. */
+const makeRequest = (place: number, account_id: number): UsageRecord => {
+  const requested_at = Date.now() - Math.floor(random() * 250)
+  const cached = place % 10 === 0
+  const bytes = cached ? 0 : 500 + Math.floor(random() * 19_000)
+  return {
+    requested_at,
+    account_id,
+    key_id: 1,
+    request_id: makeRequestId(requested_at),
+    endpoint: endpoints[place % 3] ?? "",
+    status_code: cached ? 304 : 200,
+    records_returned: 1 + place % 10,
+    bytes,
+    cost_microdollars: Math.ceil(bytes / 100),
+    price_per_gb_microdollars: cached ? 0 : 10_000_000,
+    duration_ms: 1 + Math.floor(random() * random() * 60),
+    cached,
+    deprecated: false,
+    via: null,
+    reservation_id: null,
+  }
+}
+
+const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
+  const { batches, postgres, requestsPerBatch, writers } = task
+  const sql = yield* SqlClient.SqlClient
+  const numbers = Array.from({ length: writers }, (_, writer) => writer)
+  const write = yield* Effect.forEach(numbers, () => makeWriter)
+
+  const chooseAccount = (place: number, writer: number) => {
+    const number = accounts[place % accounts.length] ?? 0
+    return task.accounts === "one"
+      ? 1
+      : task.accounts === "1,000"
+      ? 1 + number
+      : 1 + 2 * Math.floor(number / 2) + writer
+  }
+  /** CPU time for making requests, which is not the writer's, in microseconds. */
+  let making = 0
+  let place = 0
+  const makeRequests = (writer: number) => {
+    const start = process.cpuUsage()
+    const requests = Array.from({ length: requestsPerBatch }, () => {
+      place += 1
+      return makeRequest(place, chooseAccount(place, writer))
+    })
+    const { system, user } = process.cpuUsage(start)
+    making += user + system
+    return requests
+  }
+
+  const counters = Effect.map(
+    sql<{ readonly wal: number; readonly disk: number }>`
+      select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as wal, (
+        select sum(pg_total_relation_size(oid))::float8 from pg_class
+        where relkind = 'r' and relname ~ '^(unsettled_)?usage' and relname <> 'usage_daily'
+      ) as disk
+    `,
+    ([row]) => row ?? { wal: 0, disk: 0 },
+  )
+  let [settling, settlingWal] = [0, 0]
+  const settle = hasSettlement && task.isSettled
+    ? Effect.gen(function* () {
+      const { wal } = yield* counters
+      const start = performance.now()
+      yield* sql`select settle_usage()`
+      settling += (performance.now() - start) * 1000
+      settlingWal += (yield* counters).wal - wal
+    })
+    : Effect.void
+
+  /** Each twenty batches of a writer are settled: a busy process writes four a second, and settles every five. */
+  const writeAll = Effect.fnUntraced(function* (count: number) {
+    for (let from = 0; from < count; from += 20) {
+      yield* Effect.forEach(write, (writeRequests, writer) =>
+        Effect.forEach(
+          Array.from({ length: Math.min(20, count - from) }),
+          () => Effect.suspend(() => writeRequests(makeRequests(writer))),
+          { discard: true },
+        ), { concurrency: "unbounded", discard: true })
+      yield* settle
+    }
+  })
+
+  // V8 optimises functions only after many calls.
+  yield* writeAll(Math.min(400, Math.max(20, Math.ceil(20_000 / requestsPerBatch))))
+  ;[making, settling, settlingWal] = [0, 0, 0]
+  const before = yield* counters
+  const [database, cpu, start] = [readTreeCpu(postgres), process.cpuUsage(), performance.now()]
+  yield* writeAll(batches)
+  const seconds = (performance.now() - start) / 1000
+  const { system, user } = process.cpuUsage(cpu)
+  const after = yield* counters
+  const requests = requestsPerBatch * batches * writers
+  const costs: WritingCosts = {
+    requestsPerSecond: requests / (seconds - making / 1e6),
+    database: (readTreeCpu(postgres) - database) / requests,
+    writer: (user + system - making) / requests,
+    wal: (after.wal - before.wal) / requests,
+    disk: (after.disk - before.disk) / requests,
+    settling: settling / requests,
+    settlingWal: settlingWal / requests,
+  }
+  return costs
+})
+
+const task = Schema.decodeUnknownSync(Schema.fromJsonString(WritingTask))(process.env["TASK"])
+console.log(JSON.stringify(
+  await measure(task).pipe(
+    Effect.provide(databaseClientLayer({ url: Redacted.make(task.url), applicationName: "writing" })),
+    Effect.runPromise,
+  ),
+))

@@ -20,7 +20,8 @@ interface Statement {
   readonly text: string
   readonly description: Buffer
   readonly results: ReadonlyMap<string, Result>
-  readonly isUsageInsert: boolean
+  /** Index of the parameter with the number of requests in each row; undefined if the statement writes no usage. */
+  readonly requestsParameter: number | undefined
   readonly isTokenRequest: boolean
   /** The reply in the current case. */
   result: Result
@@ -55,7 +56,17 @@ const toResult = (text: string, isLineage = false): Result => {
 /** Returns the first element of an array of floats, or undefined if the array is empty. */
 const readFirstFloat = (array: Buffer) => array.readInt32BE(0) === 0 ? undefined : array.readDoubleBE(24)
 
-const readArrayLength = (array: Buffer) => array.readInt32BE(0) === 0 ? 0 : array.readInt32BE(12)
+/** Returns the sum of an array of `smallint`. */
+const sumSmallIntegers = (array: Buffer) => {
+  let sum = 0
+  for (let at = 20; at < array.length; at += 6) sum += array.readInt16BE(at + 4)
+  return sum
+}
+
+const findRequestsParameter = (text: string) => {
+  const [, number] = /unnest\(\$(\d+)\) as requests,/.exec(text) ?? []
+  return number === undefined ? undefined : Number(number) - 1
+}
 
 const complete = (tag: string) => makeMessage("C", Buffer.from(`${tag}\0`))
 
@@ -104,19 +115,22 @@ export class MemoryPostgres {
   readonly #statements: ReadonlyMap<string, Statement>
   /** Statements that the recording lacks. */
   readonly unknown = new Set<string>()
-  /** Rows of usage that were written. */
+  /** Requests whose usage was written. */
   usageRows = 0
 
   constructor({ statements }: Recording) {
     this.#statements = new Map(statements.map(({ description, results, text }) => {
       const isLineage = text.includes("with recursive symbols")
-      const all = new Map(Object.entries(results).map(([name, bytes]) => [name, toResult(bytes, isLineage)]))
+      const recorded = Object.entries(results)
+      // The last reply has all kinds of requests.
+      const usable = text.includes("insert into usage_request_kinds") ? recorded.slice(-1) : recorded
+      const all = new Map(usable.map(([name, bytes]) => [name, toResult(bytes, isLineage)]))
       const [result = toResult("")] = all.values()
       return [text, {
         text,
         description: Buffer.from(description, "base64"),
         results: all,
-        isUsageInsert: text.includes("insert into usage ("),
+        requestsParameter: findRequestsParameter(text),
         isTokenRequest: text.includes("insert into rate_limit_buckets"),
         result,
         executions: 0,
@@ -154,7 +168,9 @@ export class MemoryPostgres {
   #execute(statement: Statement | undefined, bind: Buffer) {
     if (statement === undefined) return notRecorded
     statement.executions += 1
-    if (statement.isUsageInsert) this.usageRows += readArrayLength(readParameter(bind, 1))
+    if (statement.requestsParameter !== undefined) {
+      this.usageRows += sumSmallIntegers(readParameter(bind, statement.requestsParameter))
+    }
     return makeReply(statement, bind)
   }
 

@@ -75,6 +75,7 @@ const makeUsageStep = (
       records_returned: 10,
       bytes: 9000,
       cost_microdollars: 0,
+      price_per_gb_microdollars: 0,
       duration_ms: 3,
       cached: false,
       deprecated: false,

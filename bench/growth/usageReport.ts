@@ -1,0 +1,96 @@
+/** Formats the results of `usage.ts` as Markdown tables, with medians and the lowest and highest value of all rounds. */
+import { median } from "../report.ts"
+import type { RequestTiming } from "./latency.ts"
+import { formatTable } from "./report.ts"
+import type { WritingCosts, WritingScenario } from "./usageWriting.ts"
+
+interface OfVersion {
+  readonly version: string
+}
+
+export interface UsageReading extends OfVersion, RequestTiming {
+  readonly account: string
+}
+
+export interface UsageWriting extends OfVersion, Omit<WritingScenario, "isSettled">, WritingCosts {}
+
+export interface UnsettledReading extends OfVersion {
+  /** Number of batches that are not settled. */
+  readonly batches: number
+  readonly milliseconds: number
+}
+
+export interface UsageResult {
+  readonly date: string
+  readonly rows: number
+  readonly readings: ReadonlyArray<UsageReading>
+  readonly writings: ReadonlyArray<UsageWriting>
+  readonly unsettled: ReadonlyArray<UnsettledReading>
+}
+
+const round = (value: number) =>
+  value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : value < 100 ? 1 : 0 })
+
+const summarize = (values: ReadonlyArray<number>) =>
+  values.length === 0 ? "–" : `${round(median(values))} (${round(Math.min(...values))}–${round(Math.max(...values))})`
+
+/** Shows a figure of both versions, and the second as a multiple of the first. */
+const compare = <Row extends OfVersion>(rows: ReadonlyArray<Row>, get: (row: Row) => number) => {
+  const [before = [], after = []] = ["before", "after"].map((version) =>
+    rows.filter((row) => row.version === version).map(get)
+  )
+  const ratio = before.length === 0 ? "–" : round(median(after) / median(before))
+  return [summarize(before), summarize(after), ratio]
+}
+
+const writingFigures = {
+  "requests/s": ({ requestsPerSecond }: UsageWriting) => requestsPerSecond,
+  "PostgreSQL's CPU, µs": ({ database }: UsageWriting) => database,
+  "of which settling, elapsed µs": ({ settling }: UsageWriting) => settling,
+  "writer's CPU, µs": ({ writer }: UsageWriting) => writer,
+  "WAL, bytes": ({ wal }: UsageWriting) => wal,
+  "of which settling": ({ settlingWal }: UsageWriting) => settlingWal,
+  "disk, bytes": ({ disk }: UsageWriting) => disk,
+}
+
+const readingFigures = {
+  "warm, ms": ({ median }: UsageReading) => median,
+  "cold, ms": ({ cold }: UsageReading) => cold,
+  "PostgreSQL's CPU, ms": ({ database }: UsageReading) => database,
+}
+
+const versions = ["before", "after", "× before"]
+
+export const formatUsageReport = ({ date, readings, rows, unsettled, writings }: UsageResult) =>
+  [
+    `# Usage, ${rows.toLocaleString("en")} requests of the fastest account\n\n`,
+    `${date}. Medians, and the lowest and the highest of all rounds.\n\n`,
+    ...Array.from(
+      Map.groupBy(writings, ({ accounts, requestsPerBatch, writers }) =>
+        `${
+          writers === 1 ? "one writer" : `${writers} writers`
+        }, accounts: ${accounts}, batches of ${requestsPerBatch}`),
+      ([scenario, found]) =>
+        formatTable(
+          [scenario, ...versions],
+          Object.entries(writingFigures).map(([name, get]) => [name, ...compare(found, get)]),
+        ),
+    ),
+    ...Array.from(
+      Map.groupBy(readings, ({ account }) => account),
+      ([account, ofAccount]) =>
+        Object.entries(readingFigures).map(([figure, get]) =>
+          formatTable(
+            [`${account}; ${figure}`, ...versions],
+            Array.from(Map.groupBy(ofAccount, ({ name }) => name), ([name, found]) => [name, ...compare(found, get)]),
+          )
+        ).join(""),
+    ),
+    formatTable(
+      ["batches of 500 that are not settled; balance, ms", ...versions],
+      Array.from(
+        Map.groupBy(unsettled, ({ batches }) => batches),
+        ([batches, found]) => [String(batches), ...compare(found, ({ milliseconds }) => milliseconds)],
+      ),
+    ),
+  ].join("").replace(/\n{3,}/g, "\n\n")
