@@ -243,7 +243,7 @@ return case when (account).balance_microdollars is not null then (account).balan
   (select sum(cost_microdollars) from unsettled_usage_of((account).account_id)), 0
 )::bigint end;
 
--- The time of the newest request with a cost; for requests of earlier releases, that of its charge.
+-- The time of the newest batch with a cost; for requests of earlier releases, that of their charge.
 create function newest_charge(account accounts) returns timestamptz
 language sql stable parallel safe
 return greatest((account).last_charged_at, (
