@@ -62,21 +62,26 @@ const explainCost = (request: FoundRequest) => {
       "is rounded up, and the earlier installments are subtracted."
 }
 
-/** Statuses of responses that depend on the data. The others are sent before any data is read. */
-const dataStatuses = new Set([200, 304, 404, 409, 422, 499])
+/**
+ * Statuses of responses that depend on the data. The others are sent before any data is read, unless they end an export
+ * that has begun, which has a cost.
+ */
+const dataStatuses = new Set([200, 304, 404, 409, 499])
 
 const parametersAdvice =
   "The parameters of the request are not recorded: add those that the client sent. If they had " +
   "an as_of of their own, use that one."
 
 const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
-  const { duration_ms, endpoint: path, requested_at, status_code } = request
+  const { cost_microdollars, duration_ms, endpoint: path, requested_at, status_code } = request
   const endpoint = Option.getOrUndefined(findEndpoint(path))
   const refuse = (as_of_explanation: string) => ({ as_of: [], as_of_explanation })
   if (endpoint?.query === undefined || !getParameterNames(endpoint.query).includes("as_of")) {
     return refuse(`${path} has no parameter as_of, so the response cannot be repeated.`)
   }
-  if (!dataStatuses.has(status_code)) return refuse("No data were read, so there is nothing to repeat.")
+  if (!dataStatuses.has(status_code) && cost_microdollars === 0) {
+    return refuse("No data were read, so there is nothing to repeat.")
+  }
   const startedAt = Date.parse(requested_at)
   const found = yield* findAnswerMoments({ startedAt, endedAt: startedAt + duration_ms }, endpoint.tables)
   if (found.isTooEarly) {

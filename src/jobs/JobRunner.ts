@@ -4,7 +4,9 @@
  */
 import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlError } from "effect/sql"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
+import { describeSqlError } from "../db/SqlState.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -94,7 +96,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
 
   const runOnce = run.pipe(
     Effect.flatMap(onSuccess),
-    Effect.catch(({ message }) => onFailure(message)),
+    Effect.catch((error) => onFailure(SqlError.isSqlError(error) ? describeSqlError(error) : error.message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
     // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes it, so that the loop
     // does not start another run.

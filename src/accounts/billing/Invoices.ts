@@ -63,6 +63,8 @@ const findAccounts = Effect.fnUntraced(function* (month: string, name: string | 
   `)
 })
 
+const isAfter = (latest: string | null, month: string) => latest !== null && latest > month
+
 interface Closing {
   readonly month: string
   /** Null: all accounts. */
@@ -77,7 +79,7 @@ const findObstacle = (
   previous: string,
   open: ReadonlyArray<InvoicedAccount>,
 ) => {
-  const later = open.find(({ latest }) => latest !== null && latest > month)
+  const later = open.find(({ latest }) => isAfter(latest, month))
   if (later !== undefined) {
     return `${later.name} has an invoice for ${later.latest}, so no earlier month can be closed for it. What was ` +
       "recorded late since the beginning of its first invoice will be in the next one. Close the month for other " +
@@ -114,7 +116,8 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
     const found = yield* sql`select from accounts where name = ${account}`
     return yield* found.length === 0 ? noSuchAccount(account) : refuse(`${account} was created after ${month}.`)
   }
-  const open = accounts.filter(({ is_closed }) => !is_closed)
+  // If all accounts are meant, those that were closed further one by one have nothing left in this month.
+  const open = accounts.filter(({ is_closed, latest }) => !is_closed && (account !== null || !isAfter(latest, month)))
   const obstacle = findObstacle(closing, previous, open)
   if (obstacle !== undefined) return yield* refuse(obstacle)
   const progress = yield* OperationProgress

@@ -1,6 +1,6 @@
 /**
- * The monthly partitions of `usage` and `usage_moments`: created ahead of time, and dropped when their retention ends.
- * PostgreSQL's clock determines the current month.
+ * The monthly partitions of `usage_batches`, `usage` and their indexes of kinds and moments: created ahead of time, and
+ * dropped when their retention ends. PostgreSQL's clock determines the current month.
  */
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"

@@ -56,7 +56,7 @@ create table usage_batches (
   own_ids    text not null
 ) partition by range (moment);
 
--- A row is smaller than a quarter of a page, and is read in place.
+-- A row is read in place: usually a quarter of a page, and never more than a page.
 alter table usage_batches
   alter group_kinds set storage plain, alter group_keys set storage plain, alter group_requests set storage plain,
   alter group_bytes set storage plain, alter group_costs set storage plain, alter groups set storage plain,
@@ -178,7 +178,6 @@ begin
   if kinds is null then
     hours := array[null];
   else
-    -- Each hour has a request of the kinds, so no more hours than requests are needed.
     hours := array(
       select known.hour from (
         select usage_kind_hours.hour from public.usage_kind_hours

@@ -56,7 +56,7 @@ begin
   if next_month > (clock_timestamp() at time zone 'America/New_York')::date then
     raise 'The month % is not over in New York.', closing;
   end if;
-  -- Writers of usage lock the account too. The statements below see what was written before.
+  -- `settle_usage` locks the account too. The statements below see what was settled before.
   perform from public.accounts where account_id = account for no key update;
   select * into latest from public.invoices where account_id = account order by month desc limit 1;
   if latest.month >= closing then return false; end if;
