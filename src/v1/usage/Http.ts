@@ -7,6 +7,7 @@ import { type ListStatementParameter, makeMidnightSql } from "../../lists/Condit
 import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
 
 type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
+
 export const usageHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
