@@ -28,6 +28,7 @@ RULES_OUTSIDE_OF_OPENAPI = {
         r"Invalid ticker\(s\): .*",
         r"must be a CIK of one to ten digits, or SYMBOL:CIK for a symbol of a list",
         r"must be an HTTP status code, such as 200",
+        r"must be a month, such as 2026-11",
         r"must be at most \d+ characters long per value",
     ],
 }
