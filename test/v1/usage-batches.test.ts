@@ -60,7 +60,10 @@ const toListed = (hints: ReadonlyMap<number, string>) => (record: UsageRecord) =
   return { ...rest, requested_at: formatTime(requested_at), key_hint: hints.get(key_id), request_count: 1 }
 }
 
-layer(Service.layer, { excludeTestServices: true, timeout: "300 seconds" })("Usage in batches", (it) => {
+// Keeps the partitions of past months, whatever the current date.
+const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "100000 days" })
+
+layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in batches", (it) => {
   it.effect("lists exactly what was recorded, for random records, filters and pages, settled or not (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -9,7 +9,7 @@ import type { UsageRecord } from "./UsageRecord.ts"
 /** All requests of a row belong to the same window. `usage_window` of the database has the same length. */
 const windowMillis = 5_000
 
-/** Limits of a row: usually a quarter of a page of PostgreSQL, about 16 bytes per request, and never more than a page. */
+/** Limits of a row: usually a quarter of a page of PostgreSQL, 16 bytes per request, and never more than a page. */
 const maxPartRequests = 100
 const maxOwnIdCharacters = 1_000
 

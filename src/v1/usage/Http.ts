@@ -40,7 +40,7 @@ export const usageHandlers = Effect.gen(function* () {
         with batches as materialized (
           select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${bigint(end)})
         ), counts as materialized (
-          -- Requests refused with 429, and those of earlier releases. The latter come first, as they do in a batch.
+          -- Counts of 429, and requests that are not packed yet. The latter come first, as they do in a batch.
           select requested_at, usage_id from usage
           where ${
       sql.and([
