@@ -242,7 +242,7 @@ export const sendRequests = Effect.fnUntraced(function* (
   )
 }, Effect.scoped)
 
-/** Reads the stored usage in the order in which it was written. Requests of `scout` are left out. */
+/** Reads the stored usage, that of each account in the order in which its requests ended, without that of `scout`. */
 export const readUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<RecordedUsage & { readonly request_id: string }>`

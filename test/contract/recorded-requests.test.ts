@@ -135,22 +135,31 @@ const readRecordedLists = Effect.map(Recording.readRecording, (exchanges): Reque
   return { main: select("main"), account: select("account"), browser: select("browser") }
 })
 
-/** Finds rows of usage without a request, second rows of a request, and rows in another order than the requests. */
+/**
+ * Finds rows of usage without a request, second rows of a request, and rows of an account in another order than its
+ * requests. Requests of different accounts in the same millisecond have no order.
+ */
 const listUsageProblems = (
   sent: ReadonlyArray<Exchanges.SentExchange>,
   rows: Effect.Success<typeof Exchanges.readUsage>,
 ) => {
   const order = sent.map(({ requestId }) => requestId)
   // The rows that count refused requests are written apart.
-  const billed = rows.filter(({ usage }) => usage.status_code !== 429).map(({ request_id }) =>
-    order.indexOf(request_id)
+  const billed = Map.groupBy(rows.filter(({ usage }) => usage.status_code !== 429), ({ usage }) => usage.account)
+  const places = Array.from(
+    billed.values(),
+    (ofAccount) => ofAccount.map(({ request_id }) => order.indexOf(request_id)),
   )
   return [
     ...rows.filter(({ request_id }) => !order.includes(request_id)).map((row) =>
       `  of no request: ${JSON.stringify(row)}`
     ),
-    ...billed.flatMap((at, index) =>
-      index > 0 && at <= (billed[index - 1] ?? -1) ? [`  again or too late: ${JSON.stringify(sent[at]?.request)}`] : []
+    ...places.flatMap((ofAccount) =>
+      ofAccount.flatMap((at, index) =>
+        index > 0 && at <= (ofAccount[index - 1] ?? -1)
+          ? [`  again or too late: ${JSON.stringify(sent[at]?.request)}`]
+          : []
+      )
     ),
   ]
 }
