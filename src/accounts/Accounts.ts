@@ -160,7 +160,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     from credited join account using (account_id) where accounts.account_id = credited.account_id
     returning current_balance(accounts) as balance, account.is_postpaid as switched
   `)
-  // A statement of its own, so that the next one sees what was settled while this one waited.
+  // A separate statement, because the next one must see what was settled while this one waited for the lock.
   const lock = sql`select from accounts where name = ${name} for no key update`
   const [credited] = yield* sql.withTransaction(Effect.andThen(lock, addCredit))
   if (credited !== undefined) return credited

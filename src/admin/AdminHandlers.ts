@@ -279,6 +279,7 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
         Effect.catchTags({
           NoSuchAccount: failNotFound,
           RequestNotFound: failNotFound,
+          DaysReversed: ({ message }) => Effect.fail(makeFieldError("from", message)),
           AccountRequired: () =>
             Effect.fail(makeFieldError("account", "is required to search days, or for an id that a client has made")),
           UsageSearchStopped: ({ message }) => Effect.fail(new DatabaseUnavailable({ error: { message } })),

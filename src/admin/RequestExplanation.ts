@@ -62,10 +62,7 @@ const explainCost = (request: FoundRequest) => {
       "is rounded up, and the earlier installments are subtracted."
 }
 
-/**
- * Statuses of responses that depend on the data. The others are sent before any data is read, unless they end an export
- * that has begun, which has a cost.
- */
+/** Statuses of responses that depend on the data. Other responses are sent before any data is read. */
 const dataStatuses = new Set([200, 304, 404, 409, 499])
 
 const parametersAdvice =
@@ -79,6 +76,7 @@ const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   if (endpoint?.query === undefined || !getParameterNames(endpoint.query).includes("as_of")) {
     return refuse(`${path} has no parameter as_of, so the response cannot be repeated.`)
   }
+  // An export that was ended early has a cost, whatever its status.
   if (!dataStatuses.has(status_code) && cost_microdollars === 0) {
     return refuse("No data were read, so there is nothing to repeat.")
   }

@@ -34,16 +34,19 @@ const closeCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ account, month, skipsEarlierUsage }) {
-    const { created, existing } = yield* withProgressDisplay(
+    const { created, existing, later } = yield* withProgressDisplay(
       closeMonth({ month, account: Option.getOrNull(account), skipsEarlierUsage }),
     )
+    const result = created > 0
+      ? `Closed ${month}: ${formatCountWithNoun(created, "new invoice")}` +
+        (existing > 0 ? `, ${existing} existed already.` : ".")
+      : existing > 0
+      ? `${month} is closed already. Nothing was changed.`
+      : later > 0
+      ? "Nothing was changed."
+      : `No account existed in ${month}. Nothing was changed.`
     yield* Console.log(
-      created > 0
-        ? `Closed ${month}: ${formatCountWithNoun(created, "new invoice")}` +
-          (existing > 0 ? `, ${existing} existed already.` : ".")
-        : existing > 0
-        ? `${month} is closed already. Nothing was changed.`
-        : `No account existed in ${month}. Nothing was changed.`,
+      later === 0 ? result : `${result} Accounts with only a later invoice, which get none for ${month}: ${later}.`,
     )
   }),
 ).pipe(

@@ -1,6 +1,6 @@
 /** `tickerline usage explain`: what is known about a request, and how to repeat it (D12, D17, D27, D29). */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { settleUsage } from "../../src/accounts/billing/UsageSettlement.ts"
 import { makeUsageWriter } from "../../src/accounts/billing/UsageWriter.ts"
@@ -170,7 +170,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       const invalid = yield* send(customer, "/v1/news?nonsense=1", 2)
       const forbidden = yield* send(customer, "/v1/research-reports?ticker=A", 3)
       assert.match(yield* explain(account.id), /^repeat +\/v1\/account has no parameter as_of/m)
-      assert.match(yield* explain(invalid.id), /^status +422\n +.*validation_error: /m)
+      const outOf422 = yield* explain(invalid.id)
+      assert.match(outOf422, /^status +422\n +.*validation_error: /m)
+      assert.match(outOf422, /^repeat +No data were read/m)
       const outOf403 = yield* explain(forbidden.id)
       assert.match(outOf403, /^status +403\n +One of these, which is not recorded: .*insufficient_tier: /m)
       assert.match(outOf403, /^repeat +No data were read/m)
@@ -204,6 +206,19 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       const outOfStream = yield* explain(installment.request_id)
       assert.match(outOfStream, /1000 bytes at 12345678 .* are 12\.345678 microdollars\. The row is an installment/)
       assert.match(outOfStream, /^status +200\n +A stream is recorded in installments/m)
+      // An export that ended because its key was revoked.
+      const now = yield* Clock.currentTimeMillis
+      const exported = makeUsageRecord({
+        account_id,
+        key_id,
+        requested_at: now,
+        request_id: makeRequestId(now),
+        endpoint: "/v1/news",
+        status_code: 401,
+        cost_microdollars: 7,
+      })
+      yield* write(makeBatch([exported]))
+      assert.match(yield* explain(exported.request_id), /^repeat +as_of=/m)
       // Before the history begins.
       const earlier = { account_id, key_id, requested_at: requested_at + 2 }
       const old = makeRequestId(requested_at + 2)

@@ -18,7 +18,7 @@ import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Service from "../support/Service.ts"
-import { startServiceInstance } from "../support/ServiceInstances.ts"
+import { refuseJobLeases, startServiceInstance } from "../support/ServiceInstances.ts"
 import * as Exchanges from "./Exchanges.ts"
 import * as Recording from "./Recording.ts"
 import { makeRequestList, readContract } from "./RequestList.ts"
@@ -112,8 +112,7 @@ const fixTimes = Effect.gen(function* () {
       begin new.last_charged_at := '2026-11-20T17:00:00Z'; return new; end $$`,
     sql`create trigger fix_last_charge before update of last_charged_at on accounts
       for each row execute function fix_last_charge()`,
-    sql`create function refuse_lease() returns trigger language plpgsql as $$ begin return null; end $$`,
-    sql`create trigger refuse_lease before update on leases for each row execute function refuse_lease()`,
+    refuseJobLeases,
   ]
   yield* sql.withTransaction(Effect.forEach(times, (statement) => statement, { discard: true }))
 })

@@ -42,7 +42,9 @@ class DatabaseAccess extends Context.Service<DatabaseAccess, {
   )
 }
 
-const database = Layer.effectDiscard(GeneratedRows.fillAllTables(200)).pipe(
+const database = Layer.effectDiscard(
+  Effect.andThen(GeneratedRows.fillAllTables(200), ServiceInstances.refuseJobLeases),
+).pipe(
   Layer.provideMerge(
     Layer.unwrap(
       Effect.map(
@@ -81,7 +83,11 @@ interface RecordedRow {
 }
 
 /** Starts an instance, and creates an account. Returns functions to send requests and to check usage and metrics. */
-const startService = Effect.fnUntraced(function* (name: string, options: CustomerUsage.CustomerOptions = {}) {
+const startService = Effect.fnUntraced(function* (
+  name: string,
+  options: CustomerUsage.CustomerOptions = {},
+  settings: Readonly<Record<string, string>> = {},
+) {
   const sql = yield* SqlClient.SqlClient
   const { admin, locker } = yield* DatabaseAccess
   const customer = yield* createCustomer(name, options)
@@ -92,6 +98,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
     DATABASE_POOL_SIZE: "5",
     DATABASE_POOL_TIMEOUT: "500 millis",
     RATE_LIMIT_ULTIMATE: String(limit),
+    ...settings,
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
 
   const send = (path: string, id: string, more: ServiceInstances.WireRequestOptions = {}) =>
@@ -319,7 +326,13 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
 
   it.effect("leaves the queue when its client disconnects, and is recorded once with 499 (§7.2, D29)", () =>
     Effect.gen(function* () {
-      const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService("impatient")
+      // Long enough for the test to see the request in the queue.
+      const settings = { DATABASE_POOL_TIMEOUT: "30 seconds" }
+      const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService(
+        "impatient",
+        {},
+        settings,
+      )
       const ids = ["a", "b", "c", "d"]
       const holders = yield* Effect.scoped(Effect.gen(function* () {
         yield* lockNews

@@ -211,6 +211,28 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       )
       assert.deepStrictEqual(held, taken.map((names) => names.length === 1))
     }))
+
+  it.effect("names PostgreSQL's reason in the log if a statement failed (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const logged: Array<string> = []
+      const job: Job<never, never> = {
+        name: "failing",
+        every: Duration.millis(20),
+        prepare: () => Effect.succeed(Option.some(Effect.asVoid(sql`select 1 / 0`))),
+      }
+      yield* Layer.build(
+        Layer.fresh(jobRunnerLayer([job])).pipe(
+          Layer.provide(Layer.fresh(HealthProbe.layer)),
+          Layer.provide(databaseClientLayer({ url: Redacted.make(yield* DatabaseUrl), applicationName: "failing" })),
+          Layer.provide(Logger.layer([Logger.make(({ message }) => logged.push(String(message)))])),
+        ),
+      )
+      yield* waitUntil("the failure is logged", () => logged.some((text) => text.includes("division by zero")))
+      assert.isTrue(
+        logged.some((text) => /The job failing failed and will be retried in .*: division by zero/.test(text)),
+      )
+    }))
 })
 
 const integersUpTo = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))

@@ -2,6 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger, Schedule } from "effect"
 import { HttpServer } from "effect/http"
+import { SqlClient } from "effect/sql"
 import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { DirectConnectionConfig } from "../../src/db/pool/ConnectionSettings.ts"
@@ -44,6 +45,13 @@ export const decompressBody = (encoding: string | undefined, bytes: Buffer) =>
     : encoding === "zstd"
     ? zstdDecompressSync(bytes)
     : bytes
+
+/** Keeps all instances of a database from running background jobs, whose statements would be among those of requests. */
+export const refuseJobLeases = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.andThen(
+    sql`create function refuse_lease() returns trigger language plpgsql as $$ begin return null; end $$`,
+    sql`create trigger refuse_lease before update on leases for each row execute function refuse_lease()`,
+  ))
 
 /** Sends a request with a Bearer key. */
 export const requestOverWire = (

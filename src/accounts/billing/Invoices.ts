@@ -101,7 +101,7 @@ const ClosedInvoice = Schema.Struct({ is_new: Schema.Boolean })
 
 /**
  * Closes a month. Each account that existed in it gets an invoice, in a transaction of its own, unless it has one.
- * Returns the number of new invoices, and of those that existed.
+ * Returns the number of new invoices, of those that existed, and of accounts that have only a later invoice.
  */
 export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const sql = yield* SqlClient.SqlClient
@@ -116,8 +116,9 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
     const found = yield* sql`select from accounts where name = ${account}`
     return yield* found.length === 0 ? noSuchAccount(account) : refuse(`${account} was created after ${month}.`)
   }
-  // If all accounts are meant, those that were closed further one by one have nothing left in this month.
-  const open = accounts.filter(({ is_closed, latest }) => !is_closed && (account !== null || !isAfter(latest, month)))
+  // An account that has only a later invoice cannot get one for this month. The others still can.
+  const isLater = ({ is_closed, latest }: InvoicedAccount) => account === null && !is_closed && isAfter(latest, month)
+  const open = accounts.filter((found) => !found.is_closed && !isLater(found))
   const obstacle = findObstacle(closing, previous, open)
   if (obstacle !== undefined) return yield* refuse(obstacle)
   const progress = yield* OperationProgress
@@ -139,7 +140,8 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
       )),
   )
   const created = closed.flat().filter(({ is_new }) => is_new).length
-  return { created, existing: accounts.length - created }
+  const later = accounts.filter(isLater).length
+  return { created, existing: accounts.length - later - created, later }
 })
 
 export const Invoice = Schema.Struct({

@@ -54,7 +54,7 @@ export const convertUsageBatch = Effect.fnUntraced(function* (maxRows: number) {
   if (rows.some((row) => kinds.find(row) === undefined)) {
     return yield* new NotPacked({ message: "Another process has just stored the same kind of request." })
   }
-  // Counts down, so that a request that is recorded and packed later keeps its place after others with the same time.
+  // The numbers count down, because requests that are packed later come after earlier ones with the same time.
   const before = writer.written - countWindows(rows)
   const packed = packUsage(rows, before, (kind: RequestKind) => kinds.find(kind)?.kind_id ?? 0)
   const [inserted] = yield* decodeRows(Inserted)(sql`

@@ -109,7 +109,7 @@ interface Part {
 
 const packPart = (
   { idNumbers, ownIds, records }: Part,
-  place: Pick<PackedUsage, "sequence" | "part">,
+  key: Pick<PackedUsage, "account_id" | "sequence" | "part">,
   findKind: FindKind,
 ): PackedUsage => {
   const groups: Array<Group> = []
@@ -131,9 +131,8 @@ const packPart = (
     if (requested_at > newest) newest = requested_at
   }
   return {
-    account_id: records[0]?.account_id ?? 0,
+    ...key,
     moment: newest,
-    ...place,
     requests: records.length,
     span_ms: newest - oldest,
     group_kinds: packNumbers(groups.map(({ kind }) => kind)),
@@ -173,13 +172,13 @@ const splitIntoParts = (records: ReadonlyArray<RecordedRequest>) => {
   return parts
 }
 
-/** Packs requests. Each window gets the next number after `sequence`. Packing the same requests again is the same. */
+/** Packs requests. Each window gets the next number after `sequence`. The same requests always give the same rows. */
 export const packUsage = (records: ReadonlyArray<RecordedRequest>, sequence: number, findKind: FindKind) => {
   const windows = Map.groupBy(records, ({ requested_at }) => Math.floor(requested_at / windowMillis))
   return Array.from(windows.values()).flatMap((ofWindow, index) =>
-    Array.from(Map.groupBy(ofWindow, ({ account_id }) => account_id).values()).flatMap((ofAccount) =>
+    Array.from(Map.groupBy(ofWindow, ({ account_id }) => account_id)).flatMap(([account_id, ofAccount]) =>
       splitIntoParts(ofAccount).map((part, number) =>
-        packPart(part, { sequence: sequence + 1 + index, part: number }, findKind)
+        packPart(part, { account_id, sequence: sequence + 1 + index, part: number }, findKind)
       )
     )
   )

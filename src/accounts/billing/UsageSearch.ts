@@ -66,6 +66,8 @@ export interface UsageSearchResult {
   readonly searchedBackTo: string | undefined
 }
 
+class DaysReversed extends Data.TaggedError("DaysReversed")<{ readonly message: string }> {}
+
 class RequestNotFound extends Data.TaggedError("RequestNotFound")<{ readonly message: string }> {}
 
 /** The id can only be searched in the usage of one account. */
@@ -87,7 +89,7 @@ const maxPlaces = 100
 /** A younger request may not be recorded yet. */
 const recordingMillis = 10_000
 
-/** Where requests are stored: the account, and the time of the batch or row. */
+/** The account of a request, and the time of the batch or row that has it. */
 const Place = Schema.Struct({ account_id: Schema.Int, moment: Schema.String })
 type Place = typeof Place.Type
 
@@ -111,16 +113,16 @@ const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
 const decodePlaces = decodeRows(Place)
 
 /**
- * Finds an id with a time in the usage of all accounts. The index begins with the account, so each account is looked
- * up; `offset 0` keeps PostgreSQL from reading the month instead.
+ * Finds an id with a time in the usage of an account, or of all (null). The index begins with the account, so each
+ * account is looked up; `offset 0` keeps PostgreSQL from reading the month instead.
  */
-const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number) {
+const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number, account_id: number | null) {
   const sql = yield* SqlClient.SqlClient
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`
   // The time of a batch is up to five seconds after that of the request.
   const [since, before] = [sql`${at} - interval '5 seconds'`, sql`${at} + interval '10 seconds'`]
   return yield* decodePlaces(sql`
-    select distinct account_id::float8, moment::text from accounts cross join lateral (
+    select distinct accounts.account_id::float8, moment::text from accounts cross join lateral (
       select moment from usage_batches
       where usage_batches.account_id = accounts.account_id and moment >= ${since} and moment < ${before}
         and ${makeMatchSql(sql, id)}
@@ -130,6 +132,7 @@ const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number) 
         and request_id = ${id}
       offset 0
     ) as place
+    where ${account_id}::float8 is null or accounts.account_id = ${account_id}::float8
     order by moment desc limit ${maxPlaces}
   `)
 })
@@ -289,9 +292,9 @@ const explainUnsearchableId = (id: string) =>
   "service makes have 36 characters, such as 01980b5e-7c1a-7003-9f3b-2a6d8c4e5f70. Give the complete id, or add " +
   "--account NAME to search the usage of one account, and --from DAY and --to DAY to search less."
 
-/** Searches all accounts around the time in the id. */
-const searchAround = (id: string, time: number, timeLimit: Duration.Duration) =>
-  Effect.flatMap(findPlacesAround(id, time), (places) => readRequests(id, places)).pipe(
+/** Searches an account, or all (null), around the time in the id. */
+const searchAround = (id: string, time: number, account_id: number | null, timeLimit: Duration.Duration) =>
+  Effect.flatMap(findPlacesAround(id, time, account_id), (places) => readRequests(id, places)).pipe(
     Effect.timeoutOrElse({
       duration: timeLimit,
       orElse: () =>
@@ -331,14 +334,16 @@ const findSearchedAccount = Effect.fnUntraced(function* (name: string) {
  */
 export const findRequests = Effect.fnUntraced(function* (search: UsageSearch) {
   const { account: name, from, id, timeLimit = defaultTimeLimit, to } = search
+  if (from !== undefined && to !== undefined && from > to) {
+    return yield* new DaysReversed({ message: `The first day, ${from}, is after the last day, ${to}. Exchange them.` })
+  }
   const account = name === undefined ? undefined : yield* findSearchedAccount(name)
   const time = readRequestTime(id)
   const hasDays = from !== undefined || to !== undefined
   if (time !== undefined && !hasDays) {
-    const requests = yield* searchAround(id, time, timeLimit)
-    const matching = requests.filter(({ account_id }) => account === undefined || account_id === account.account_id)
-    if (matching.length > 0) return { requests: matching, searchedBackTo: undefined } satisfies UsageSearchResult
-    const [other] = requests
+    const requests = yield* searchAround(id, time, account?.account_id ?? null, timeLimit)
+    if (requests.length > 0) return { requests, searchedBackTo: undefined } satisfies UsageSearchResult
+    const [other] = account === undefined ? [] : yield* searchAround(id, time, null, timeLimit)
     if (other !== undefined) {
       return yield* new RequestNotFound({
         message: `The request ${id} is not of the account ${name}, but of ${other.account}.`,

@@ -1,4 +1,4 @@
-/** D27, D29 (usage): adds recorded usage to the daily totals, and charges it to balances and budgets. */
+/** D27, D29 (usage): adds recorded usage to the daily sums, and charges it to balances and budgets. */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"

@@ -1,7 +1,8 @@
 /**
  * D27, D29 (usage): one statement records a batch of requests and gives back reservations. It locks no account:
- * `settle_usage` of the database adds the batches to the daily totals and charges them (`UsageSettlement.ts`). Until
- * then, whoever reads a balance or a total adds them up.
+ * `settle_usage` of the database adds the batches to the daily sums and charges them (`UsageSettlement.ts`). Until
+ * then, whoever reads a balance or a sum adds them up. Counts of requests refused with 429 have a statement of their
+ * own, which adds them to the daily sums at once.
  */
 import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
 import { SqlClient, SqlError, type Statement } from "effect/sql"
@@ -200,7 +201,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     const [written] = yield* decodeRows(WrittenBatch)(sql`
       with locked as materialized (
         -- Waits for an earlier attempt, and then sees what it has written.
-        -- A database that has lost a kind may have given its number to another.
+        -- After a failover, the number of a lost kind may belong to another kind.
         select written, (
           select count(*) from ${makeReadKindsSql(sql, Array.from(used).flatMap((kind) => kind ?? []))}
           join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
@@ -225,7 +226,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     kinds.forgetAll()
     return yield* new WriterLost({
       message: "The database has lost what this process had stored.",
-      writer: written && writer,
+      writer: written === undefined ? undefined : writer,
     })
   })
 

@@ -12,6 +12,9 @@ export const usageHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
 
+  const newestFirst = sql.literal(
+    "requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, status_code = 429, usage_id desc",
+  )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
   /**
@@ -84,16 +87,14 @@ export const usageHandlers = Effect.gen(function* () {
         select ${columns}
         from (
           select * from listed
-          order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc,
-            status_code = 429, usage_id desc
+          order by ${newestFirst}
           limit ${limit} offset ${start} - (
             select coalesce(sum(requests), 0)::bigint from placed where greatest_place <= ${start}
           )
         ) as usage cross join lateral (
           select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
         ) as key
-        order by requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, status_code = 429,
-          usage_id desc
+        order by ${newestFirst}
       `
   }
 

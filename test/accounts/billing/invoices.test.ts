@@ -324,6 +324,14 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         `insert into invoice_lines values (${account_id}, '2026-06', 1, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)`,
       ]
       for (const statement of statements) yield* Effect.flip(sql.unsafe(statement))
+      // A line that is inserted while its month is being closed.
+      const { commit } = yield* beginTransaction(sql`select close_invoice(${account_id}, '2026-06', null)`)
+      const adding = yield* Effect.forkChild(Effect.flip(sql`
+        insert into invoice_lines values (${account_id}, '2026-06', 9, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)
+      `))
+      yield* waitUntilBlocked
+      yield* commit
+      yield* Fiber.join(adding)
       assert.deepStrictEqual(yield* readLines(account_id), [
         "2026-05: 2026-05-15 /v1/screener charged 70000000 1 100 7",
       ])
@@ -331,7 +339,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         select concat_ws(' ', subject, change, after ->> 'cost_microdollars') as text from audit
         where account_id = ${account_id} and subject_type = 'invoice'
       `
-      assert.deepStrictEqual(audit, [{ text: "2026-05 created 7" }])
+      assert.deepStrictEqual(audit, [{ text: "2026-05 created 7" }, { text: "2026-06 created 0" }])
     }))
 
   it.effect("are the same in the API, its exports and the command, with the SHA-256 that they state (D27)", () =>
@@ -442,5 +450,25 @@ layer(serviceWithSettings({ PRICE_PER_GB_MICRODOLLARS: "123456789", ENDPOINT_PRI
         "/v1/research-reports refused 0 1",
       ])
       assert.deepStrictEqual(rows.filter(({ cost, text }) => cost > 0 !== text.includes("charged")), [])
+    }))
+
+  it.effect("of all accounts are closed although one has a later invoice (D27)", () =>
+    Effect.gen(function* () {
+      const first = yield* createOld("closed first", "2026-05-01T00:00:00Z")
+      const second = yield* createOld("closed second", "2026-05-01T00:00:00Z")
+      yield* close("2026-06", first.name)
+      const environment = { DATABASE_URL: yield* Service.databaseUrl }
+      const { code, out } = yield* runCommandInProcess(["invoices", "close", "2026-05"], environment)
+      assert.strictEqual(code, 0)
+      assert.strictEqual(
+        out,
+        "Closed 2026-05: 1 new invoice. Accounts with only a later invoice, which get none for 2026-05: 1.\n",
+      )
+      const sql = yield* SqlClient.SqlClient
+      const closed = yield* sql`select account_id::int, month from invoices order by month`
+      assert.deepStrictEqual(closed, [
+        { account_id: second.account_id, month: "2026-05" },
+        { account_id: first.account_id, month: "2026-06" },
+      ])
     }))
 })

@@ -241,6 +241,23 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
       assert.lengthOf((yield* find("last", { account: "long" })).requests, 2)
     }))
 
+  it.effect("finds the request of an account although others have the id many times (D12)", () =>
+    Effect.gen(function* () {
+      const [mine, others] = [yield* createSender("one of many"), yield* createSender("many")]
+      const request_id = "019e0000-0000-7000-8000-000000000001"
+      const requested_at = Number.parseInt("019e00000000", 16)
+      const record = { request_id, requested_at, endpoint: "/v1/news" }
+      yield* writeRecords([
+        makeUsageRecord({ ...record, ...mine, requested_at: requested_at - 1_000 }),
+        ...Array.from({ length: 2 * Search.maxFoundRequests }, () => makeUsageRecord({ ...record, ...others })),
+      ])
+      assert.lengthOf((yield* find(request_id)).requests, Search.maxFoundRequests)
+      const { requests } = yield* find(request_id, { account: "one of many" })
+      assert.deepStrictEqual(requests.map(({ account_id }) => account_id), [mine.account_id])
+      const reversed = yield* findError("any", { account: "many", from: "2026-06-02", to: "2026-06-01" })
+      assert.strictEqual(reversed.tag, "DaysReversed")
+    }))
+
   it.effect("stops at its time limit, and says so (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -1,5 +1,5 @@
 -- Erasing accounts (docs/operations/erasure.md): `erase_account` removes what identifies the customer in one short
--- transaction, and `continue_erasure` the rest in batches.
+-- transaction, and `continue_erasure` (migration 90) the rest in batches.
 create table account_erasures (
   account_id  bigint primary key references accounts,
   erased_at   timestamptz(3) not null default now(),
@@ -142,79 +142,4 @@ begin
   return new_name;
 end $$;
 
--- Erases the next rows of an erased account: first its usage, then its webhook messages, at last its audit log. Returns
--- how many, about `max_rows` at most: none if another process is erasing a batch, and null when all is erased.
-create function continue_erasure(account bigint, max_rows int) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  erasure   public.account_erasures;
-  batch_end timestamptz;
-  erased    bigint;
-begin
-  select * into erasure from public.account_erasures where account_id = account and finished_at is null
-  for update skip locked;
-  if not found then
-    -- Another process erases a batch, or all is erased.
-    return (select 0 from public.account_erasures where account_id = account and finished_at is null);
-  end if;
-
-  select max(requested_at) into batch_end from (
-    select requested_at from public.usage where account_id = account and requested_at > erasure.usage_until
-    order by requested_at limit max_rows
-  ) as batch;
-  if batch_end is not null then
-    update public.usage set key_id = 0, request_id = ''
-    where account_id = account and requested_at > erasure.usage_until and requested_at <= batch_end;
-    get diagnostics erased = row_count;
-    update public.account_erasures set usage_until = batch_end where account_id = account;
-    return erased;
-  end if;
-
-  delete from public.webhook_messages where message_id in (
-    select message_id from public.webhook_messages join public.webhook_endpoints using (endpoint_id)
-    where account_id = account limit max_rows
-  );
-  get diagnostics erased = row_count;
-  if erased > 0 then return erased; end if;
-  delete from public.webhook_endpoints where account_id = account;
-
-  update public.audit
-  set subject = case subject_type when 'account' then (select name from public.accounts where account_id = account)
-      else subject end,
-    before = public.redact_customer_data(before), after = public.redact_customer_data(after)
-  where account_id = account;
-  update public.account_erasures set finished_at = now() where account_id = account;
-  return null;
-end $$;
-
-revoke execute on function erase_account, continue_erasure from public;
-
--- As before; also anonymizes requests that are recorded after their account was erased. Without the writer's lock on
--- the account, a row could escape: the writer locks it before it adds rows, and `erase_account` waits for that lock.
-create or replace function note_usage() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  erased bigint[];
-  late   record;
-begin
-  with noted as (
-    insert into public.usage_moments as kept (account_id, endpoint, status_code, moment, requests)
-    select account_id, endpoint, status_code, public.moment_of(requested_at), count(*)
-    from added group by 1, 2, 3, 4 order by 1, 2, 3, 4
-    on conflict (account_id, endpoint, status_code, moment) do update set requests = kept.requests + excluded.requests
-    returning account_id, endpoint, status_code
-  )
-  insert into public.usage_kinds select distinct account_id, endpoint, status_code from noted order by 1, 2, 3
-  on conflict do nothing;
-
-  erased := array(
-    select account_id from public.account_erasures where account_id in (select account_id from added)
-  );
-  if erased <> '{}' then
-    for late in select account_id, requested_at, usage_id from added where account_id = any (erased) loop
-      update public.usage set key_id = 0, request_id = ''
-      where account_id = late.account_id and requested_at = late.requested_at and usage_id = late.usage_id;
-    end loop;
-  end if;
-  return null;
-end $$;
+revoke execute on function erase_account from public;

@@ -219,8 +219,8 @@ begin
   end loop;
 end $$;
 
--- Returns the groups of an account's batches that are not settled. A function that PostgreSQL does not inline, because
--- each key lookup would otherwise prepare to read all partitions, also for accounts without a limit.
+-- Returns the groups of an account's batches that are not settled. PostgreSQL cannot inline this function.
+-- Otherwise each key lookup would prepare to read all partitions, also for accounts without a limit.
 create function unsettled_usage_of(account bigint)
 returns table (moment timestamptz, kind_id integer, requests bigint, bytes bigint, cost_microdollars bigint)
 language plpgsql stable parallel safe
@@ -279,8 +279,8 @@ from usage_batch_groups join unsettled_usage using (writer, sequence) join usage
 where moment >= (select min(first_at) from unsettled_usage)
 group by 1, 2, 3;
 
--- `usage_daily`, with what is not settled. Adds to each row instead of grouping all rows, so that a page reads only its
--- own.
+-- `usage_daily`, with what is not settled. The unsettled sums are joined to each row, because grouping would read all
+-- rows of an account for every page.
 create view usage_totals as
 select account_id, usage_date, endpoint, daily.requests + coalesce(unsettled.requests, 0) as requests,
   daily.errors + coalesce(unsettled.errors, 0) as errors, daily.bytes + coalesce(unsettled.bytes, 0) as bytes,
@@ -311,7 +311,7 @@ create table usage_daily_prices (
   primary key (account_id, usage_date, endpoint, kind, price_per_gb_microdollars)
 );
 
--- Leaves room on each page for the next version of its rows, so that no index changes.
+-- Half of each page stays free for the next versions of its rows, so that updates change no index.
 alter table usage_daily set (fillfactor = 50);
 alter table usage_daily_prices set (fillfactor = 50);
 alter table accounts set (fillfactor = 50);
@@ -536,8 +536,10 @@ end $$;
 -- Batches of usage up to this time are anonymous.
 alter table account_erasures add column batches_until timestamptz(3) not null default '-infinity';
 
--- As before; also erases batches of usage. `settle_usage` erases those that are recorded later.
-create or replace function continue_erasure(account bigint, max_rows int) returns bigint
+-- Erases the next rows of an erased account: first its usage, then its webhook messages, at last its audit log. Returns
+-- how many, about `max_rows` at most: none if another process is erasing a batch, and null when all is erased. Requests
+-- that are recorded later are erased by `settle_usage` and `note_usage`.
+create function continue_erasure(account bigint, max_rows int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   erasure   public.account_erasures;
@@ -591,6 +593,8 @@ begin
   update public.account_erasures set finished_at = now() where account_id = account;
   return null;
 end $$;
+
+revoke execute on function continue_erasure from public;
 
 -- Processes of the previous release read balances with the functions above, before `grant` runs again.
 do $$

@@ -14,10 +14,13 @@ create table unconverted_usage (
 create index on unconverted_usage (due_at);
 create index on unconverted_usage (account_id);
 
--- Packed requests have this writer. It is before all others, so that pages keep the order of requests with the same time.
+-- Packed requests have this writer. Its number is the lowest, so that pages keep the order of requests with the same
+-- time.
 insert into usage_writers (writer, id_suffix) overriding system value values (0, '');
 
--- As before; also notes requests that processes of the previous release record.
+-- As before; also notes requests that processes of the previous release record, and anonymizes those of accounts that
+-- are erased already. None escapes: their writer locks the account before it adds rows, and `erase_account` waits for
+-- that lock.
 create or replace function note_usage() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
