@@ -1,6 +1,6 @@
 /**
  * The policies of reads: how long a read may wait and run, when it is retried, and what its failures become (§7.2, §8).
- * They run on the service's clock. PostgreSQL's own limits (`sessionTimeouts`) only back them up.
+ * They run on the service's clock. PostgreSQL's own limits (`sessionSettings`) only back them up.
  */
 import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"

@@ -53,8 +53,6 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
     systemUser,
   })
   if (code !== 0) return yield* new EmbeddedPostgresError({ message: output })
-  const settings = ["max_connections = 200", "shared_buffers = 128MB", "jit = off", "timezone = 'UTC'"]
-  yield* fs.writeFileString(`${data}/postgresql.conf`, `${settings.join("\n")}\n`, { flag: "a" })
   // The service reads port and password from this file.
   yield* fs.writeFileString(`${folder}/server.json`, JSON.stringify({ password, port: yield* chooseFreePort }))
   return describe(password)

@@ -1,6 +1,6 @@
 /** Starts one PostgreSQL server for the run, with a migrated database that each test file copies. */
 import { NodeServices } from "@effect/platform-node"
-import { PgClient, PgConnection } from "@effect/sql-pg"
+import { PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
 import { rmSync } from "node:fs"
 import process from "node:process"
@@ -9,9 +9,10 @@ import { createUpcomingUsagePartitions } from "../../src/accounts/billing/UsageP
 import { embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
-import { sessionTimeouts } from "../../src/db/pool/ConnectionSettings.ts"
+import { sessionSettings } from "../../src/db/pool/ConnectionSettings.ts"
+import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import * as PgBouncer from "./PgBouncer.ts"
-import { makePostgresCluster } from "./PostgresCluster.ts"
+import { installedPostgresPrograms, makePostgresCluster } from "./PostgresCluster.ts"
 import * as PoolerMode from "./PoolerMode.ts"
 
 declare module "vitest" {
@@ -23,14 +24,32 @@ declare module "vitest" {
   }
 }
 
-/** Fast but unsafe settings, because no test database has to survive a crash of this server. */
-const unsafeSettings = `
+/** Fast but unsafe settings, because no test database has to survive a crash of this server, which many files share. */
+const sharedServerSettings = `
+max_connections = 200
 fsync = off
 full_page_writes = off
 wal_level = minimal
 max_wal_senders = 0
 autovacuum_naptime = '1h'
 `
+
+/**
+ * Settings that an operator's server may have, and on which nothing may depend, because each session states what its
+ * statements need (`sessionSettings`). The programs in `TEST_POSTGRES_BIN` run with PostgreSQL's defaults instead.
+ */
+const unusualSettings = `
+bytea_output = 'escape'
+datestyle = 'SQL, DMY'
+default_text_search_config = 'pg_catalog.german'
+extra_float_digits = -3
+intervalstyle = 'sql_standard'
+jit = on
+timezone = 'Asia/Kolkata'
+`
+
+/** Most servers sort like `en_US`: punctuation before digits, and letters regardless of their case. */
+const collation = "template template0 encoding 'UTF8' locale_provider icu icu_locale 'en-US' locale 'C'"
 
 const makeFolder = Effect.fnUntraced(function* (prefix: string) {
   const fs = yield* FileSystem.FileSystem
@@ -57,7 +76,8 @@ const startDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = yield* makeFolder("tickerline-test-")
   const cluster = yield* makePostgresCluster(home)
-  yield* fs.writeFileString(`${cluster.dataDirectory}/postgresql.conf`, unsafeSettings, { flag: "a" })
+  const settings = sharedServerSettings + (installedPostgresPrograms === undefined ? unusualSettings : "")
+  yield* fs.writeFileString(`${cluster.dataDirectory}/postgresql.conf`, settings, { flag: "a" })
   const port = yield* Effect.acquireRelease(
     ensurePostgresIsRunning(cluster, undefined),
     () => Effect.orDie(stopPostgres(cluster)),
@@ -67,16 +87,18 @@ const startDatabase = Effect.gen(function* () {
   const at = (database: string) =>
     `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
-  yield* admin.query(`create database ${embeddedDatabaseUser}`)
+  yield* admin.query(`create database ${embeddedDatabaseUser} ${collation}`)
   const url = at(embeddedDatabaseUser)
   // Create the partitions here, so that no service needs to when it starts on a copy of the database.
   yield* createUpcomingUsagePartitions.pipe(
-    Effect.provide(Migrations.migrationsLayer.pipe(Layer.provideMerge(PgClient.layer({ url: Redacted.make(url) })))),
+    Effect.provide(Migrations.migrationsLayer.pipe(
+      Layer.provideMerge(databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })),
+    )),
   )
   if (!PoolerMode.isPoolerRequested) return url
   // Set for all databases, because a copy of a database does not include its role settings.
   yield* Effect.forEach(
-    Object.entries(sessionTimeouts),
+    Object.entries(sessionSettings),
     ([name, value]) => admin.query(`alter role ${embeddedDatabaseUser} set ${name} = '${value}'`),
   )
   const pooler = yield* PgBouncer.startPgBouncer({ port, user: embeddedDatabaseUser, password: cluster.password })

@@ -17,7 +17,7 @@ import {
   measureClockDifference,
 } from "../../db/health/ClockComparison.ts"
 import { makeTlsSockets, readTlsSettings } from "../../db/pool/DatabaseTls.ts"
-import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
+import { clientSettings, DirectDatabaseUrlConfig, sessionSettings } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeServerPoll } from "../../db/versions/ServerState.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
@@ -38,10 +38,11 @@ export const doctorConnectionLayer = (url: Redacted.Redacted) =>
       connectTimeout: "5 seconds",
       applicationName: "tickerline-doctor",
       startupParameters: {
+        ...sessionSettings,
+        ...clientSettings,
         default_transaction_read_only: "on",
         statement_timeout: "5s",
         lock_timeout: "1s",
-        timezone: "UTC",
       },
     })))
 

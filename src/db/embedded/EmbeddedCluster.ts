@@ -35,12 +35,11 @@ export interface EmbeddedCluster extends ServerLocation {
 
 const Credentials = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
 
-/** Settings that `initdb` writes to postgresql.conf, where users can change them. */
+/**
+ * Settings that `initdb` writes to postgresql.conf, where users can change them. They concern only the log: what
+ * statements need is stated by each session (`sessionSettings`), so that it also holds on other servers.
+ */
 const settings = {
-  max_connections: "200",
-  shared_buffers: "128MB",
-  jit: "off",
-  timezone: "UTC",
   log_timezone: "UTC",
   log_checkpoints: "off",
 }

@@ -12,8 +12,8 @@ import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
 import { renewRolePrivileges } from "./ServiceRole.ts"
 
-/** Migrations are pending, and the database role may not apply them. */
-export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
+/** Migrations are pending, but this role may not apply them, or the database cannot hold the data. */
+export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
 
 /** A migration failed and was rolled back. If its script uses no transaction, its completed statements remain. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
@@ -38,16 +38,34 @@ const isCurrent = Effect.gen(function* () {
   return (yield* listMigrationScripts).every(([id]) => ids.has(id))
 })
 
-const requireCreatePermission = Effect.gen(function* () {
+const TargetDatabase = Schema.Struct({
+  role: Schema.String,
+  may_create: Schema.NullOr(Schema.Boolean),
+  database: Schema.String,
+  encoding: Schema.String,
+})
+
+/** Refuses a database without UTF-8: PostgreSQL creates those with `SQL_ASCII` if its machine has no locale. */
+const requireSuitableDatabase = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [role] = yield* decodeRows(Schema.Struct({ name: Schema.String, may: Schema.NullOr(Schema.Boolean) }))(sql`
-    select current_user as name, has_schema_privilege(current_schema(), 'create') as may
+  const [found] = yield* decodeRows(TargetDatabase)(sql`
+    select current_user as role, has_schema_privilege(current_schema(), 'create') as may_create,
+      datname::text as database, pg_encoding_to_char(encoding)::text as encoding
+    from pg_database where datname = current_database()
   `)
-  if (role?.may === true) return
-  return yield* new MigrationNotPermitted({
-    message: `The database has pending migrations, and ${role?.name ?? "its role"} may not apply them. ` +
-      "Run `npm run tickerline -- migrate` with the DATABASE_URL of the role that owns the tables.",
-  })
+  if (found?.may_create !== true) {
+    return yield* new MigrationRefused({
+      message: `The database has pending migrations, and ${found?.role ?? "its role"} may not apply them. ` +
+        "Run `npm run tickerline -- migrate` with the DATABASE_URL of the role that owns the tables.",
+    })
+  }
+  if (found.encoding !== "UTF8") {
+    return yield* new MigrationRefused({
+      message:
+        `The encoding of the database ${found.database} is ${found.encoding}, in which names of companies would ` +
+        `be damaged. Create one in UTF-8: create database NAME template template0 encoding 'UTF8'.`,
+    })
+  }
 })
 
 /** The advisory lock that serializes migrations. Earlier releases use the same number. */
@@ -220,7 +238,7 @@ const applyNextWithRetry = Effect.gen(function* () {
 export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied
-  yield* requireCreatePermission
+  yield* requireSuitableDatabase
   yield* Effect.logInfo("Applying migrations to the database.")
   for (let next = yield* applyNextWithRetry; next !== undefined; next = yield* applyNextWithRetry) applied.push(next)
   return applied

@@ -8,8 +8,8 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 import {
   DirectDatabaseUrlConfig,
-  makeRoleTimeoutsConditionSql,
-  makeRoleTimeoutStatements,
+  makeRoleSettingsConditionSql,
+  makeRoleSettingStatements,
   quoteIdentifier,
 } from "../pool/ConnectionSettings.ts"
 
@@ -111,7 +111,7 @@ export type RolePurpose = "admin" | "service"
 
 const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
 const decodeStatements = decodeRows(Schema.Struct({ statement: Schema.String }))
-const decodeTimeouts = decodeRows(Schema.Struct({ database: Schema.String, has_timeouts: Schema.Boolean }))
+const decodeRoleSettings = decodeRows(Schema.Struct({ database: Schema.String, has_settings: Schema.Boolean }))
 const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.Boolean }))
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String, purpose: Schema.Literals(["admin", "service"]) }))
 
@@ -141,26 +141,26 @@ const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Sets the session time limits on the role, because poolers do not pass them on. If this is not permitted, logs a
- * warning, but only if a pooler is configured.
+ * Gives the role the session settings, because poolers do not pass them on. If this is not permitted, logs a warning,
+ * but only if a pooler is configured.
  */
-const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
+const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* decodeTimeouts(sql.unsafe(
+  const [found] = yield* decodeRoleSettings(sql.unsafe(
     `select datname as database, ${
-      makeRoleTimeoutsConditionSql("$1")
-    } as has_timeouts from pg_database where datname = current_database()`,
+      makeRoleSettingsConditionSql("$1")
+    } as has_settings from pg_database where datname = current_database()`,
     [role],
   ))
-  if (found === undefined || found.has_timeouts) return
-  const statements = makeRoleTimeoutStatements(role, found.database)
+  if (found === undefined || found.has_settings) return
+  const statements = makeRoleSettingStatements(role, found.database)
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",
       Effect.fnUntraced(function* () {
         if (Option.isNone(yield* DirectDatabaseUrlConfig)) return
         yield* Effect.logWarning(
-          `${role} has no time limits behind a pooler. Run as that role: ${statements.join("; ")}`,
+          `${role} lacks session settings that it needs behind a pooler. Run as that role: ${statements.join("; ")}`,
         )
       }),
     ),
@@ -198,7 +198,7 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
     const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* revokeDefaultPrivileges(role)
-    yield* setRoleTimeLimits(role)
+    yield* setRoleSettings(role)
   }))
 })
 

@@ -7,11 +7,25 @@ import { areTlsParametersValid, makeTlsSockets, tlsParametersRule } from "./Data
 import { registerRecordType } from "./RecordType.ts"
 import { makeActorParameters, ProcessActor } from "../SessionActor.ts"
 
-/** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
-export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
+/**
+ * Settings that every session of the service states, because its statements rely on them and a server, database or role
+ * may have others. Poolers do not pass them on, so `ServiceRole.ts` sets them on the role.
+ */
+export const sessionSettings = {
+  // Time limits (§8, database load).
+  lock_timeout: "2s",
+  statement_timeout: "30s",
+  // PostgreSQL's default compiles each look-up of packed usage for seconds.
+  jit: "off",
+  // With a stricter level, concurrent charges of one account fail, and migrations that build indexes never end.
+  default_transaction_isolation: "read committed",
+} as const
 
-/** The driver assumes UTC when it decodes timestamps. Poolers in transaction mode keep this setting per client. */
-export const sessionTimeZone = { timezone: "UTC" } as const
+/**
+ * Further settings of every session, which poolers in transaction mode keep per client: the driver assumes UTC when it
+ * decodes timestamps, and statements convert days to text and back.
+ */
+export const clientSettings = { timezone: "UTC", datestyle: "ISO, MDY" } as const
 
 /** Whether the pooler supports named prepared statements, as PgBouncer 1.21 does with `max_prepared_statements`. */
 export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
@@ -33,19 +47,19 @@ export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, 
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
-/** Returns statements that set the session time limits for a role in one database. A role may run them for itself. */
-export const makeRoleTimeoutStatements = (role: string, database: string) =>
-  Object.entries(sessionTimeouts).map(([name, value]) =>
+/** Returns statements that give a role the session settings in one database. A role may run them for itself. */
+export const makeRoleSettingStatements = (role: string, database: string) =>
+  Object.entries(sessionSettings).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
   )
 
-const settingEntries = Object.entries(sessionTimeouts).map(([name, value]) => `'${name}=${value}'`)
+const settingEntries = Object.entries(sessionSettings).map(([name, value]) => `'${name}=${value}'`)
 
 /**
- * Returns an SQL condition: whether new sessions of the role get the time limits. The `from` clause must contain
+ * Returns an SQL condition: whether new sessions of the role get the session settings. The `from` clause must contain
  * `pg_database`.
  */
-export const makeRoleTimeoutsConditionSql = (role: "current_user" | "$1") =>
+export const makeRoleSettingsConditionSql = (role: "current_user" | "$1") =>
   `(
   select count(distinct entry) = ${settingEntries.length} from pg_db_role_setting, unnest(setconfig) as entry
   where setrole in (0, (select oid from pg_roles where rolname = ${role}))
@@ -78,8 +92,8 @@ export const makeConnectionConfig = Effect.fnUntraced(
       ssl,
       applicationName,
       startupParameters: pooled
-        ? sessionTimeZone
-        : { ...sessionTimeouts, ...sessionTimeZone, ...makeActorParameters(yield* ProcessActor) },
+        ? clientSettings
+        : { ...sessionSettings, ...clientSettings, ...makeActorParameters(yield* ProcessActor) },
       prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
       stream: sockets.open,
     }

@@ -10,13 +10,13 @@ import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { describeSqlError } from "../SqlState.ts"
 import {
+  clientSettings,
   makeConnectionConfig,
-  makeRoleTimeoutsConditionSql,
-  makeRoleTimeoutStatements,
+  makeRoleSettingsConditionSql,
+  makeRoleSettingStatements,
   PoolerPreparedStatementsConfig,
   quoteIdentifier,
-  sessionTimeouts,
-  sessionTimeZone,
+  sessionSettings,
 } from "./ConnectionSettings.ts"
 
 /** A database URL points to an unsuitable server. The message explains to the operator how to fix it. */
@@ -30,11 +30,11 @@ const SessionRow = Schema.Struct({
   identity: Schema.String,
   /** Settings with an unexpected value, such as `lock_timeout is 0, not 2s`. */
   different: Schema.Array(Schema.String),
-  /** Whether new sessions of the role get the time limits. */
-  role_has_timeouts: Schema.Boolean,
+  /** Whether new sessions of the role get the session settings. */
+  role_has_settings: Schema.Boolean,
 })
 
-const expectedValues = Object.entries({ ...sessionTimeouts, ...sessionTimeZone })
+const expectedValues = Object.entries({ ...sessionSettings, ...clientSettings })
   .map(([name, value]) => `('${name}', '${value}')`).join(", ")
 
 const sessionQuery = `
@@ -45,7 +45,7 @@ const sessionQuery = `
       from (values ${expectedValues}) as expected (name, value)
       where current_setting(name) <> value
     ) as different,
-    ${makeRoleTimeoutsConditionSql("current_user")} as role_has_timeouts
+    ${makeRoleSettingsConditionSql("current_user")} as role_has_settings
   from pg_database where datname = current_database()`
 
 const readSession = (connection: PgConnection.PgConnection) =>
@@ -74,17 +74,17 @@ const explainConnectError = (setting: string, pooled: boolean) => (error: SqlErr
   })
 }
 
-/** Makes the error for a session with wrong settings. Without time limits, a statement could wait or run forever. */
+/** Builds the error for a session with wrong settings, with which a statement could wait, run or compile for long. */
 const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
-  const { database, different, role, role_has_timeouts } = session
-  const advice = role_has_timeouts
+  const { database, different, role, role_has_settings } = session
+  const advice = role_has_settings
     ? "The role has them now, but the pooler's connections are older, or another program changed them: run RECONNECT " +
       "in the pooler's console."
     : `Run \`npm run tickerline -- grant ${role}\`, or run as ${role} itself: ${
-      makeRoleTimeoutStatements(role, database).join("; ")
+      makeRoleSettingStatements(role, database).join("; ")
     }; then run RECONNECT in the pooler's console.`
   return new DatabaseUrlError({
-    message: `Through ${setting}, ${different.join(" and ")}. Poolers do not pass on session settings, so the role ` +
+    message: `Through ${setting}, ${different.join("; ")}. Poolers do not pass on session settings, so the role ` +
       `must have them. ${advice}`,
   })
 }
@@ -192,10 +192,10 @@ const repairedSettings = Metric.counter("tickerline_pooler_limits_mended_total",
 
 const decodeSettings = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
 
-/** Checks the time limits of one pooler connection, and corrects them in the same transaction. */
+/** Checks the settings of one pooler connection, and corrects them in the same transaction. */
 export const repairSessionSettings = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const expected = Object.entries(sessionTimeouts)
+  const expected = Object.entries(sessionSettings)
   const wrong = yield* sql.withTransaction(Effect.gen(function* () {
     const settings = yield* decodeSettings(sql`
       select name, current_setting(name) as setting from unnest(${expected.map(([name]) => name)}::text[]) as name

@@ -51,6 +51,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, tables), found)
     }))
 
+  it.effect("are refused by a database that is not in UTF-8, as PostgreSQL creates on a machine without a locale (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.createTestDatabase("template0 encoding 'SQL_ASCII' locale_provider libc locale 'C'")
+      const error = yield* Effect.flip(withDatabase(url, Migrations.runMigrations))
+      assert.match(
+        error.message,
+        /^The encoding of the database test_\w+ is SQL_ASCII.* Create one in UTF-8: create database/,
+      )
+      assert.deepStrictEqual(yield* withDatabase(url, tables), [])
+    }))
+
   it.effect("can create an index concurrently while other processes start (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase

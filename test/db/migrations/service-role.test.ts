@@ -470,7 +470,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.deepStrictEqual(Array.from(yield* run), [])
       yield* owner`delete from tickerline_migrations where migration_id = 20`
       const error = yield* Effect.flip(run)
-      assert.strictEqual(error._tag, "MigrationNotPermitted")
+      assert.strictEqual(error._tag, "MigrationRefused")
       assert.include(error.message, "tickerline -- migrate")
       yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
     }))

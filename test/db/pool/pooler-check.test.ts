@@ -3,6 +3,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import * as Connection from "../../../src/db/ConnectionLayers.ts"
+import { sessionSettings } from "../../../src/db/pool/ConnectionSettings.ts"
 import { summarizeError } from "../../../src/cli/ErrorReport.ts"
 import * as PgBouncer from "../../support/PgBouncer.ts"
 import {
@@ -20,7 +21,8 @@ const tryStart = (settings: Readonly<Record<string, string>>) =>
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(settings)),
   )
 
-const inTransactionMode = { ignore_startup_parameters: "lock_timeout, statement_timeout" }
+/** A setting of PgBouncer with which it drops session settings silently. */
+const inTransactionMode = { ignore_startup_parameters: Object.keys(sessionSettings).join(", ") }
 
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
   it.live("fails in transaction mode without DATABASE_DIRECT_URL (operations/poolers)", () =>
@@ -56,7 +58,10 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       const { port } = yield* startTestPooler()
       const settings = { DATABASE_URL: replaceUrlPort(url, port), DATABASE_DIRECT_URL: Redacted.value(url) }
       const refusal = yield* tryStart(settings)
-      assert.match(refusal, /^Through DATABASE_URL, lock_timeout is 0, not 2s and statement_timeout is 0, not 30s\./)
+      assert.match(
+        refusal,
+        /^Through DATABASE_URL, lock_timeout is 0, not 2s; statement_timeout is 0, not 30s; jit is on, not off/,
+      )
       assert.include(refusal, `npm run tickerline -- grant ${name}`)
       // The role itself may run the statements in the message.
       const [statements = ""] = /alter role .*(?=; then run RECONNECT)/.exec(refusal) ?? []
