@@ -58,6 +58,26 @@ const byEffectiveDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.cik ?? ""),
 ])
 
+const isSameChange = (left: TickerChangeEvent, right: TickerChangeEvent) =>
+  left.old_ticker === right.old_ticker && left.new_ticker === right.new_ticker &&
+  left.effective_date === right.effective_date
+
+/**
+ * Sorts events by date, and merges those that are one (D20): a change that is recorded both with a CIK and without. The
+ * one without is left out. If only one has a CIK, and no company name, it gets the name of the other.
+ */
+const orderEvents = (events: Array.NonEmptyReadonlyArray<TickerChangeEvent>) =>
+  Array.flatMap(
+    Array.groupWith(Array.sort(events, byEffectiveDate), isSameChange),
+    // An event without a CIK is the first of its group. There is at most one, because of the key (D22).
+    (group): Array.NonEmptyReadonlyArray<TickerChangeEvent> => {
+      const [{ cik, company_name }, ...others] = group
+      if (cik !== null || !Array.isReadonlyArrayNonEmpty(others)) return group
+      const [known, ...more] = others
+      return more.length > 0 ? others : [{ ...known, company_name: known.company_name ?? company_name }]
+    },
+  )
+
 /** Returns the distinct CIKs. A missing CIK is unknown, so it does not count as another CIK. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
@@ -137,7 +157,7 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {
-  const ordered = Array.sort(events, byEffectiveDate)
+  const ordered = orderEvents(events)
   const reasons = findReasons(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
   const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).toSorted()

@@ -119,6 +119,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.strictEqual((yield* requestTicker("UNKC")).status, 200)
     }))
 
+  it.effect("is the same if a change is recorded with a CIK and without, also at an earlier moment and for other endpoints (D20)", () =>
+    Effect.gen(function* () {
+      yield* insertRows(
+        "ticker_changes",
+        change("RPA", "RPB", "2011-01-03", { cik: "0000000031", company_name: "Repeated Inc" }),
+        change("RPA", "RPB", "2011-01-03"),
+        change("RPB", "RPC", "2012-01-03"),
+      )
+      const body = makeChangedBody("RPA", event("RPA", "RPB", "2011-01-03"), event("RPB", "RPC", "2012-01-03"))
+      // A response with `as_of=now` is up to a second old.
+      yield* Effect.repeat(requestTicker("RPA&as_of=now"), { until: (response) => at(response.body, "count") !== 0 })
+      for (const query of ["", "&cik=31", "&as_of=now"]) {
+        assert.deepStrictEqual<unknown>((yield* requestTicker(`RPA${query}`)).body, body, query)
+      }
+      const historical = yield* requestJson("/v1/historical-tickers?ticker=RPC")
+      assert.strictEqual(at(historical.body, "count"), 2)
+      for (const query of ["", "&follow_lineage=true", "&as_of=now"]) {
+        const timeline = yield* requestJson(`/v1/timeline?ticker=RPB&types=ticker_change${query}`)
+        assert.strictEqual(at(timeline.body, "count"), 2, timeline.text)
+      }
+    }))
+
   it.effect("accepts twelve links, queried by any of their symbols (§8)", () =>
     Effect.gen(function* () {
       const history = chain("TW", 12)

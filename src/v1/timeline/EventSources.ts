@@ -257,11 +257,17 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: (query) => {
       const columns = sql`old_ticker, new_ticker, effective_date, cik`
       const isEligible = isEligibleTickerChange(sql, sql`${query.today}::text::date`)
-      const condition = sql`${isEligible} and ${during(query, sql`effective_date`)}`
+      // A change that is recorded with a CIK and without is one event (D20).
+      const isOnlyRecord = sql`(cik is not null or not exists (
+        select from ticker_changes as known
+        where known.old_ticker = recorded.old_ticker and known.new_ticker = recorded.new_ticker
+          and known.effective_date = recorded.effective_date and cik is not null and ${isEligible}
+      ))`
+      const condition = sql`${isEligible} and ${during(query, sql`effective_date`)} and ${isOnlyRecord}`
       return sql`from (
-        select ${columns} from ticker_changes where old_ticker = period.symbol and ${condition}
+        select ${columns} from ticker_changes as recorded where old_ticker = period.symbol and ${condition}
         union all
-        select ${columns} from ticker_changes where new_ticker = period.symbol and ${condition}
+        select ${columns} from ticker_changes as recorded where new_ticker = period.symbol and ${condition}
       ) as change`
     },
   })
