@@ -19,8 +19,9 @@ const onServe = Effect.sync(() => {
 let signalExitCode: number | undefined
 process.once("SIGINT", () => signalExitCode ??= 130)
 process.once("SIGTERM", () => signalExitCode ??= 143)
-// The terminal was closed. Ends like SIGTERM, so that the embedded PostgreSQL stops too.
-process.once("SIGHUP", () => {
+// The terminal was closed. Ends like SIGTERM, so that the embedded PostgreSQL stops too. The shell and the kernel may
+// each send the signal; without a listener, the second one would kill the process while it stops.
+process.on("SIGHUP", () => {
   signalExitCode ??= 129
   process.emit("SIGTERM")
 })
