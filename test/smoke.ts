@@ -1,7 +1,8 @@
 /**
- * Smoke test, run as `npx node test/smoke.ts node` or `… deno`: starts the service with a new home folder, sends
- * requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
+ * Smoke test, run as `npx node test/smoke.ts node` or `… deno`, or as `deno task smoke`: starts the service with a new
+ * home folder, sends requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
  */
+import process from "node:process"
 import { openServiceHome, startServiceOnRuntime } from "./support/RuntimeService.ts"
 
 const [runtime = "node"] = process.argv.slice(2)

@@ -1,6 +1,7 @@
 /** Parts shared by several commands: names, flags, usage errors, and help examples. */
 import { Effect, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
+import { silentTickerlineCommand, tickerlineCommand } from "../observability/ProjectCommands.js"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { formatNameSuggestion } from "../rules/Suggestions.ts"
 
@@ -85,14 +86,14 @@ export const refuseApiKeysInArguments = (command: string, values: ReadonlyArray<
 type CommandExamples = Readonly<Record<string, string>>
 
 const makeExamples = (program: string, examples: CommandExamples) =>
-  Object.entries(examples).map(([args, description]) => ({ command: `${program} -- ${args}`, description }))
+  Object.entries(examples).map(([args, description]) => ({ command: `${program} ${args}`, description }))
 
 export const withExamples = (examples: CommandExamples) =>
-  Command.withExamples(makeExamples("npm run tickerline", examples))
+  Command.withExamples(makeExamples(tickerlineCommand, examples))
 
 /** Silences npm's own output in the examples except `others`, so that standard output contains only the result. */
 export const withSilentExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
   Command.withExamples([
-    ...makeExamples("npm run --silent tickerline", examples),
-    ...makeExamples("npm run tickerline", others),
+    ...makeExamples(silentTickerlineCommand, examples),
+    ...makeExamples(tickerlineCommand, others),
   ])

@@ -8,6 +8,7 @@ import { ensureAccount, type NewAccount } from "../accounts/Accounts.ts"
 import { makeApiKeyHasher } from "../accounts/keys/ApiKeyFormat.ts"
 import { createApiKey } from "../accounts/keys/ApiKeyManagement.ts"
 import { EmbeddedHomeDirectory } from "../db/ConnectionLayers.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 import { BeforeLoadCommit } from "../load/Load.ts"
 
 const demoAccount: NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
@@ -55,7 +56,7 @@ export const findDemoKeyFile = Effect.fnUntraced(function* (home: string) {
 })
 
 const revokedMessage = "The demo key was revoked, because the database no longer contains only sample data. " +
-  "Create a key of your own with: npm run tickerline -- keys create --account me --tier ultimate"
+  `Create a key of your own with: ${tickerlineCommand} keys create --account me --tier ultimate`
 
 /** Revokes the demo key in the current transaction. After the commit, deletes its file and says so. */
 export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {

@@ -1,6 +1,7 @@
 /** Keeps the fictional sample market and real data apart. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 import { CommandFailed, makeBooleanFlag } from "./CommandParts.ts"
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 
@@ -16,7 +17,7 @@ const hasSampleMarket = Effect.gen(function* () {
 })
 
 const description = "The database contains the fictional sample market, with which real rows would mix."
-const advice = "Remove it with: npm run tickerline -- samples remove"
+const advice = `Remove it with: ${tickerlineCommand} samples remove`
 
 /** The flag that accepts the mixture in scripts. */
 export const mixingFlag = makeBooleanFlag("yes", "Load into a database with the fictional sample market without asking")

@@ -18,6 +18,7 @@ import { EmbeddedHomeDirectory, withDirectConnection } from "../db/ConnectionLay
 import { requireRightClock } from "../db/health/ClockComparison.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import * as Server from "../Server.ts"
@@ -62,7 +63,7 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>, adminOr
     `Tickerline is running at ${baseUrl}`,
     `Documentation: ${baseUrl}${documentationPath}`,
     ...(Option.isSome(adminOrigin)
-      ? [`Console: ${adminOrigin.value}${homePath} (the first sign-in: npm run tickerline -- admin invite --name NAME)`]
+      ? [`Console: ${adminOrigin.value}${homePath} (the first sign-in: ${tickerlineCommand} admin invite --name NAME)`]
       : []),
     "Try it:",
     `  curl -H "Authorization: Bearer ${
@@ -70,7 +71,7 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>, adminOr
     }" "${baseUrl}/v1/ticker-changes?ticker=BYON"`,
     ...(Option.isSome(demoKey)
       ? []
-      : ["Create a key with: npm run tickerline -- keys create --account NAME --tier basic"]),
+      : [`Create a key with: ${tickerlineCommand} keys create --account NAME --tier basic`]),
   ].join("\n")
 
 /** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */

@@ -7,6 +7,7 @@ import module, { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
+import { installCommand, startCommand } from "../observability/ProjectCommands.js"
 
 /**
  * Returns the reason why the service cannot start, or undefined if it can.
@@ -18,12 +19,13 @@ import { fileURLToPath } from "node:url"
 export const findStartupProblem = ({ missing, node, platform, root, runsTypeScript }) => {
   if (platform === "win32") {
     return "Tickerline does not run on Windows directly. Use the Windows Subsystem for Linux: run `wsl --install`, " +
-      "then run `npm ci` and `npm start` in its shell (https://learn.microsoft.com/windows/wsl/install)."
+      `then run \`${installCommand}\` and \`${startCommand}\` in its shell ` +
+      "(https://learn.microsoft.com/windows/wsl/install)."
   }
   const [first] = missing
   if (first !== undefined) {
     return `dependencies are not installed (${first} is missing from ${join(root, "node_modules")}). ` +
-      `Run \`npm ci\` in ${root}, then try again.`
+      `Run \`${installCommand}\` in ${root}, then try again.`
   }
   if (!runsTypeScript) {
     return `Node ${node} is too old to run TypeScript. Use \`npm start\` or \`npm run tickerline\`, which run the ` +

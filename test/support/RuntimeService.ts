@@ -5,13 +5,17 @@ import { readFileSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
 /** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
-const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
+const findDeno = () =>
+  process.versions["deno"] === undefined
+    ? execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
+    : process.execPath
 
 /** Returns the home folder in `SERVICE_HOME`, whose sample data several programs can share. Default: a new folder. */
 export const openServiceHome = async () => {
@@ -47,10 +51,14 @@ export const startServiceOnRuntime = async (
     stdio: ["ignore", "pipe", "inherit"],
   })
   const ended = new Promise<number | null>((resolve) => service.on("exit", resolve))
+  // After `service.kill`, Deno would report the signal instead of the exit code.
+  const terminate = () => {
+    if (service.pid !== undefined && service.exitCode === null) process.kill(service.pid, "SIGTERM")
+  }
   // Also runs after an uncaught exception. Otherwise the service would run on, and keep standard error open.
-  process.on("exit", () => service.kill("SIGTERM"))
+  process.on("exit", terminate)
   const stop = () => {
-    service.kill("SIGTERM")
+    terminate()
     return ended
   }
   return await new Promise((resolve, reject) => {

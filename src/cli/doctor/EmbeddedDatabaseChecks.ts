@@ -6,6 +6,7 @@ import { makeEmbeddedUrl, readServerCredentials } from "../../db/embedded/Embedd
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import { findPostgresPackage } from "../../db/embedded/PostgresPrograms.ts"
 import { findRunningPostgres } from "../../db/embedded/PostgresServer.ts"
+import { installCommand, startCommand } from "../../observability/ProjectCommands.js"
 import * as Finding from "./DoctorFinding.ts"
 
 const gibibyte = 2 ** 30
@@ -76,7 +77,7 @@ const checkPrograms = findPostgresPackage().pipe(
     ({ message }) =>
       Effect.succeed({
         version: undefined,
-        finding: Finding.failed(message, "Run `npm ci`, or set DATABASE_URL.", "programs"),
+        finding: Finding.failed(message, `Run \`${installCommand}\`, or set DATABASE_URL.`, "programs"),
       }),
   ),
 )
@@ -110,7 +111,7 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const running = yield* findRunningPostgres({ dataDirectory: data })
   if (running === undefined) {
     return endWith(
-      Finding.passed("it is not running; `npm start` and every command that needs it start it", "server"),
+      Finding.passed(`it is not running; \`${startCommand}\` and every command that needs it start it`, "server"),
     )
   }
   findings.push(Finding.passed(`it is running (pid ${running.pid}, port ${running.port})`, "server"))

@@ -6,6 +6,7 @@ import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream
 import type { NoAnswer } from "../../client/ClientErrors.ts"
 import { describeCertificateError } from "../../observability/ConnectionErrors.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
+import { startCommand } from "../../observability/ProjectCommands.js"
 import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
@@ -124,7 +125,7 @@ export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, r
       ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
       : certificateError !== undefined
       ? `There is no connection to ${baseUrl}: ${certificateError}.`
-      : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +
+      : `Nothing answers at ${baseUrl}. Start the service (${startCommand}), or give its address with --url or ` +
         "BASE_URL. To find out why it does not start, run: tickerline doctor",
   })
 }

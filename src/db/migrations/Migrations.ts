@@ -7,6 +7,7 @@ import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
 import { OperationProgress } from "../../observability/Progress.ts"
+import { tickerlineCommand } from "../../observability/ProjectCommands.js"
 import { decodeRows } from "../DecodeRows.ts"
 import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
@@ -56,7 +57,7 @@ const requireSuitableDatabase = Effect.gen(function* () {
   if (found?.may_create !== true) {
     return yield* new MigrationRefused({
       message: `The database has pending migrations, and ${found?.role ?? "its role"} may not apply them. ` +
-        "Run `npm run tickerline -- migrate` with the DATABASE_URL of the role that owns the tables.",
+        `Run \`${tickerlineCommand} migrate\` with the DATABASE_URL of the role that owns the tables.`,
     })
   }
   if (found.encoding !== "UTF8") {

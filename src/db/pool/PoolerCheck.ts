@@ -7,6 +7,7 @@ import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "ef
 import { SqlClient, type SqlError } from "effect/sql"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters } from "../../observability/CallbackMetrics.ts"
+import { tickerlineCommand } from "../../observability/ProjectCommands.js"
 import { decodeRows } from "../DecodeRows.ts"
 import { describeSqlError } from "../SqlState.ts"
 import {
@@ -80,7 +81,7 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
   const advice = role_has_settings
     ? "The role has them now, but the pooler's connections are older, or another program changed them: run RECONNECT " +
       "in the pooler's console."
-    : `Run \`npm run tickerline -- grant ${role}\`, or run as ${role} itself: ${
+    : `Run \`${tickerlineCommand} grant ${role}\`, or run as ${role} itself: ${
       makeRoleSettingStatements(role, database).join("; ")
     }; then run RECONNECT in the pooler's console.`
   return new DatabaseUrlError({
