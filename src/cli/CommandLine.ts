@@ -3,16 +3,15 @@
  * tests can run it in-process.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import { type Config, Console, Effect, Layer, Option, Stdio } from "effect"
+import { type Config, Console, Effect, Layer, Stdio } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { adminCommand } from "./AdminCommand.ts"
 import { auditCommand } from "./AuditCommand.ts"
 import { serverDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ProcessActor } from "../db/SessionActor.ts"
-import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
 import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
@@ -35,6 +34,7 @@ import { queryCommand } from "./query/QueryCommand.ts"
 import { samplesCommand } from "./SamplesCommand.ts"
 import { makeCommandActor } from "./CommandActor.ts"
 import { secretFilesLayer } from "./SecretFiles.ts"
+import { apiBaseUrl } from "./ServeSettings.ts"
 import { findInvalidSettings, formatSettingProblems, secretNames, warnOfMisspelledSettings } from "./Settings.ts"
 import { undoLoadCommand } from "./UndoLoadCommand.ts"
 import { usageCommand } from "./UsageCommand.ts"
@@ -48,9 +48,13 @@ const validateSettings = Effect.flatMap(
 )
 
 /** Loads the server only for this command, so that all other commands start faster. */
-const serve = Effect.flatMap(
-  Effect.promise(() => import("./ServeCommand.ts")),
-  ({ serveUntilInterrupted }) => serveUntilInterrupted,
+const serveModule = Effect.promise(() => import("./ServeCommand.ts"))
+const serve = Effect.flatMap(serveModule, ({ serveUntilInterrupted }) => serveUntilInterrupted)
+
+/** Fails if `serve` could not start, before it creates or starts a database. */
+const checkBeforeServe = Effect.andThen(
+  validateSettings,
+  Effect.flatMap(serveModule, ({ requireFreePorts }) => requireFreePorts),
 )
 
 const makeServeCommand = (onServe: Effect.Effect<void>) =>
@@ -63,20 +67,15 @@ const makeServeCommand = (onServe: Effect.Effect<void>) =>
         traceExporterLayer,
       ),
     ),
-    Command.provideEffectDiscard(validateSettings),
+    Command.provideEffectDiscard(checkBeforeServe),
   )
 
 const openapiCommand = Command.make(
   "openapi",
   {},
-  () =>
-    Effect.flatMap(
-      BaseUrlConfig,
-      (baseUrl) =>
-        Console.log(JSON.stringify(makeOpenApiDocument(Option.getOrElse(baseUrl, () => defaultServerUrl)), null, 2)),
-    ),
+  () => Effect.flatMap(apiBaseUrl, (baseUrl) => Console.log(JSON.stringify(makeOpenApiDocument(baseUrl), null, 2))),
 ).pipe(
-  Command.withDescription("Print the OpenAPI 3.1 document, with BASE_URL as its server"),
+  Command.withDescription("Print the OpenAPI 3.1 document, with the address of the service as its server"),
   withSilentExamples({ "openapi > openapi.json": "Write the document to a file" }),
 )
 

@@ -2,9 +2,10 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, Context, Effect, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
+import { createServer } from "node:http"
 import type { ListenOptions } from "node:net"
 import process from "node:process"
-import { AdminOriginConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
+import { AdminHostConfig, AdminOriginConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { adminServerLayer } from "../console/AdminServer.ts"
 import { homePath } from "../console/ConsolePaths.ts"
 import { recordSettings } from "../audit/AuditLog.ts"
@@ -18,6 +19,7 @@ import { EmbeddedHomeDirectory, withDirectConnection } from "../db/ConnectionLay
 import { requireRightClock } from "../db/health/ClockComparison.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
+import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { tickerlineCommand } from "../observability/ProjectCommands.js"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
@@ -47,6 +49,21 @@ export const startServer = Effect.fnUntraced(
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )
+
+/**
+ * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, does not try that of the API: other
+ * processes may serve on it, and the kernel would assign some of their connections to this attempt.
+ */
+export const requireFreePorts = Effect.gen(function* () {
+  const [metricsPort, adminPort] = [yield* MetricsPortConfig, yield* AdminPortConfig]
+  const reusesPort = yield* ReusePortConfig
+  const attempts: ReadonlyArray<ListenOptions> = [
+    ...(reusesPort ? [] : [{ host: yield* HostConfig, port: yield* PortConfig }]),
+    ...(Option.isSome(metricsPort) ? [{ host: yield* MetricsHostConfig, port: metricsPort.value }] : []),
+    ...(Option.isSome(adminPort) && !reusesPort ? [{ host: yield* AdminHostConfig, port: adminPort.value }] : []),
+  ]
+  yield* Effect.forEach(attempts, (options) => NodeHttpServer.make(() => createServer(), options))
+}).pipe(Effect.scoped)
 
 /** Returns a word of a shell command that is replaced with the key in the file. */
 const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {

@@ -4,12 +4,11 @@ import { Command, Flag } from "effect/cli"
 import { maxFoundRequests, RequestId } from "../accounts/billing/UsageSearch.ts"
 import { ExistingName } from "../accounts/TrimmedName.ts"
 import { type ExplainedRequest, explainRequests, listFacts } from "../admin/RequestExplanation.ts"
-import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
-import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CommandFailed, makeArgument, makeBooleanFlag, makeFlag, withExamples } from "./CommandParts.ts"
+import { apiBaseUrl } from "./ServeSettings.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 
 const formatRequest = (request: ExplainedRequest, baseUrl: string) =>
@@ -42,7 +41,7 @@ const explainCommand = Command.make(
       from: Option.getOrUndefined(from),
       to: Option.getOrUndefined(to),
     })
-    const baseUrl = Option.getOrElse(yield* BaseUrlConfig, () => defaultServerUrl)
+    const baseUrl = yield* apiBaseUrl
     const texts = requests.map((request) => json ? JSON.stringify(request) : formatRequest(request, baseUrl))
     yield* Console.log(texts.join(json ? "\n" : "\n\n"))
     if (searchedBackTo !== undefined) {

@@ -1119,7 +1119,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(valueAt(printed, "openapi"), "3.1.0")
     }))
 
-  it.effect("openapi names BASE_URL or the default address as its server (D1)", () =>
+  it.effect("openapi names BASE_URL or the address of HOST and PORT as its server (D1)", () =>
     Effect.gen(function* () {
       const server = (environment: Readonly<Record<string, string>>) =>
         Effect.map(
@@ -1127,6 +1127,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           (ended) => valueAt(JSON.parse(assertSuccess(ended)), "servers", 0, "url"),
         )
       assert.strictEqual(yield* server({}), "http://127.0.0.1:8080")
+      assert.strictEqual(yield* server({ HOST: "0.0.0.0", PORT: "9000" }), "http://localhost:9000")
       assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
     }))
 

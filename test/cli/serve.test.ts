@@ -1,11 +1,13 @@
 /** Tests how the service starts and stops: connections, ports shared with REUSE_PORT, and jobs. */
+import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, FileSystem, Layer, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { inspect } from "node:util"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { type ConnectionTimeouts, defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as RawSockets from "../support/RawSockets.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import { TestKeys } from "../support/Service.ts"
@@ -122,6 +124,26 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       yield* Fiber.join(begun)
       yield* Scope.close(scope, Exit.void)
     }).pipe(Effect.scoped))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("serve", (it) => {
+  it.effect.each(["PORT", "METRICS_PORT", "ADMIN_PORT"])(
+    "refuses a %s that is in use before it creates the embedded database (operations/deployment)",
+    (setting) =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const home = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-serve-" })}/home`
+        const { port } = yield* startTcpProxy(1)
+        const { code, err } = yield* runCommandInProcess(["serve"], {
+          TICKERLINE_HOME: home,
+          PORT: String(yield* chooseFreePort),
+          [setting]: String(port),
+        })
+        assert.strictEqual(code, 1)
+        assert.include(err, `${setting} is ${port}, but another program already uses that port on 127.0.0.1`)
+        assert.isFalse(yield* fs.exists(home))
+      }).pipe(Effect.scoped),
+  )
 })
 
 layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true })("serve", (it) => {

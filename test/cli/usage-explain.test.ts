@@ -108,6 +108,15 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       )
     }))
 
+  it.effect("prints the address at which the service listens without BASE_URL (D29)", () =>
+    Effect.gen(function* () {
+      const customer = yield* createCustomer("address", { tier: "ultimate" })
+      const { id } = yield* send(customer, path, 1)
+      const environment = { DATABASE_URL: yield* Service.databaseUrl, HOST: "0.0.0.0", PORT: "21043" }
+      const { out } = yield* runCommandInProcess(["usage", "explain", id], environment)
+      assert.match(out, /"http:\/\/localhost:21043\/v1\/research-reports\?as_of=/)
+    }))
+
   it.effect("prints a moment for each state of the data that an answer may have had (D17)", () =>
     Effect.gen(function* () {
       const customer = yield* createCustomer("unsure", { tier: "ultimate" })
