@@ -3,6 +3,7 @@
  * must have the same status, headers and bytes. Prints each difference, and exits with 1 if there is one.
  */
 import { request } from "node:http"
+import { connect } from "node:net"
 import process from "node:process"
 import { gunzipSync } from "node:zlib"
 import { catalogueEndpoints } from "../src/catalogue/Endpoints.ts"
@@ -80,6 +81,33 @@ const compare = (onNode: TestResponse, onDeno: TestResponse) => [
   ...(onNode.body === onDeno.body ? [] : ["the bodies differ"]),
 ]
 
+const head = "Host: x\r\nConnection: close\r\nX-Request-Id: compare-runtimes\r\n"
+
+/** Requests that the parser of the runtime refuses, or that have a method that is no standard one. */
+const unusualRequests = [
+  ...["FOO", "get", "PROPFIND", "M-SEARCH", "SETUP", "SOURCE", "CONNECT"].flatMap((method) =>
+    ["/v1/news", "/v1/historical-tickers?ticker=FB", "/v1/nothing", "/health/live", "*"].map(
+      (target) => `${method} ${target} HTTP/1.1\r\n${head}\r\n`,
+    )
+  ),
+  `GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nFOO /v1/news HTTP/1.1\r\n${head}\r\n`,
+  "F(O /v1/news HTTP/1.1\r\n\r\n",
+  `GET /v1/news HTTP/1.2\r\n${head}\r\n`,
+  `GET /v1/news HTTP/1.1\r\n${head}A b: c\r\n\r\n`,
+  `GET /v1/news HTTP/1.1\r\n${head}Content-Length: x\r\n\r\n`,
+  `GET /v1/news HTTP/1.1\r\n${head}X-Long: ${"x".repeat(20_000)}\r\n\r\n`,
+]
+
+/** Sends bytes and returns everything until the service closes the connection, without times and random ids. */
+const exchange = ({ origin }: RuntimeService, bytes: string) =>
+  new Promise<string>((resolve, reject) => {
+    const socket = connect(Number(new URL(origin).port), "127.0.0.1")
+    let text = ""
+    socket.setEncoding("utf8").on("data", (chunk) => text += String(chunk)).on("error", reject)
+    socket.on("close", () => resolve(text.replaceAll(/^date: .*|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gim, "…")))
+    socket.write(bytes, "latin1")
+  })
+
 const heartbeats = /: heartbeat\n(id: .*\n)?\n/g
 
 /** Removes the heartbeats of a stream, because each service sends them at its own times. */
@@ -119,6 +147,12 @@ try {
     const etag = headers.find((line) => line.startsWith("etag: "))?.slice("etag: ".length)
     if (etag !== undefined) await check({ ...sent, headers: { ...sent.headers, "if-none-match": etag } })
   }
+  for (const bytes of unusualRequests) {
+    const [text, textOnDeno] = [await exchange(onNode, bytes), await exchange(onDeno, bytes)]
+    const status = Number(/ (\d{3}) /.exec(text)?.[1] ?? 0)
+    const differences = text === textOnDeno ? [] : [`${text}\n-- on Deno:\n${textOnDeno}`]
+    report({ status, headers: [], body: text }, differences, { target: JSON.stringify(bytes.slice(0, 80)) })
+  }
 } finally {
   const exitCodes = [await onDeno.stop(), await onNode.stop()]
   if (exitCodes.some((code) => code !== 0)) failures += 1
@@ -133,6 +167,6 @@ try {
 }
 
 console.log(`${failures} differences; responses by status: ${JSON.stringify(Object.fromEntries(statuses))}`)
-const missing = [200, 304, 400, 401, 404, 422].filter((status) => !statuses.has(status))
+const missing = [200, 304, 400, 401, 404, 405, 422, 431].filter((status) => !statuses.has(status))
 if (missing.length > 0) console.log(`No response had the status ${missing.join(", ")}.`)
 process.exitCode = failures === 0 && missing.length === 0 ? 0 : 1

@@ -72,8 +72,8 @@ const findPartialRequest = (error: NodeJS.ErrnoException) => {
   return { method, target, requestId, hasUnknownMethod }
 }
 
-/** Codes of the parser for a method that it does not know, or does not accept in HTTP. */
-const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION"])
+/** Codes of the parser for a method that it does not know, or does not accept in HTTP. Deno has one for all errors. */
+const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION", "HPE_ERROR"])
 
 /** Returns what a request gets that Node cannot parse. */
 export const getRejection = (error: NodeJS.ErrnoException): Rejection => {
