@@ -722,11 +722,11 @@ describe("The API declaration", () => {
   )
 
   it("documents the defaults of page and limit (D8)", () => {
-    const undocumented = (wanted: string, value: number) =>
+    const undocumented = (wanted: string, value: unknown) =>
       parameters.filter(({ name, path, required, schema }) =>
         name === wanted && !feedPaths.has(path) && (required || findKeyword(schema, "default") !== value)
       ).map(({ path }) => path)
     assert.deepStrictEqual(undocumented("page", 1), [])
-    assert.deepStrictEqual(undocumented("limit", 10), [])
+    assert.deepStrictEqual(undocumented("limit", "10"), [])
   })
 })

@@ -49,6 +49,29 @@ const commaSeparatedAsText = (parameter: JsonObject): JsonObject => {
   return isText ? { ...rest, schema: { ...schema, ...toObject(items) } } : parameter
 }
 
+/** Returns values of a number as clients write them in a URL, or the fixed values; undefined for any other schema. */
+const listTexts = (schema: JsonObject): ReadonlyArray<string> | undefined => {
+  const alternatives = toArray(schema["anyOf"])
+  if (alternatives.length > 0) {
+    const texts = alternatives.map((one) => listTexts(toObject(one)))
+    return texts.includes(undefined) ? undefined : texts.flatMap((each) => each ?? [])
+  }
+  const { enum: values, maximum = 1e15, minimum = -1e15, type } = schema
+  if (type === "integer") return [minimum, maximum].map(String)
+  if (type === "number") return [minimum, maximum, 0.25, -12_345.6789, 1e21, 1e-7].map(String)
+  return values === undefined ? undefined : toStrings(values)
+}
+
+/**
+ * Whether a parameter was a number and is text whose pattern allows every number. Clients send both in the same form.
+ */
+const isNumberAsText = (before: JsonObject, { maxLength, minLength, pattern, type }: JsonObject) =>
+  type === "string" && before["type"] !== "string" && typeof pattern === "string" &&
+  listTexts(before)?.every((text) =>
+      new RegExp(pattern, "u").test(text) && text.length <= Number(maxLength ?? Infinity) &&
+      text.length >= Number(minLength ?? 0)
+    ) === true
+
 const normalizeParameter = (declared: JsonObject): JsonObject => {
   const parameter = commaSeparatedAsText(declared)
   const isArray = toObject(declared["schema"])["type"] === "array"
@@ -103,7 +126,9 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
         ...encodings.map((keyword) =>
           makeContractDifference(locate(key), { kind: "changed", breaking: true, description: `${keyword} changed` })
         ),
-        ...compareSchemaPair(locate(key), one["schema"], other["schema"], documents),
+        ...(isNumberAsText(toObject(one["schema"]), toObject(other["schema"]))
+          ? []
+          : compareSchemaPair(locate(key), one["schema"], other["schema"], documents)),
       ]
     }),
   ]

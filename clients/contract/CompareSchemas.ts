@@ -25,10 +25,12 @@ const annotations = new Set([
   "contentEncoding",
   "deprecated",
   "description",
+  "discriminator",
   "example",
   "examples",
   "title",
   "x-enum-varnames",
+  "x-ogen-name",
 ])
 
 /** Bounds of the integers that JSON numbers represent exactly. A document may state or omit them. */
@@ -68,12 +70,19 @@ const withoutForeignDefault = ({ default: initial, ...schema }: JsonObject): Jso
     ? schema
     : { ...schema, default: initial }
 
+/** Lists the alternatives of an error body whose property `error` has them. */
+const listErrorAlternatives = ({ properties, ...rest }: JsonObject, resolve: ReferenceResolver) =>
+  toArray(resolve(toObject(properties)["error"])["oneOf"]).map((error) => ({
+    ...rest,
+    properties: { ...toObject(properties), error },
+  }))
+
 const listAlternatives = (schema: unknown, resolve: ReferenceResolver): ReadonlyArray<JsonObject> => {
   const { anyOf, oneOf, ...rest } = mergeAllOf(schema, resolve)
-  const inner = [...toArray(anyOf), ...toArray(oneOf)]
+  const inner = [...toArray(anyOf), ...toArray(oneOf), ...listErrorAlternatives(rest, resolve)]
   if (inner.length > 0) {
     return inner.flatMap((one) => listAlternatives(one, resolve)).map((one) =>
-      withoutForeignDefault({ ...one, ...rest })
+      withoutForeignDefault({ ...rest, ...one })
     )
   }
   const { type } = rest
@@ -154,8 +163,8 @@ const strictness: Readonly<Record<string, 1 | -1>> = {
 
 const compareKeyword = (location: ContractLocation, name: string, before: unknown, after: unknown): Differences => {
   if (canonicalJson(before) === canonicalJson(after)) return []
-  // It fits every integer that JSON numbers represent exactly, so stating it changes nothing.
-  if (name === "format" && before === undefined && after === "int64") return []
+  // They fit every number that JSON represents exactly, so stating them changes nothing.
+  if (name === "format" && before === undefined && (after === "int64" || after === "double")) return []
   const sign = strictness[name]
   const description = `${name} was ${canonicalJson(before)} and is ${canonicalJson(after)}`
   if (sign !== undefined) {

@@ -21,6 +21,9 @@ WIDTH = 120
 
 Schema = dict[str, Any]
 
+# Parameters with this pattern are numbers. The contract describes them as text, which generated clients do not round.
+DECIMAL_PATTERN = r"^[+-]?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$"
+
 # The contract lacks the format of these dates. Adding it would retype them in other generated clients (§9.2).
 DATES = {
     "ChangeEvent.effective_date",
@@ -114,10 +117,10 @@ class Types:
         """Returns the type, the kind, and whether the value is nullable and whether it is a list."""
         if "allOf" in schema:
             return self.field(schema["allOf"][0], owner, name)
+        if "oneOf" in schema:
+            return self.union(schema["oneOf"])
         if "anyOf" in schema:
             choices = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
-            if len(choices) == len(schema["anyOf"]):
-                return self.union(choices)
             (choice,) = choices
             type_, kind, _, is_list = self.field(choice, owner, name)
             return f"{type_} | None", kind, True, is_list
@@ -144,7 +147,7 @@ class Types:
             ("string", "date"): ("dt.date", "date"),
             ("string", "date-time"): ("dt.datetime", "datetime"),
             ("integer", "int64"): ("int", "integer"),
-            ("number", None): ("Decimal", "decimal"),
+            ("number", "double"): ("Decimal", "decimal"),
             ("boolean", None): ("bool", "boolean"),
             ("object", None): ("dict[str, JsonValue]", "json"),
             (None, None): ("JsonValue", "json"),
@@ -234,7 +237,7 @@ def json_endpoints() -> Iterator[tuple[str, Schema, Schema]]:
 
 def parameter_type(endpoint: str, parameter: Schema, types: Types) -> str:
     name, schema = parameter["name"], parameter["schema"]
-    if name == "limit" and "anyOf" in schema:
+    if name == "limit" and schema["type"] == "string":
         return 'int | Literal["all"]'
     reference = schema.get("$ref") or schema.get("items", {}).get("$ref")
     if reference:
@@ -245,13 +248,14 @@ def parameter_type(endpoint: str, parameter: Schema, types: Types) -> str:
         return "Mapping[str, QueryValue]"
     if "enum" in schema:
         return f"types.{types.alias(f'{pascal(endpoint)}{pascal(name)}', schema['enum'])}"
+    if schema.get("pattern") == DECIMAL_PATTERN:
+        return "Number"
     if schema["type"] == "string" and "comma-separated" in parameter.get("description", ""):
         return "OneOrMore[str]"
     kinds = {
         ("string", None): "str",
         ("string", "date"): "str | dt.date",
         ("integer", "int64"): "int",
-        ("number", None): "Number",
         ("boolean", None): "bool",
     }
     return kinds[schema["type"], schema.get("format")]
@@ -334,23 +338,33 @@ def render_endpoints(types: Types) -> tuple[str, str]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+def error_schemas() -> Iterator[tuple[str, Schema]]:
+    """Yields the name and the schema of each ``error``. Those of statuses with several codes are components."""
+    for name, schema in SCHEMAS.items():
+        properties = schema.get("properties", {})
+        error = properties.get("error", {})
+        if "enum" in properties.get("code", {}) and name.endswith("Error"):
+            yield name.removesuffix("Error"), schema
+        elif "code" in error.get("properties", {}):
+            yield name, {"description": schema.get("description"), **error}
+
+
 def render_errors(types: Types) -> str:
     """Renders the exception classes, and the table from codes to classes."""
+    schemas = dict(error_schemas())
     by_code: dict[str, list[str]] = {}
-    for name, schema in SCHEMAS.items():
-        code = schema.get("properties", {}).get("error", {}).get("properties", {}).get("code")
-        if code is not None:
-            by_code.setdefault(code["enum"][0], []).append(name)
+    for name, schema in schemas.items():
+        by_code.setdefault(schema["properties"]["code"]["enum"][0], []).append(name)
     classes: list[str] = []
     table: list[str] = []
     for code, variants in sorted(by_code.items()):
         (base,) = [name for name in variants if snake(name) == code]
         entries: list[str] = []
         for name in [base, *sorted(set(variants) - {base})]:
-            error = SCHEMAS[name]["properties"]["error"]["properties"]
+            error = schemas[name]["properties"]
             lines = [
                 f"class {name}({'ApiError' if name == base else base}):",
-                docstring(SCHEMAS[name].get("description") or f"The error ``{code}``.", 4),
+                docstring(schemas[name].get("description") or f"The error ``{code}``.", 4),
                 "",
                 f'    code = "{code}"',
             ]

@@ -82,40 +82,20 @@ const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
 }
 
-/**
- * Moves the default of a schema with alternatives into the alternative that allows it. Generators for typed languages
- * cannot assign a number to the type that they make for the alternatives.
- */
-const withDefaultInAlternative = ({ anyOf, default: initial, ...schema }: JsonObject): JsonObject => {
-  const isNumeric = (alternative: unknown) => getIn(alternative, "type") === "integer"
-  return Array.isArray(anyOf) && typeof initial === "number"
-    ? { ...schema, anyOf: anyOf.map((one) => isNumeric(one) ? { ...Object(one), default: initial } : one) }
-    : { ...schema, ...(anyOf === undefined ? {} : { anyOf }), ...(initial === undefined ? {} : { default: initial }) }
-}
-
 /** Documents a parameter with the type and limits of its decoded value, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
   const description = getIn(schema, "description")
-  if (description === undefined || getIn(schema, "anyOf") !== undefined) {
-    return {
-      ...parameter,
-      description: getIn(decoded, "description"),
-      schema: withDefaultInAlternative(Object(decoded)),
-    }
-  }
+  if (description === undefined) return { ...parameter, description: getIn(decoded, "description"), schema: decoded }
   const values = getIn(decoded, "type") === "array" ? getIn(decoded, "items", "enum") : undefined
   if (values !== undefined) {
     const items = { type: "string", enum: values }
     return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items, minItems: 1 } }
   }
-  // A comma-separated list without fixed values is documented as a string.
-  const encoded = getIn(schema, "format") === "decimal"
-    ? { type: "number" }
-    : getIn(schema, "format") === undefined
-    ? { ...Object(schema), description: undefined, ...describeLimits(schema, decoded) }
-    : { ...Object(schema), description: undefined }
-  return { ...parameter, description, schema: encoded }
+  // A comma-separated list without fixed values is documented as a string. So is a decimal: a generated client with the
+  // type `number` may round it, and some generators cannot set a parameter with several types.
+  const limits = getIn(schema, "format") === undefined ? describeLimits(schema, decoded) : {}
+  return { ...parameter, description, schema: { ...Object(schema), description: undefined, ...limits } }
 }
 
 const describeParameters = (spec: JsonObject, declarations: Declarations) => {
@@ -490,6 +470,14 @@ const withAnnotatedReference = (object: JsonObject): JsonObject => {
   return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
 }
 
+const isReference = (schema: unknown) => getIn(schema, "$ref") !== undefined
+
+/** Describes alternatives of which a value always matches exactly one with `oneOf`, which more generators support. */
+const withOneOf = (object: JsonObject): JsonObject => {
+  const { anyOf, ...rest } = object
+  return Array.isArray(anyOf) && anyOf.every(isReference) ? { ...rest, oneOf: anyOf } : object
+}
+
 const enumerationNames = new Map(Object.entries(enumerations).map(([name, values]) => [values.join(), name]))
 
 /** Replaces an enumeration that has a name with a reference to it. */
@@ -500,11 +488,12 @@ const withNamedEnumeration = (object: JsonObject): JsonObject => {
 }
 
 /**
- * States the size of integers, because generators otherwise choose 32 bits. Removes the bounds of exact integers in
+ * States the size of numbers, because generators otherwise choose 32 bits. Removes the bounds of exact integers in
  * JSON, which say nothing about the values of a field.
  */
-const withIntegerFormat = (object: JsonObject): JsonObject => {
+const withNumberFormat = (object: JsonObject): JsonObject => {
   const { maximum, minimum, ...rest } = object
+  if (rest["type"] === "number") return { ...object, format: "double" }
   if (rest["type"] !== "integer") return object
   return {
     ...rest,
@@ -520,6 +509,15 @@ const nameEnumerationValue = (enumeration: string, value: string) =>
   value.split(/[^A-Za-z0-9]+/).map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") +
   (value.startsWith("-") ? "Descending" : "")
 
+/**
+ * Names a schema that has the name of a security scheme differently for the Go generator ogen, which declares both as a
+ * type.
+ */
+const withDistinctGoName = (securitySchemes: unknown, name: string): JsonObject =>
+  Object.keys(Object(securitySchemes)).some((scheme) => scheme.toLowerCase() === name.toLowerCase())
+    ? { "x-ogen-name": `${name}Row` }
+    : {}
+
 /** Adds the enumerations. Their values have names, because Go declares the values of all enumerations in one scope. */
 const addEnumerations = (spec: JsonObject) => {
   const components = Object(spec["components"])
@@ -530,7 +528,7 @@ const addEnumerations = (spec: JsonObject) => {
       name,
       Array.isArray(values)
         ? { ...Object(schema), "x-enum-varnames": values.map((value) => nameEnumerationValue(name, String(value))) }
-        : schema,
+        : { ...Object(schema), ...withDistinctGoName(components["securitySchemes"], name) },
     ]
   })
   return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
@@ -547,16 +545,63 @@ const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
   return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
 }
 
+/** Returns the name of the component that a reference points to. */
+const nameOfReference = (schema: unknown) => String(getIn(schema, "$ref")).replace("#/components/schemas/", "")
+
+/** Replaces the property `error` in the schema of an error body. */
+const withError = (body: unknown, error: JsonObject): JsonObject => ({
+  ...Object(body),
+  properties: { ...Object(getIn(body, "properties")), error },
+})
+
+/**
+ * Moves the alternatives of an error body into its property `error`, in which `code` tells them apart. The generator
+ * ogen refuses alternatives without such a property.
+ */
+const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
+  const components = Object(spec["components"])
+  const schemas: JsonObject = { ...components["schemas"] }
+  const parts = new Map<string, unknown>()
+  const mapped = mapObjects({ ...spec, components: { ...components, schemas: {} } }, (object) => {
+    const names = Array.isArray(object["oneOf"]) ? object["oneOf"].map(nameOfReference) : []
+    const errors = names.map((name) => [`${name}Error`, getIn(schemas, name, "properties", "error")] as const)
+    if (errors.length === 0 || errors.some(([, error]) => error === undefined)) return object
+    for (const [name, error] of errors) parts.set(name, error)
+    const name = names.join("Or")
+    const mapping = Object.fromEntries(
+      errors.map((
+        [name, error],
+      ) => [String(getIn(error, "properties", "code", "enum")), `#/components/schemas/${name}`]),
+    )
+    const error = {
+      oneOf: Object.values(mapping).map(($ref) => ({ $ref })),
+      discriminator: { propertyName: "code", mapping },
+    }
+    parts.set(name, withError(getIn(schemas, names[0] ?? ""), error))
+    return { $ref: `#/components/schemas/${name}` }
+  })
+  const text = JSON.stringify(mapped)
+  const kept = Object.entries(schemas).flatMap(([name, schema]) => {
+    if (!parts.has(`${name}Error`)) return [[name, schema]]
+    const isUsed = text.includes(`"#/components/schemas/${name}"`)
+    return isUsed ? [[name, withError(schema, { $ref: `#/components/schemas/${name}Error` })]] : []
+  })
+  Object.assign(Object(getIn(mapped, "components")), { schemas: Object.fromEntries([...kept, ...parts]) })
+  return Object(mapped)
+}
+
 const simplifySchemas = (spec: JsonObject): JsonObject =>
-  addEnumerations(withPublicSchemaNames(
+  addEnumerations(withDistinguishedErrors(withPublicSchemaNames(
     Object(
       mapObjects(
         JSON.parse(JSON.stringify(spec)),
         (object) =>
-          withAnnotatedReference(withNamedEnumeration(withIntegerFormat(withItems(withPublicReference(object))))),
+          withOneOf(
+            withAnnotatedReference(withNamedEnumeration(withNumberFormat(withItems(withPublicReference(object))))),
+          ),
       ),
     ),
-  ))
+  )))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Document

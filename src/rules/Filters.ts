@@ -14,22 +14,23 @@ export const NoParameters = Schema.Struct({}).check(
   ),
 )
 
-/** Makes an optional parameter that is decoded from text. OpenAPI shows its `format`. */
-const formattedParameter = <To extends Schema.Codec<string, string, DecodingTime>>(
+/** Makes an optional parameter for a date. */
+const dateParameter = <To extends Schema.Codec<string, string, DecodingTime>>(
   to: To,
-  format: "date" | "decimal",
   filter: FilterDeclaration,
   description: string,
-) => Schema.optionalKey(Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)).annotate({ filter }))
+) =>
+  Schema.optionalKey(
+    Schema.String.annotate({ description, format: "date" }).pipe(Schema.decodeTo(to)).annotate({ filter }),
+  )
 
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
-  formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
+  dateParameter(NonFutureDate, { operator, column }, `${description}; not in the future.`)
 
 /** Makes filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
 export const makeDates = (column: string) => ({
-  date: formattedParameter(
+  date: dateParameter(
     NonFutureDate,
-    "date",
     { operator: "onDay", column },
     "Exactly this day; not in the future, and not with date_from or date_to.",
   ),
@@ -47,17 +48,25 @@ const makeFields = <Name extends string, Key extends string, Field>(
   makeField: (name: Name) => Field,
 ) => Object.fromEntries(names.map((name) => [makeKey(name), makeField(name)])) as { readonly [Each in Key]: Field }
 
+/** A decimal number in a parameter. OpenAPI shows the pattern. */
+export const decimalPattern = /^[+-]?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$/
+
 /** A decimal number that is kept as text, so that the comparison uses all of its digits (D16, decimals). */
 const DecimalText = Schema.String.check(
   Schema.makeFilter(
-    (text: string) =>
-      /^[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$/.test(text) && text.length <= 64 && isFinite(Number(text)),
-    { message: "must be a finite number" },
+    (text: string) => decimalPattern.test(text) && text.length <= 64 && isFinite(Number(text)),
+    {
+      message: "must be a finite number",
+      toJsonSchema: () => [{ maxLength: 64, pattern: decimalPattern.source }, true],
+    },
   ),
 )
 
 const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison: string) =>
-  formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
+  Schema.optionalKey(
+    Schema.String.annotate({ description: `${column} of ${comparison} this.` })
+      .pipe(Schema.decodeTo(DecimalText)).annotate({ filter: { operator, column } }),
+  )
 
 /** Makes the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
 export const makeNumberRanges = <Name extends string>(...names: ReadonlyArray<Name>) => ({
@@ -97,7 +106,7 @@ export const makePastInstantRanges = makeDayRanges("fromDayOfInstant", "toDayOfI
 export const makeDateRanges = makeDayRanges(
   "fromDay",
   "toDay",
-  (operator, column, description) => formattedParameter(CalendarDate, "date", { operator, column }, `${description}.`),
+  (operator, column, description) => dateParameter(CalendarDate, { operator, column }, `${description}.`),
 )
 
 /** Makes the filter `x=true` or `x=false` for each column `x`. */

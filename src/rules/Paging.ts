@@ -1,5 +1,5 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
-import { Context, Effect, Schema, SchemaGetter } from "effect"
+import { Context, Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { type ListFormat, listFormats, type PageFormat } from "../rows/ListFormats.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import {
@@ -34,12 +34,20 @@ export const PagingParameters = {
     integerUpTo(maxPage, describeRange(maxPage)).annotate({ default: 1, description: "The page, from 1." }),
     describeRange(maxPage),
   ).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(1))),
-  limit: Schema.Union([decodeDigits(integerUpTo(100, limitMessage), limitMessage), Schema.Literal("all")]).annotate({
-    default: 10,
-    examples: [100],
-    message: limitMessage,
+  limit: Schema.String.annotate({
+    default: "10",
+    examples: ["100"],
     description: "Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.",
-  }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
+  }).check(Schema.isPattern(/^(0*([1-9][0-9]?|100)|all)$/u, { message: limitMessage })).pipe(
+    Schema.decodeTo(
+      Schema.Union([Schema.Int, Schema.Literal("all")]),
+      SchemaTransformation.transform({
+        decode: (text): number | "all" => text === "all" ? text : Number(text),
+        encode: String,
+      }),
+    ),
+    Schema.withDecodingDefaultTypeKey(Effect.succeed(10)),
+  ),
   format: Schema.optionalKey(
     Schema.Literals(listFormats).annotate({
       message: `must be one of: ${listFormats.join(", ")}`,

@@ -1,6 +1,7 @@
 /** Describes parameters and response fields from the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
 import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { decimalPattern } from "../rules/Filters.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 
@@ -54,10 +55,11 @@ export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> 
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
-/** Names a format such as `date`. The size of an integer matters only to code generators. */
+/** Names a format such as `date`. The size of a number matters only to code generators. */
 const describeSimpleType = (schema: unknown) => {
   const type = getTextAt(schema, "type") ?? "any"
-  return type === "integer" ? type : getTextAt(schema, "format") ?? type
+  if (getTextAt(schema, "pattern") === decimalPattern.source) return "number"
+  return type === "integer" || type === "number" ? type : getTextAt(schema, "format") ?? type
 }
 
 const typeName = (schema: unknown): string => {

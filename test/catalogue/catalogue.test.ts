@@ -44,22 +44,24 @@ const resolved = (spec: unknown, schema: unknown): unknown => {
 
 const alternatives = (spec: unknown, schema: unknown): ReadonlyArray<unknown> => {
   const one = resolved(spec, schema)
-  const many = valueAt(one, "anyOf")
+  const many = valueAt(one, "oneOf") ?? valueAt(one, "anyOf")
   return Array.isArray(many) ? many.flatMap((each) => alternatives(spec, each)) : [one]
 }
+
+/** Returns the alternatives of the property `error` of a body. */
+const listErrors = (spec: unknown, body: unknown) => alternatives(spec, valueAt(body, "properties", "error"))
 
 /** Returns the documented error codes of an operation, by status. */
 const codes = (spec: unknown, operation: unknown) =>
   Object.fromEntries(
     entriesOf(valueAt(operation, "responses")).filter(([status]) => Number(status) >= 400).map(([status, response]) => [
       status,
-      alternatives(spec, valueAt(resolved(spec, response), "content", "application/json", "schema")).map((schema) => {
-        const code = resolved(
-          spec,
-          valueAt(resolved(spec, valueAt(schema, "properties", "error")), "properties", "code"),
-        )
-        return valueAt(code, "const") ?? valueAt(code, "enum", 0)
-      }),
+      listErrors(spec, resolved(spec, valueAt(resolved(spec, response), "content", "application/json", "schema"))).map(
+        (error) => {
+          const code = resolved(spec, valueAt(error, "properties", "code"))
+          return valueAt(code, "const") ?? valueAt(code, "enum", 0)
+        },
+      ),
     ]),
   )
 
@@ -196,7 +198,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       assert.deepStrictEqual(unnamed, [])
     }))
 
-  it.effect("every enumeration of several values is a named schema, and every integer has 64 bits (§9.3)", () =>
+  it.effect("every enumeration of several values is a named schema, and every number has 64 bits (§9.3)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       const unnamed: Array<string> = []
@@ -205,6 +207,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
         const isNamed = /^\/components\/schemas\/\w+$/.test(path) || path.startsWith("/paths//estimate/")
         if (listOf(valueAt(value, "enum")).length > 1 && !isNamed) unnamed.push(path)
         if (valueAt(value, "type") === "integer" && valueAt(value, "format") !== "int64") small.push(path)
+        if (valueAt(value, "type") === "number" && valueAt(value, "format") !== "double") small.push(path)
         entriesOf(value).filter(([name]) => !/^(?:examples|const)$/.test(name)).forEach(([name, item]) =>
           walk(item, `${path}/${name}`)
         )
@@ -214,12 +217,48 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       assert.deepStrictEqual({ unnamed, small }, { unnamed: [], small: [] })
     }))
 
-  it.effect("no parameter with alternatives has a default of its own, which Go cannot assign (§4.5)", () =>
+  it.effect("every generator can set every parameter: each has one type, none is a `number`, which Go rounds (D16)", () =>
     Effect.gen(function* () {
+      const spec = yield* document
       const parameters = (yield* operations).flatMap(({ operation }) => listOf(valueAt(operation, "parameters")))
-      const withAlternatives = parameters.filter((one) => valueAt(one, "schema", "anyOf") !== undefined)
-      assert.isAbove(withAlternatives.length, 20)
-      assert.deepStrictEqual(withAlternatives.filter((one) => valueAt(one, "schema", "default") !== undefined), [])
+      assert.isAbove(parameters.length, 400)
+      const types = new Set(parameters.map((one) => {
+        const schema = resolved(spec, valueAt(one, "schema"))
+        const item = resolved(spec, valueAt(schema, "items"))
+        return JSON.stringify([valueAt(schema, "type"), valueAt(item, "type"), alternatives(spec, schema).length])
+      }))
+      const single = (type: string, item?: string) => JSON.stringify([type, item, 1])
+      const expected = [single("string"), single("integer"), single("boolean"), single("array", "string")]
+      assert.sameMembers(Array.from(types), [...expected, single("object")])
+    }))
+
+  it.effect("alternatives are objects that differ in a property, or a value and null (§9.3)", () =>
+    Effect.gen(function* () {
+      const spec = yield* document
+      const ambiguous: Array<string> = []
+      const isDistinct = (options: ReadonlyArray<unknown>) => {
+        const required = options.map((option) => new Set(listOf(valueAt(option, "required"))))
+        return options.every((option, index) =>
+          entriesOf(valueAt(option, "properties")).some(([name, property]) => {
+            const values = listOf(valueAt(resolved(spec, property), "enum"))
+            return required.every((names, other) => other === index || !names.has(name) || values.length > 0)
+          })
+        )
+      }
+      const walk = (value: unknown, path: string): void => {
+        const choices = listOf(valueAt(value, "anyOf"))
+        const isNullable = choices.length === 2 && choices.some((one) => valueAt(one, "type") === "null")
+        if (choices.length > 0 && !isNullable) ambiguous.push(path)
+        if (Array.isArray(valueAt(value, "type"))) ambiguous.push(path)
+        const options = listOf(valueAt(value, "oneOf")).map((one) => resolved(spec, one))
+        if (options.length > 0 && !isDistinct(options)) ambiguous.push(path)
+        entriesOf(value).filter(([name]) => name !== "examples").forEach(([name, item]) =>
+          walk(item, `${path}/${name}`)
+        )
+        listOf(value).forEach((item, index) => walk(item, `${path}/${index}`))
+      }
+      walk(spec, "")
+      assert.deepStrictEqual(ambiguous, [])
     }))
 
   it.effect("each example of a parameter is accepted, together with those of the required parameters (§4.5)", () =>
@@ -357,16 +396,15 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
       for (const { operation, path } of yield* operations) {
         for (const [status, response] of entriesOf(valueAt(operation, "responses"))) {
           if (Number(status) < 400) continue
-          const content = valueAt(resolved(spec, response), "content", "application/json", "schema")
-          for (const schema of alternatives(spec, content)) {
-            const what = `${path} ${status}`
-            assert.sameMembers([...listOf(valueAt(schema, "required"))], ["error", "request_id"], what)
-            assert.strictEqual(
-              valueAt(resolved(spec, valueAt(schema, "properties", "request_id")), "type"),
-              "string",
-              what,
-            )
-            const error = resolved(spec, valueAt(schema, "properties", "error"))
+          const body = resolved(spec, valueAt(resolved(spec, response), "content", "application/json", "schema"))
+          const what = `${path} ${status}`
+          assert.sameMembers([...listOf(valueAt(body, "required"))], ["error", "request_id"], what)
+          assert.strictEqual(
+            valueAt(resolved(spec, valueAt(body, "properties", "request_id")), "type"),
+            "string",
+            what,
+          )
+          for (const error of listErrors(spec, body)) {
             assert.includeMembers([...listOf(valueAt(error, "required"))], ["code", "message"], what)
           }
         }
@@ -377,7 +415,8 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     Effect.gen(function* () {
       const spec = yield* document
       const errors = entriesOf(valueAt(spec, "components", "schemas")).flatMap(([name, schema]) => {
-        const message = valueAt(schema, "properties", "error", "properties", "message")
+        const message = valueAt(schema, "properties", "error", "properties", "message") ??
+          (name.endsWith("Error") ? valueAt(schema, "properties", "message") : undefined)
         return message === undefined ? [] : [{ name, description: valueAt(message, "description") }]
       })
       assert.isAtLeast(errors.length, 14)

@@ -2,6 +2,7 @@
 import { Effect, Option, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { getResultRows } from "../support/ListClients.ts"
+import { decimalPattern } from "../../src/rules/Filters.ts"
 import { valueAt } from "../support/Service.ts"
 import type { SampleReader } from "./Exchanges.ts"
 import type { InstanceName, RecordedRequest } from "./Recording.ts"
@@ -12,6 +13,7 @@ const Parameter = Schema.Struct({
   schema: Schema.Struct({
     type: Schema.optionalKey(Schema.String),
     format: Schema.optionalKey(Schema.String),
+    pattern: Schema.optionalKey(Schema.String),
     enum: Schema.optionalKey(Schema.Array(Schema.String)),
   }),
 })
@@ -70,6 +72,9 @@ const fallbacks: Readonly<Record<string, string>> = {
   dataset: "news",
 }
 
+const isNumber = ({ pattern, type }: Parameter["schema"]) =>
+  type === "number" || type === "integer" || pattern === decimalPattern.source
+
 /** Chooses a valid value. Bounds are quartiles of the rows, so that they keep some of them. */
 const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>): string => {
   if (name === "ticker") return "GAP7"
@@ -81,7 +86,7 @@ const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>):
   const quantile = /^min_|_from$/.test(name) ? 0.25 : /^max_|_to$/.test(name) ? 0.75 : 0.5
   const value = values[Math.floor(values.length * quantile)]
   if (schema.format === "date") return value?.slice(0, 10) ?? "2025-01-30"
-  return value ?? (schema.type === "number" || schema.type === "integer" ? "1" : "x")
+  return value ?? (isNumber(schema) ? "1" : "x")
 }
 
 /** Groups the parameters so that both bounds of a range are sent together. */
@@ -93,9 +98,9 @@ const invalidValue = ({ name, schema }: Parameter) =>
     ? "@@"
     : schema.format === "date"
     ? "2025-02-30"
-    : schema.type === undefined || schema.type === "string"
-    ? "\u0000"
-    : "1e"
+    : schema.type === "boolean" || isNumber(schema)
+    ? "1e"
+    : "\u0000"
 
 const chunksOf = <A>(values: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   values.length === 0 ? [] : [values.slice(0, size), ...chunksOf(values.slice(size), size)]

@@ -315,6 +315,13 @@ const mutations: ReadonlyArray<
     false,
   ],
   [
+    "a number becomes text whose pattern forbids some of the numbers",
+    (c) => Object.assign(getParameter(c, 1), { schema: { type: "string", pattern: "^[1-9][0-9]?$" } }),
+    "limit",
+    "changed",
+    true,
+  ],
+  [
     "an array is no longer an array",
     (c) => Object.assign(getWidgetFields(c), { parts: { $ref: "#/components/schemas/Widget" } }),
     "parts",
@@ -524,6 +531,31 @@ describe("compareContracts", () => {
     const items = { type: "string", enum: ["round", "square"] }
     Object.assign(getParameter(after, 3), { style: "form", explode: false, schema: { type: "array", items } })
     assert.deepStrictEqual(compareContracts(makeContract(), after, today), [])
+  })
+
+  it("treats a number and text that allows the same numbers as equal in a URL (§9.3)", () => {
+    const [before, after] = [makeContract(), makeContract()]
+    const anyOf = [{ type: "integer", minimum: 1, maximum: 100, default: 10 }, { type: "string", enum: ["all"] }]
+    Object.assign(getParameter(before, 1), { schema: { anyOf } })
+    const schema = { type: "string", pattern: "^([1-9][0-9]?|100|all)$", default: "10" }
+    Object.assign(getParameter(after, 1), { schema })
+    assert.deepStrictEqual(compareContracts(before, after, today), [])
+    Object.assign(getParameter(after, 1), { schema: { ...schema, pattern: "^([1-9][0-9]?|100)$" } })
+    assert.isTrue(compareContracts(before, after, today).some(({ breaking }) => breaking))
+  })
+
+  it("treats alternatives of an error body and of its property `error` as equal (§9.3)", () => {
+    const [before, after] = [makeContract(), makeContract()]
+    const errors = ["not_found", "lost"].map((code) => ({
+      type: "object",
+      properties: { code: { type: "string", enum: [code] } },
+    }))
+    const makeBody = (error: unknown) => ({ type: "object", properties: { error } })
+    const setSchema = (contract: Contract, schema: unknown) =>
+      Object.assign(getObject(getResponses(contract), "404", "content", "application/json"), { schema })
+    setSchema(before, { anyOf: errors.map(makeBody) })
+    setSchema(after, makeBody({ oneOf: errors, discriminator: { propertyName: "code" } }))
+    assert.deepStrictEqual(compareContracts(before, after, today), [])
   })
 
   it("treats prefixItems and items of a one-element list as equal (§9.3)", () => {

@@ -2,6 +2,7 @@
 import { Predicate } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { decimalPattern } from "../../src/rules/Filters.ts"
 
 /** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
@@ -52,7 +53,7 @@ const getParameterKind = (name: string, schema: unknown, description: string): P
   // `limit` also takes `all`, which is tested separately.
   if (name === "limit") return "integer"
   const type = valueAt(schema, "type")
-  if (type === "number") return "number"
+  if (valueAt(schema, "pattern") === decimalPattern.source) return "number"
   if (type === "integer") return "integer"
   if (type === "boolean") return "boolean"
   return valueAt(schema, "format") === "date" ? "date" : "text"
