@@ -2,7 +2,7 @@
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { atomContentType } from "../../src/changelog/Api.ts"
-import { type Judge, type JudgedService, judgesFolder, runForFindings } from "./Judge.ts"
+import { type Judge, type JudgedService, judgesFolder, runForFindings, runSteps } from "./Judge.ts"
 
 const projectRoot = join(judgesFolder, "../..")
 const programs = join(judgesFolder, "programs")
@@ -16,15 +16,6 @@ const compilerOptions = {
   strict: true,
   noUncheckedIndexedAccess: true,
   outDir: "compiled",
-}
-
-/** Runs steps until one of them returns findings, and returns these findings. */
-const runSteps = async (steps: ReadonlyArray<() => Promise<ReadonlyArray<string>>>) => {
-  for (const step of steps) {
-    const findings = await step()
-    if (findings.length > 0) return findings
-  }
-  return []
 }
 
 const checkTypeScript = async ({ documentFile, folder, key, origin }: JudgedService) => {

@@ -88,6 +88,15 @@ export const runForFindings = async (program: string, args: ReadonlyArray<string
   return code === 0 ? [] : [`${program} ended with ${code}:\n${output}`]
 }
 
+/** Runs steps until one of them returns findings, and returns these findings. */
+export const runSteps = async (steps: ReadonlyArray<() => Promise<ReadonlyArray<string>>>) => {
+  for (const step of steps) {
+    const findings = await step()
+    if (findings.length > 0) return findings
+  }
+  return []
+}
+
 /** Reads a value inside JSON by keys and indexes. */
 export const readJsonValue = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { openServiceHome, startServiceOnRuntime } from "../support/RuntimeService.ts"
+import { compiledClients } from "./CompiledClients.ts"
 import { generatedClients } from "./GeneratedClients.ts"
 import { helmChart } from "./HelmChart.ts"
 import { isInstalled, type Judge, type JudgedService } from "./Judge.ts"
@@ -21,6 +22,7 @@ const judges: ReadonlyArray<Judge> = [
   helmChart,
   openApiLinters,
   generatedClients,
+  compiledClients,
   prism,
   mcpConformance,
   sqlmap,

@@ -23,6 +23,7 @@ RULES_OUTSIDE_OF_OPENAPI = {
         r"must be now, a date, or a timestamp with an offset .*",
         r"must be a cursor from a response, a time with its zone .*",
     ],
+    "numbers that are greater than a double": [r"must be a finite number"],
     "the recorded symbol changes": [r"cannot be \d{10}: .*", r"must be a CIK in the history of .*"],
     "elements of comma-separated texts": [
         r"Invalid ticker\(s\): .*",
