@@ -7,6 +7,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import { isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout } from "../db/SqlState.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { withActor } from "../db/SessionActor.ts"
+import { describeSqlError } from "../observability/FailureText.ts"
 import { type InternalError, makeFieldError, redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError, makeValidationError } from "../rules/Validation.ts"
 import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
@@ -33,6 +34,13 @@ const makeDatabaseUnavailable = () =>
     },
   })
 
+/** Logs PostgreSQL's reason, because clients without a valid token get the same error and must not learn it. */
+const failWithReason = <E>(error: E, reason: SqlError.SqlError) =>
+  Effect.andThen(
+    Effect.logWarning(`A request to the admin port failed: ${describeSqlError(reason)}`),
+    Effect.fail(error),
+  )
+
 /** Turns an error of PostgreSQL into one that the admin API declares. An unexpected one is a defect. */
 const toDatabaseError = (
   error: SqlError.SqlError,
@@ -41,9 +49,9 @@ const toDatabaseError = (
     const message =
       "The PostgreSQL role of the admin API may not do this. Nothing was changed. Grant it the privileges " +
       "with `tickerline grant ROLE --admin`, or set ADMIN_DATABASE_URL to a role that has them."
-    return Effect.fail(new DatabaseRoleInsufficient({ error: { message } }))
+    return failWithReason(new DatabaseRoleInsufficient({ error: { message } }), error)
   }
-  return isTemporary(error) ? Effect.fail(makeDatabaseUnavailable()) : Effect.die(error)
+  return isTemporary(error) ? failWithReason(makeDatabaseUnavailable(), error) : Effect.die(error)
 }
 
 /** Turns errors of PostgreSQL into declared ones. */
@@ -182,8 +190,10 @@ const refuseNul = ({ body, url }: { readonly body: string; readonly url: string 
 /** A defect hides the failure with it, such as a rollback that fails on a lost connection. */
 const recoverDefect =
   (request_id: string) => (defect: unknown): Effect.Effect<never, DatabaseUnavailable | InternalError> =>
-    (SqlError.isSqlError(defect) && isTemporary(defect)) || defect instanceof DatabaseUnavailable
-      ? Effect.fail(makeDatabaseUnavailable())
+    defect instanceof DatabaseUnavailable
+      ? Effect.fail(defect)
+      : SqlError.isSqlError(defect) && isTemporary(defect)
+      ? failWithReason(makeDatabaseUnavailable(), defect)
       : Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)
 
 /** Ends a request that PostgreSQL does not answer. Does not wait for the interruption of its query, which may hang. */

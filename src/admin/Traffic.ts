@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { formatUtcTimeSql } from "../db/UtcTimeSql.ts"
-import { describeSqlError } from "../db/SqlState.ts"
+import { describeSqlError } from "../observability/FailureText.ts"
 
 const EndpointTraffic = Schema.Struct({
   endpoint: Schema.String,
@@ -73,7 +73,9 @@ export const readTraffic = Effect.gen(function* () {
 })
 
 export const SlowStatement = Schema.Struct({
-  statement: Schema.String.annotate({ description: "The text, with `$1` and so on instead of values." }),
+  statement: Schema.String.annotate({
+    description: "The text, with `$1` and so on instead of values, and without comments.",
+  }),
   calls: Schema.Int,
   mean_ms: Schema.Finite,
   max_ms: Schema.Finite,
@@ -89,7 +91,20 @@ export const SlowStatements = Schema.Struct({
 
 const makeUnavailable = (unavailable: string) => ({ unavailable, results: [] })
 
-/** Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. */
+/** SQL expression for the text of a statement without its comments, which may contain values. */
+const uncommentedSql = String.raw`regexp_replace(query, '/\*([^*]|\*+[^*/])*\*+/|--[^\n]*', ' ', 'g')`
+
+/**
+ * SQL condition of a text in which PostgreSQL has replaced all constants, so that no quote is left. It does not do so in
+ * utility statements, such as `create role … password '…'`, nor if the extension forgot a statement while it ran.
+ */
+const hasNoConstantsSql = String.raw`uncommented ~* '^[\s(]*(select|insert|update|delete|merge|with|values|table)\M'
+  and uncommented !~ '''|\$[[:alpha:]_]*\$'`
+
+/**
+ * Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. Leaves out
+ * those whose text may contain values.
+ */
 export const readSlowStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [extension] = yield* decodeRows(Schema.Struct({ schema: Schema.String }))(sql`
@@ -98,11 +113,12 @@ export const readSlowStatements = Effect.gen(function* () {
   `)
   if (extension === undefined) return makeUnavailable("The extension pg_stat_statements is not installed.")
   return yield* decodeRows(SlowStatement)(sql`
-    select left(query, 2000) as statement, calls::float8, mean_exec_time as mean_ms, max_exec_time as max_ms,
+    select btrim(left(uncommented, 2000)) as statement, calls::float8, mean_exec_time as mean_ms, max_exec_time as max_ms,
       total_exec_time as total_ms
-    from ${sql(extension.schema)}.pg_stat_statements
+    from ${sql(extension.schema)}.pg_stat_statements,
+      lateral (select ${sql.literal(uncommentedSql)} as uncommented) as text
     where dbid = (select oid from pg_database where datname = current_database())
-      and query not like '%pg_stat_statements%'
+      and query not like '%pg_stat_statements%' and ${sql.literal(hasNoConstantsSql)}
     order by mean_exec_time desc limit 20
   `).pipe(
     Effect.map((results) => ({ unavailable: null, results })),

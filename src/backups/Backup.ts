@@ -10,6 +10,7 @@ import { recordEvent } from "../audit/AuditLog.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { migrationsTableName } from "../db/migrations/Migrations.ts"
 import { makeFolderError } from "../load/FileErrors.ts"
+import { describeFailure } from "../observability/FailureText.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
 import { describeFiles, dumpFolderName, type Manifest, writeManifest } from "./Manifest.ts"
@@ -151,7 +152,7 @@ const requireDump = Effect.fnUntraced(function* (folder: string) {
 /** Records in the audit log that the data was copied. A failure does not make the backup unusable. */
 const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
   recordEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
-    Effect.catch((error) => Effect.logWarning("The audit log does not contain this backup:", error.message)),
+    Effect.catch((error) => Effect.logWarning(`The audit log does not contain this backup: ${describeFailure(error)}`)),
   )
 
 /** Backs up the database. A failure or an interruption removes what it wrote. Returns the manifest. */

@@ -26,7 +26,7 @@ export const makeReadinessCheck = Effect.gen(function* () {
     const parts = {
       service: shutdown.begun ? "ending" : "ok",
       database: healthProbe.isUp() ? "ok" : "away",
-      usage: metering.hasCapacity() ? "ok" : "full",
+      usage: !metering.hasCapacity() ? "full" : metering.isLate() ? "late" : "ok",
       limits: rateLimit.isCountingLocally() ? "alone" : "ok",
       cache: versions.isPolling() ? "ok" : "idle",
       clock: healthProbe.isClockRight() ? "ok" : "wrong",
@@ -34,7 +34,7 @@ export const makeReadinessCheck = Effect.gen(function* () {
     const reasons = [
       ...(parts.service === "ending" ? ["the service is shutting down"] : []),
       ...(parts.database === "ok" ? [] : ["the database does not answer"]),
-      ...(parts.usage === "ok" ? [] : ["too many requests are waiting to be recorded"]),
+      ...(parts.usage === "full" ? ["too many requests are waiting to be recorded"] : []),
       ...(parts.clock === "ok" ? [] : ["the clocks of the service and the database differ"]),
     ]
     if (reasons.length === 0) return { status: "ok", parts } as const

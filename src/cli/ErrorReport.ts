@@ -7,6 +7,7 @@ import { accessSync } from "node:fs"
 import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
 import { diskFullAdvice } from "../db/embedded/ChildProcess.ts"
 import { isConnectionLost, isDiskFull } from "../db/SqlState.ts"
+import { describeSqlError, hideValuesOfCause } from "../observability/FailureText.ts"
 import { findNearestName, formatNameSuggestion } from "../rules/Suggestions.ts"
 import { describeOutputError, describeReadError, formatFileErrorReason } from "../load/FileErrors.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
@@ -15,16 +16,11 @@ import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
-/** Returns the error's message, or its code if the message is empty, as in some socket errors. */
-const getReason = (error: unknown) =>
-  [getText(error, "message"), getText(error, "code")].find((text) => text !== undefined && text !== "") ?? String(error)
-
-/** Summarizes a database error by its cause, because the `SqlError`'s own message names only the operation. */
-const summarizeSqlError = ({ reason }: SqlError.SqlError) =>
-  reason.operation === "connect"
+const summarizeSqlError = (error: SqlError.SqlError) =>
+  error.reason.operation === "connect"
     ? "DATABASE_URL: no connection (expected postgres://user:password@host:port/database of a running server): " +
-      getReason(reason.cause)
-    : `PostgreSQL: ${getReason(reason.cause)}`
+      describeSqlError(error)
+    : `PostgreSQL: ${describeSqlError(error)}`
 
 const isFileError = (error: unknown): error is PlatformError.PlatformError & { reason: PlatformError.SystemError } =>
   PlatformError.isPlatformError(error) && error.reason._tag !== "BadArgument" && error.reason.module === "FileSystem"
@@ -147,7 +143,7 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   const { paint } = yield* stderrCapabilities
   yield* Console.error(
     description === undefined
-      ? Cause.pretty(cause)
+      ? Cause.pretty(hideValuesOfCause(cause))
       : `${paint("red", "tickerline:")} ${escapeTerminalLines(description)}`,
   )
 })

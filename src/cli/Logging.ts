@@ -1,5 +1,8 @@
-/** Logs to standard error. `LOG_FORMAT` sets the format, `LOG_LEVEL` the minimum level. */
+/**
+ * Logs to standard error, database errors without values. `LOG_FORMAT` sets the format, `LOG_LEVEL` the minimum level.
+ */
 import { Config, Effect, Layer, Logger, References } from "effect"
+import { hideValuesOfCause, hideValuesOfMessage } from "../observability/FailureText.ts"
 import { IsProgressLogged } from "./terminal/ProgressDisplay.ts"
 import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
 
@@ -15,8 +18,11 @@ export const LogFormatConfig = Config.Literals(["pretty", "json"], "LOG_FORMAT")
 export const stderrLoggingLayer = Layer.unwrap(Effect.gen(function* () {
   const format = yield* LogFormatConfig
   const { hasColors: colors } = yield* stderrCapabilities
+  const logger = format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty({ colors })
   return Logger.layer([
-    format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty({ colors }),
+    Logger.make(({ cause, message, ...entry }) =>
+      logger.log({ ...entry, cause: hideValuesOfCause(cause), message: hideValuesOfMessage(message) })
+    ),
   ])
 })).pipe(
   Layer.merge(Layer.succeed(Logger.LogToStderr, true)),

@@ -1,6 +1,7 @@
 import { Cause, Effect, Schedule } from "effect"
 import { SqlError } from "effect/sql"
-import { describeSqlError, isConnectionLost } from "./SqlState.ts"
+import { describeSqlError } from "../observability/FailureText.ts"
+import { isConnectionLost } from "./SqlState.ts"
 
 /** Every two seconds for five minutes, which is longer than PostgreSQL or its host usually needs to restart. */
 const reconnectionSchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ duration: "5 minutes" }))

@@ -5,8 +5,9 @@
 import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { describeSqlError } from "../observability/FailureText.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
-import { describeSqlError, isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
+import { isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
 
 /** Maximum wait for a connection. */
 export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))

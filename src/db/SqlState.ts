@@ -1,6 +1,7 @@
 /** Classifies PostgreSQL errors by their SQLSTATE code. */
 import { Predicate } from "effect"
 import { SqlError } from "effect/sql"
+import { describeSqlError } from "../observability/FailureText.ts"
 
 const reasonOf = (error: unknown) => SqlError.isSqlError(error) ? error.reason : undefined
 
@@ -51,9 +52,3 @@ export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/
 
 /** A trigger refused a change, because of the state of something else, such as an erased account. */
 export const isStateWrong = (error: unknown) => hasSqlState(error, /^55000$/)
-
-/** Returns PostgreSQL's own message, without the text that the driver adds. */
-export const describeSqlError = (error: SqlError.SqlError) => {
-  const { cause } = error.reason
-  return Predicate.hasProperty(cause, "message") ? String(cause.message) : error.message
-}

@@ -4,9 +4,8 @@
  */
 import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { SqlError } from "effect/sql"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
-import { describeSqlError } from "../db/SqlState.ts"
+import { describeFailure } from "../observability/FailureText.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -96,8 +95,8 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
 
   const runOnce = run.pipe(
     Effect.flatMap(onSuccess),
-    Effect.catch((error) => onFailure(SqlError.isSqlError(error) ? describeSqlError(error) : error.message)),
-    Effect.catchDefect((defect) => onFailure(String(defect))),
+    Effect.catch((error) => onFailure(describeFailure(error))),
+    Effect.catchDefect((defect) => onFailure(describeFailure(defect))),
     // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes it, so that the loop
     // does not start another run.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
@@ -131,8 +130,8 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     }
   })
 
-  const onFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
-    if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${error.message}`)
+  const onFailure = Effect.fnUntraced(function* (error: unknown) {
+    if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${describeFailure(error)}`)
     isFailing = true
     const expired = jobs.filter((job) => job.leaseLatch.isOpen() && now() >= job.leaseExpiresAt)
     yield* Effect.forEach(expired, handleLostLease, { discard: true })

@@ -1,22 +1,27 @@
 /**
  * Traces of requests and their SQL statements, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if that is set.
- * This module masks API keys in URLs and omits the arguments of tools; Effect masks keys in headers.
+ * This module masks API keys in URLs and omits the arguments of tools and the values in database errors; Effect masks
+ * keys in headers.
  */
-import { Config, ConfigProvider, Context, Effect, Layer, References, Tracer } from "effect"
+import { Config, ConfigProvider, Context, Effect, Exit, Layer, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import packageJson from "../../package.json" with { type: "json" }
 import { redactApiKeys } from "../rules/Errors.ts"
+import { hideValuesOfCause } from "./FailureText.ts"
 
 /** With these attributes, Effect's toolkits add the arguments of a tool call to a span. */
 const omittedAttributes: ReadonlySet<string> = new Set(["parameters"])
 
 const redactSpan = (span: Tracer.Span): Tracer.Span => {
   const attribute = span.attribute.bind(span)
+  const end = span.end.bind(span)
   return Object.assign(span, {
     attribute: (name: string, value: unknown) => {
       if (!omittedAttributes.has(name)) attribute(name, typeof value === "string" ? redactApiKeys(value) : value)
     },
+    end: (time: bigint, exit: Exit.Exit<unknown, unknown>) =>
+      end(time, Exit.isFailure(exit) ? Exit.failCause(hideValuesOfCause(exit.cause)) : exit),
   })
 }
 

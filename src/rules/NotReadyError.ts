@@ -11,9 +11,10 @@ export const ReadinessParts = Schema.Struct({
     identifier: "DatabaseState",
     description: "away: the database does not answer in time.",
   }),
-  usage: Schema.Literals(["ok", "full"]).annotate({
+  usage: Schema.Literals(["ok", "late", "full"]).annotate({
     identifier: "UsageState",
-    description: "full: too many requests are waiting to be recorded, so requests for data are refused.",
+    description: "late: for ten seconds, no waiting request could be recorded. Requests are still answered, and " +
+      "recorded later. full: too many requests are waiting, so requests for data are refused.",
   }),
   limits: Schema.Literals(["ok", "alone"]).annotate({
     identifier: "LimitsState",

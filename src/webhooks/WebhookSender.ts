@@ -8,6 +8,7 @@ import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
+import { describeFailure } from "../observability/FailureText.ts"
 import {
   type DeliveryFailure,
   deliveryFailures,
@@ -238,7 +239,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
   const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
     statement.pipe(
       Effect.tapError((error) =>
-        Effect.logWarning("The result of a webhook message was not stored, and is retried", error)
+        Effect.logWarning(`The result of a webhook message was not stored, and is retried: ${describeFailure(error)}`)
       ),
       Effect.retry({ schedule: Schedule.spaced("1 second") }),
     )

@@ -84,21 +84,22 @@ const adminLayer = (makeSettings: (port: number) => Readonly<Record<string, stri
     }),
   )
 
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/AdminDatabaseUrl") {
-  static readonly layer = Layer.effect(DatabaseUrl, Effect.map(copyMigratedDatabase, Redacted.value))
-}
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/AdminDatabaseUrl") {}
 
 /** What the admin server has logged. */
 export const adminLog: Array<string> = []
 const collectingLogger = Logger.make(({ message }) => adminLog.push(String(message)))
 
-/** The admin server with further settings, which may depend on its port. */
-export const makeAdminLayer = (settings: (port: number) => Readonly<Record<string, string>> = () => ({})) =>
+/** The admin server with further settings, which may depend on its port, and with a database of its own. */
+export const makeAdminLayer = (
+  settings: (port: number) => Readonly<Record<string, string>> = () => ({}),
+  database: typeof copyMigratedDatabase = copyMigratedDatabase,
+) =>
   adminLayer(settings).pipe(
     Layer.provideMerge(Layer.unwrap(Effect.map(
       DatabaseUrl,
       (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
     ))),
-    Layer.provideMerge(DatabaseUrl.layer),
+    Layer.provideMerge(Layer.effect(DatabaseUrl, Effect.map(database, Redacted.value))),
     Layer.provideMerge(Layer.mergeAll(NodeCrypto.layer, NodeServices.layer, Logger.layer([collectingLogger]))),
   )

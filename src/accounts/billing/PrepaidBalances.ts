@@ -9,6 +9,7 @@ import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 
 /** Times of reservations, which tests shorten. */
@@ -223,7 +224,10 @@ const makePrepaidBalances = Effect.gen(function* () {
     )
   })
   yield* repeatInBackground(
-    Effect.catch(renew, (error) => Effect.logWarning("Reservations of exports were not renewed", error)),
+    Effect.catch(
+      renew,
+      (error) => Effect.logWarning(`Reservations of exports were not renewed: ${describeFailure(error)}`),
+    ),
     renewalInterval,
   )
 

@@ -5,6 +5,7 @@
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
@@ -28,6 +29,9 @@ const refusalDelay = Duration.millis(500)
 const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
+
+/** After this time without a written row, `/health/ready` says so. */
+const lateAfterSeconds = 10
 
 /** Time limit for writing the waiting rows when the process ends. */
 const shutdownTimeout = Duration.seconds(20)
@@ -80,13 +84,13 @@ const makeUsageMetering = Effect.gen(function* () {
   const now = yield* makeMonotonicClock
   let isRefusing = false
 
-  const reportFailure = (error: { readonly message: string }) =>
+  const reportFailure = (error: unknown) =>
     Effect.andThen(
       Metric.update(writesFailedTotal, 1),
       Effect.logWarning(
-        `Usage was not recorded and will be retried; ${
-          waiting.length + refusals.countWaitingRows()
-        } rows wait: ${error.message}`,
+        `Usage was not recorded and will be retried; ${waiting.length + refusals.countWaitingRows()} rows wait: ${
+          describeFailure(error)
+        }`,
       ),
     )
 
@@ -112,7 +116,7 @@ const makeUsageMetering = Effect.gen(function* () {
     /** Retries until the batch is written, after any error or defect. */
     const persist = writeBatch.pipe(
       Effect.timeout(writeTimeout),
-      Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: String(defect) }))),
+      Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: describeFailure(defect) }))),
       Effect.tapError(reportFailure),
       Effect.retry(retryDelay),
     )
@@ -161,10 +165,11 @@ const makeUsageMetering = Effect.gen(function* () {
     },
   })
   const loops = [usageLoop, refusalLoop]
+  const readUnwrittenSeconds = () => Math.max(...loops.map(({ readStalledSeconds }) => readStalledSeconds()))
   yield* registerGauge({
     name: "tickerline_usage_unwritten_seconds",
     description: "How long no usage, or no request refused with 429, has been written although some wait; else 0.",
-    read: () => Math.max(...loops.map(({ readStalledSeconds }) => readStalledSeconds())),
+    read: readUnwrittenSeconds,
   })
 
   /** Adds a row, which is normally written within half a second. */
@@ -212,7 +217,10 @@ const makeUsageMetering = Effect.gen(function* () {
   const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
   yield* addForkedFinalizer(finish)
   yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
-  return { requireCapacity, hasCapacity, record }
+  /** Whether rows wait, but none has been written for too long. The log contains the reason. */
+  const isLate = () => readUnwrittenSeconds() > lateAfterSeconds
+
+  return { requireCapacity, hasCapacity, isLate, record }
 })
 
 export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(

@@ -4,6 +4,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { Reader } from "../../db/Reader.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { toCanonicalAddress } from "../../rules/IpNetworks.ts"
@@ -86,7 +87,7 @@ const makeKeyReader = Effect.gen(function* () {
         last_used_address = coalesce(${canonical}::text::inet, last_used_address)
       where key_id = ${key_id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')
     `.pipe(
-      Effect.catch((error) => Effect.logWarning("last_used_at was not updated", error)),
+      Effect.catch((error) => Effect.logWarning(`The last use of a key was not recorded: ${describeFailure(error)}`)),
       Effect.ensuring(Effect.sync(() => recording.delete(key_id))),
       FiberSet.run(background),
     )

@@ -4,6 +4,7 @@
  */
 import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
@@ -105,6 +106,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   const shares = new Map<number, Share>()
   const queue = yield* Queue.unbounded<Share>()
   let unavailable: TokenStoreUnavailable | undefined
+  /** The shares whose last synchronization failed. */
+  let failed: ReadonlyArray<Share> = []
 
   const requestSync = (share: Share) => {
     if (share.nextSync !== undefined) return share.nextSync
@@ -150,19 +153,28 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     const error = new TokenStoreUnavailable({ message })
     unavailable = error
     if (isNew) {
-      yield* Effect.logWarning(`PostgreSQL does not respond. This process applies rate limits on its own: ${message}`)
+      yield* Effect.logWarning(
+        `Rate limits cannot be shared between processes, so this process applies them on its own: ${message}`,
+      )
     }
     return error
   })
 
   const worker = Effect.gen(function* () {
     const batch = yield* Queue.takeBetween(queue, unavailable === undefined ? 1 : 0, maxAccountsPerQuery)
-    yield* sync(batch).pipe(
-      Effect.catchDefect((defect) => Effect.fail(new TokenStoreUnavailable({ message: String(defect) }))),
+    // A statement for other accounts, or for none, may succeed although the failed one would fail again, for example
+    // while the disk is full.
+    const attempted = [...batch, ...failed.filter((share) => !batch.includes(share))].slice(0, maxAccountsPerQuery)
+    yield* sync(attempted).pipe(
+      Effect.catchDefect(Effect.fail),
       Effect.matchEffect({
-        onSuccess: () => Effect.andThen(markAvailable, Effect.sync(() => completeSync(batch, Effect.void))),
-        onFailure: Effect.fnUntraced(function* ({ message }) {
-          completeSync(batch, Effect.fail(yield* markUnavailable(message)))
+        onSuccess: () => {
+          failed = []
+          return Effect.andThen(markAvailable, Effect.sync(() => completeSync(batch, Effect.void)))
+        },
+        onFailure: Effect.fnUntraced(function* (error) {
+          failed = attempted
+          completeSync(batch, Effect.fail(yield* markUnavailable(describeFailure(error))))
           yield* Effect.sleep(retryInterval)
         }),
       }),

@@ -1,7 +1,7 @@
 /** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, Schema } from "effect"
-import { SqlClient, SqlError } from "effect/sql"
+import { Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { listUnfinishedErasures } from "../../accounts/AccountErasure.ts"
 import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
 import { DatabasePoolSizeConfig } from "../../db/pool/ConnectionPool.ts"
@@ -24,6 +24,7 @@ import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
 import { readWorkSize } from "../../ingest/edgar/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import * as Finding from "./DoctorFinding.ts"
 
@@ -627,12 +628,6 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makeServerPoll(sql), system: server?.system }
 })
 
-/** Returns the message of the cause. `summarizeError` would name `DATABASE_URL`, which is not the replica's URL. */
-const getServerMessage = (error: { readonly message: string }) => {
-  const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
-  return Predicate.hasProperty(cause, "message") && cause.message !== "" ? String(cause.message) : error.message
-}
-
 /** Time within which a replica should replay the primary's latest changes. */
 const replayTimeout = Duration.seconds(1)
 
@@ -687,7 +682,8 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
         advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
         effect: checkReplica(primary).pipe(
           Effect.provide(doctorConnectionLayer(replica.url)),
-          Effect.mapError((error) => ({ message: getServerMessage(error) })),
+          // `summarizeError` would name `DATABASE_URL`, which is not the replica's URL.
+          Effect.mapError((error) => ({ message: describeFailure(error) })),
         ),
       }),
     { concurrency: "unbounded" },

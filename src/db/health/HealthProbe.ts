@@ -9,6 +9,7 @@ import { SqlError, SqlSchema } from "effect/sql"
 import type { Duplex } from "node:stream"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { describeSqlError } from "../../observability/FailureText.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { compareClocks, databaseMillisSql, makeClockMonitor } from "./ClockComparison.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
@@ -104,6 +105,7 @@ const makeHealthProbe = Effect.gen(function* () {
         probeTimeout,
       )
       unansweredSince = undefined
+      const wasRefused = isRefused
       isRefused = false
       const previous = serverStartedAt
       serverStartedAt = started
@@ -111,7 +113,7 @@ const makeHealthProbe = Effect.gen(function* () {
       // the next probe may reach a different server.
       if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
       yield* clockMonitor.record(clocks)
-      if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
+      if (sockets.isBlocked() || wasRefused) yield* Effect.logInfo("The database responds again.")
       registries.forEach(({ unblock }) => unblock())
       // Closes only connections older than the probe's own, because they lead to the replaced server.
       if (previous !== undefined && previous !== started) {
@@ -119,10 +121,13 @@ const makeHealthProbe = Effect.gen(function* () {
       }
     }).pipe(
       // Only a fast failure is a refusal. A slow one counts as silence, because this process may have been paused.
-      Effect.catchIf(SqlError.isSqlError, () =>
-        Effect.sync(() => {
-          isRefused = now() - probedAt < Duration.toMillis(probeTimeout)
-        })),
+      Effect.catchIf(SqlError.isSqlError, (error) => {
+        const wasRefused = isRefused
+        isRefused = now() - probedAt < Duration.toMillis(probeTimeout)
+        return isRefused && !wasRefused
+          ? Effect.logWarning(`The database refuses the health probe: ${describeSqlError(error)}`)
+          : Effect.void
+      }),
       Effect.ignore,
     )
   })

@@ -9,7 +9,7 @@ import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { tickerlineCommand } from "../../observability/ProjectCommands.js"
 import { decodeRows } from "../DecodeRows.ts"
-import { describeSqlError } from "../SqlState.ts"
+import { describeSqlError } from "../../observability/FailureText.ts"
 import {
   clientSettings,
   makeConnectionConfig,

@@ -18,6 +18,7 @@ import { ReadRouter } from "../replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 
 /**
  * Maximum size of each of the two caches of results that are valid for one version, and of the ticker changes in
@@ -87,9 +88,9 @@ const makeDatasetVersions = Effect.gen(function* () {
     yield* readRouter.pollReplicas(polledState)
   })
 
-  const reportFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
+  const reportFailure = Effect.fnUntraced(function* (error: unknown) {
     yield* Metric.update(failedPolls, 1)
-    if (!isFailing) yield* Effect.logWarning(`The dataset versions cannot be read: ${error.message}`)
+    if (!isFailing) yield* Effect.logWarning(`The dataset versions cannot be read: ${describeFailure(error)}`)
     isFailing = true
   })
 

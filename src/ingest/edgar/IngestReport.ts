@@ -1,8 +1,8 @@
 /** The report of a run: its counts, and whether it is complete. */
-import { Predicate } from "effect"
 import { SqlError } from "effect/sql"
-import { describeSqlError, isDiskFull } from "../../db/SqlState.ts"
+import { isDiskFull } from "../../db/SqlState.ts"
 import type { MergedRowCounts } from "../../load/LoadingTable.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 import type * as Work from "./IngestWork.ts"
 
@@ -66,7 +66,7 @@ export const findIncompleteness = ({ documents, rejectedDocuments }: IngestRepor
 export const describeIngestError = (error: unknown) => {
   if (SqlError.isSqlError(error)) {
     const advice = isDiskFull(error) ? ". The disk of PostgreSQL is full: free some space" : ""
-    return `PostgreSQL: ${describeSqlError(error)}${advice}`
+    return `PostgreSQL: ${describeFailure(error)}${advice}`
   }
-  return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+  return describeFailure(error)
 }
