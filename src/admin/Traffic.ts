@@ -95,8 +95,8 @@ const makeUnavailable = (unavailable: string) => ({ unavailable, results: [] })
 const uncommentedSql = String.raw`regexp_replace(query, '/\*([^*]|\*+[^*/])*\*+/|--[^\n]*', ' ', 'g')`
 
 /**
- * SQL condition of a text in which PostgreSQL has replaced all constants, so that no quote is left. It does not do so in
- * utility statements, such as `create role … password '…'`, nor if the extension forgot a statement while it ran.
+ * SQL condition of a text in which PostgreSQL has replaced all constants, so that no quote is left. It does not do so
+ * in utility statements, such as `create role … password '…'`, nor if the extension forgot a statement while it ran.
  */
 const hasNoConstantsSql = String.raw`uncommented ~* '^[\s(]*(select|insert|update|delete|merge|with|values|table)\M'
   and uncommented !~ '''|\$[[:alpha:]_]*\$'`
@@ -113,8 +113,8 @@ export const readSlowStatements = Effect.gen(function* () {
   `)
   if (extension === undefined) return makeUnavailable("The extension pg_stat_statements is not installed.")
   return yield* decodeRows(SlowStatement)(sql`
-    select btrim(left(uncommented, 2000)) as statement, calls::float8, mean_exec_time as mean_ms, max_exec_time as max_ms,
-      total_exec_time as total_ms
+    select btrim(left(uncommented, 2000)) as statement, calls::float8, mean_exec_time as mean_ms,
+      max_exec_time as max_ms, total_exec_time as total_ms
     from ${sql(extension.schema)}.pg_stat_statements,
       lateral (select ${sql.literal(uncommentedSql)} as uncommented) as text
     where dbid = (select oid from pg_database where datname = current_database())

@@ -16,6 +16,7 @@ import {
   CorrectionsResponse,
 } from "../v1/corrections/Api.ts"
 import { allChangesFilter, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
+import { describeFailure } from "../observability/FailureText.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -94,7 +95,7 @@ export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatc
 const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
   Effect.repeat({ while: (hasMore) => hasMore }),
   Effect.asVoid,
-  Effect.mapError((error) => ({ message: "error" in error ? error.error.message : error.message })),
+  Effect.mapError((error) => ({ message: describeFailure(error) })),
 )
 
 /** Counts the changes of the feed. Continues where the last run ended, even after a failure or in another process. */

@@ -7,7 +7,7 @@ const quotesValues = /^(?:22|42601|42602|44|P0)/
 
 /**
  * Returns PostgreSQL's own message, such as `permission denied for table usage`, without the text that the driver adds.
- * Replaces quoted values by an ellipsis, because they may be secret or personal; so may the details, which are left out.
+ * Replaces quoted values by an ellipsis and leaves out the details, because both may be secret or personal.
  */
 export const describeSqlError = (error: SqlError.SqlError) => {
   const { cause } = error.reason
@@ -25,6 +25,9 @@ export const describeSqlError = (error: SqlError.SqlError) => {
 export const describeFailure = (error: unknown): string =>
   SqlError.isSqlError(error)
     ? describeSqlError(error)
+    // An error of the API has its message inside.
+    : Predicate.hasProperty(error, "error")
+    ? describeFailure(error.error)
     : Predicate.hasProperty(error, "message") && error.message !== ""
     ? String(error.message)
     : String(error)

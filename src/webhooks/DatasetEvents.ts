@@ -19,6 +19,7 @@ import {
 } from "../v1/changes/Api.ts"
 import { wantsDatasetsSql } from "./WebhookEndpoints.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
+import { describeFailure } from "../observability/FailureText.ts"
 
 /** Maximum number of changes that are read at once. */
 const pageSize = 1_000
@@ -246,7 +247,7 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
 export const queueDatasetEvents = (baseUrl: string, limit = pageSize) =>
   Effect.mapError(
     queueNewTransactions(baseUrl, limit),
-    (error) => ({ message: "error" in error ? error.error.message : error.message }),
+    (error) => ({ message: describeFailure(error) }),
   )
 
 /** Runs only if `WEBHOOKS` is on. Needs no check of its lease, because each message is queued once. */

@@ -1,14 +1,13 @@
 /** The disk of PostgreSQL's tables is full (RELIABILITY.md). The test mounts a small disk, which requires root. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Option } from "effect"
+import { Effect, FileSystem, Layer, Logger, Option, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 import { mayMount, mountSmallDisk, smallDiskSize, unmountSmallDisk } from "../support/SmallDisks.ts"
-import { holdFault } from "../support/Pauses.ts"
 
 // @module-tag slow
 
@@ -19,7 +18,7 @@ const database = Service.TestKeys.layer.pipe(
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full disk", (it) => {
   it.effect.skipIf(!mayMount)(
-    "does not stop reads; usage is buffered, and recorded when there is space again (RELIABILITY.md, D29)",
+    "does not stop reads; usage is buffered, which log and health check explain, and recorded when there is space again (RELIABILITY.md, D29)",
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
@@ -42,7 +41,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         )
         yield* sql.unsafe(`create tablespace small location '${disk}'`)
 
-        const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
+        const log: Array<string> = []
+        const watched = Logger.layer([Logger.make(({ message }) => log.push(String(message)))])
+        const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" }, undefined, { watched })
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", key)).status, 200)
         yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
         yield* moveTo("small")("usage_batches")
@@ -59,13 +60,21 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
           },
         )
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
-        yield* holdFault("1 second")
+        const ready = yield* Effect.repeat(requestOverWire(port, "/health/ready", ""), {
+          until: ({ text }) => text.includes(`"usage":"late"`),
+          schedule: Schedule.spaced("100 millis"),
+          times: 600,
+        })
+        assert.strictEqual(ready.status, 200)
+        assert.include(ready.text, `"usage":"late"`)
         assert.isBelow(
           yield* CustomerUsage.countRecordedRequests(account_id),
           requestCount + 1,
           "the disk was not full",
         )
-        assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
+        const failures = log.filter((line) => line.startsWith("Usage was not recorded"))
+        assert.isNotEmpty(failures)
+        for (const line of failures) assert.match(line, /could not extend file .*: No space left on device$/)
         yield* fs.remove(`${disk}/filler`)
         yield* CustomerUsage.waitForRecordedRequests(account_id, requestCount + 1)
         assert.strictEqual(yield* CustomerUsage.countRecordedRequests(account_id), requestCount + 1)

@@ -25,7 +25,7 @@ export const RateLimitsByTierConfig = Config.all({
 
 const countedLocallyTotal = makeCounter(
   "tickerline_rate_limit_alone_total",
-  "Requests that this process counted on its own because PostgreSQL did not answer.",
+  "Requests that this process counted on its own because the shared counts could not be written.",
 )
 
 /** Returns the seconds until this number of tokens is refilled, rounded up; at least 1. */

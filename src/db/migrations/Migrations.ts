@@ -6,6 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
+import { describeSqlError } from "../../observability/FailureText.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { tickerlineCommand } from "../../observability/ProjectCommands.js"
 import { decodeRows } from "../DecodeRows.ts"
@@ -203,11 +204,9 @@ const explainFailure = (error: MigrationFailed) => {
     )
   }
   if (error.isFirst && isDuplicateObject(error.cause)) return explainUnmigratedTables(error)
-  const { cause } = error.cause.reason
-  const why = cause instanceof Error ? cause.message : error.cause.message
   return Effect.succeed(
     new MigrationFailed({
-      message: `Migration ${error.message} failed: ${why}`,
+      message: `Migration ${error.message} failed: ${describeSqlError(error.cause)}`,
       isFirst: error.isFirst,
       cause: error.cause,
     }),
