@@ -147,18 +147,12 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
   const sql = yield* SqlClient.SqlClient
   const { mayBecomePrepaid, microdollars, name, reference } = newCredit
   const addCredit = decodeRows(CreditResult)(sql`
-    with account as (
-      select account_id, balance_microdollars is null as is_postpaid from accounts
-      where name = ${name} for no key update
-    ), credited as (
-      insert into credits (account_id, amount_microdollars, reference)
-      select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
-      where ${mayBecomePrepaid} or not is_postpaid
-      on conflict do nothing returning account_id, amount_microdollars
-    )
-    update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
-    from credited join account using (account_id) where accounts.account_id = credited.account_id
-    returning current_balance(accounts) as balance, account.is_postpaid as switched
+    select * from (
+      select add_credit(account_id, ${String(microdollars)}::text::bigint, ${reference}) as balance,
+        balance_microdollars is null as switched
+      from accounts where name = ${name} and (${mayBecomePrepaid} or balance_microdollars is not null)
+    ) as credited
+    where balance is not null
   `)
   // A separate statement, because the next one must see what was settled while this one waited for the lock.
   const lock = sql`select from accounts where name = ${name} for no key update`

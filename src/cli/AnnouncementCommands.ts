@@ -10,17 +10,28 @@ import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./C
 import { formatCountWithNoun } from "../rules/CountText.ts"
 
 const formatSelection = (
-  { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.PreparedAnnouncement["selection"],
+  selection: Announcements.PreparedAnnouncement["selection"],
   isDryRun: boolean,
-) =>
-  [
-    `${entry.id}: ${formatCountWithNoun(recipients.length, "email")} ${isDryRun ? "would be queued" : "queued"}`,
+) => {
+  const { alreadyQueued, entry, invalidAddresses, optedOut, recipients, tooNew, withoutAddress } = selection
+  const reasons = [
     ...(alreadyQueued === 0 ? [] : [`${alreadyQueued} queued before`]),
     ...(optedOut === 0 ? [] : [`${optedOut} opted out`]),
     ...(invalidAddresses.length === 0
       ? []
       : [`invalid addresses: ${invalidAddresses.map((address) => JSON.stringify(address)).join(", ")}`]),
+    ...(tooNew === 0
+      ? []
+      : [`${tooNew} only of accounts that are newer than the entry (--include-new-accounts includes them)`]),
+    ...(withoutAddress === 0
+      ? []
+      : [`${formatCountWithNoun(withoutAddress, "account")} without a contact address (see accounts set-email)`]),
+  ]
+  return [
+    `${entry.id}: ${formatCountWithNoun(recipients.length, "email")} ${isDryRun ? "would be queued" : "queued"}`,
+    ...(reasons.length === 0 && recipients.length === 0 ? ["there is no account"] : reasons),
   ].join("; ")
+}
 
 const formatDryRun = ({ email, selection }: Announcements.PreparedAnnouncement) =>
   [
@@ -49,8 +60,10 @@ export const announceCommand = Command.make(
   },
   Effect.fnUntraced(function* (flags) {
     const baseUrl = yield* BaseUrlConfig
-    if (Option.isNone(baseUrl)) {
-      yield* Effect.logWarning("BASE_URL is not set, so the emails do not link to the documentation or changelog.")
+    if (flags.isDryRun && Option.isNone(baseUrl)) {
+      yield* Effect.logWarning(
+        "BASE_URL is not set here, so the texts below have no links. The emails get those of the service that sends.",
+      )
     }
     const announcements = yield* Announcements.queueAnnouncements({
       ...flags,

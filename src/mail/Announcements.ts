@@ -1,12 +1,12 @@
-/** Queues customer emails about changelog entries: §9.6 (notification). Needs the role that owns the tables. */
+/** Queues customer emails about changelog entries: §9.6 (notification). They are rendered when they are sent. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
-import { changelogEntries, isEntryAnnouncedByEmail, isReleasedIn } from "../changelog/Changelog.ts"
+import { changelogEntries, isEmailMandatory, isEntryAnnouncedByEmail, isReleasedIn } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { printedOffset, todayInNewYork } from "../rules/Dates.ts"
-import { EmailContent, type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
+import { type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
 /** An entry is unknown, in the future or not released. */
 export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
@@ -61,16 +61,14 @@ const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: Entry
   })
 })
 
-const Contact = Schema.Struct({ recipient: Schema.String, news: Schema.Boolean, queued: Schema.Boolean })
-
-/** Returns the stored content if the entry was announced before, otherwise renders it. */
-const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailLinks) {
-  const sql = yield* SqlClient.SqlClient
-  const [stored] = yield* decodeRows(EmailContent)(sql`
-    select subject, text, html, operational from announcements where entry_id = ${entry.id}
-  `)
-  return stored ?? renderChangelogEmail(entry, addresses)
+const Contact = Schema.Struct({
+  recipient: Schema.String,
+  news: Schema.Boolean,
+  queued: Schema.Boolean,
+  is_new: Schema.Boolean,
 })
+
+const AddressCount = Schema.Struct({ missing: Schema.Int })
 
 /** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
@@ -79,29 +77,38 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   // Accounts with the same address get one email. If one has unsubscribed, the address gets no news emails.
   const contacts = yield* decodeRows(Contact)(sql`
     with contacts as (
-      select (array_agg(btrim(contact_email) order by account_id))[1] as recipient, bool_and(news) as news,
+      select (array_agg(btrim(contact_email) order by account_id))[1] as recipient,
+        coalesce(bool_and(news) filter (where is_old), true) as news, not bool_or(is_old) as is_new,
         min(account_id) as first
-      from accounts
-      where contact_email is not null and (
-        ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz
-      )
+      from accounts, lateral (
+        select ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz as is_old
+      ) as age
+      where btrim(contact_email) <> ''
       group by lower(btrim(contact_email))
     )
-    select recipient, news, exists (
+    select recipient, news, is_new, exists (
       select from announcement_mails as mail
       where mail.entry_id = ${entry.id} and lower(mail.recipient) = lower(contacts.recipient)
     ) as queued
     from contacts order by first
   `)
-  const email = yield* loadOrRenderEmail(entry, options)
-  const unqueued = contacts.filter(({ queued }) => !queued)
+  const [addresses] = yield* decodeRows(AddressCount)(sql`
+    select count(*)::int as missing from accounts
+    where coalesce(btrim(contact_email), '') = '' and account_id not in (select account_id from account_erasures)
+  `)
+  const email = renderChangelogEmail(entry, options)
+  const unqueued = contacts.filter(({ is_new, queued }) => !queued && !is_new)
   const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
   const subscribed = valid.filter(({ news }) => news || email.operational)
   const selection = {
     entry,
     recipients: subscribed.map(({ recipient }) => recipient),
     /** Number of addresses for which the outbox already contains the entry, sent or not. */
-    alreadyQueued: contacts.length - unqueued.length,
+    alreadyQueued: contacts.filter(({ queued }) => queued).length,
+    /** Number of addresses that belong only to accounts that were created after the day of the entry. */
+    tooNew: contacts.filter(({ is_new, queued }) => is_new && !queued).length,
+    /** Number of accounts without a contact address. */
+    withoutAddress: addresses?.missing ?? 0,
     /** Number of addresses that get no email, because they have unsubscribed from news emails. */
     optedOut: valid.length - subscribed.length,
     invalidAddresses: unqueued.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
@@ -110,39 +117,16 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
 })
 export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
 
-/** Queues a webhook about a deprecation for every account that wants it. */
-const queueDeprecationEvents = Effect.fnUntraced(
-  function* ({ id, paths, successor, sunset, text, title }: ChangelogEntry) {
-    const sql = yield* SqlClient.SqlClient
-    const data = { entry_id: id, title, text, paths, successor, sunset }
-    yield* sql`
-      select enqueue_webhook_event(account_id, 'deprecation.announced', ${
-      JSON.stringify(data)
-    }::text::json, ${id}::text)
-      from (select distinct account_id from webhook_endpoints) as subscribed
-    `
-  },
-)
-
-/** Queues the emails and webhooks. Repeated and concurrent runs queue each once, with the content of the first run. */
-const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedAnnouncement) {
+/** Queues the emails, and webhooks about a deprecation. Repeated and concurrent runs queue each once. */
+const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
   const { entry, recipients } = selection
-  const isDeprecation = entry.type === "deprecated"
-  if (recipients.length === 0 && !isDeprecation) return
-  const { html, operational, subject, text } = email
-  const announced = yield* sql`
-    insert into announcements (entry_id, subject, text, html, operational)
-    values (${entry.id}, ${subject}, ${text}, ${html}, ${operational}) on conflict (entry_id) do nothing
-    returning entry_id
-  `
-  if (isDeprecation && announced.length === 1) yield* queueDeprecationEvents(entry)
+  const { id, paths, successor, sunset, text, title } = entry
+  const deprecation = entry.type === "deprecated" ? { entry_id: id, title, text, paths, successor, sunset } : null
+  if (recipients.length === 0 && deprecation === null) return
   yield* sql`
-    insert into announcement_mails (entry_id, recipient)
-    select ${entry.id}, recipient from json_array_elements_text(${JSON.stringify(recipients)}::text::json) as recipient
-    -- Not to an account that has been erased in the meantime.
-    where lower(recipient) in (select lower(btrim(contact_email)) from accounts)
-    on conflict do nothing
+    select announce_entry(${id}, ${isEmailMandatory(entry)}, ${JSON.stringify(recipients)}::text::json,
+      ${deprecation === null ? null : JSON.stringify(deprecation)}::text::json)
   `
 })
 
@@ -233,18 +217,9 @@ export const requeueableEmailStatuses = ["failed", "unknown"] as const
 export const requeueUndeliveredEmails = Effect.fnUntraced(
   function* (status: typeof requeueableEmailStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient
-    const rows = yield* decodeRows(Schema.Struct({ emails: Schema.Int }))(sql`
-      with queued as (
-        update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
-        where status = ${status} and entry_id = coalesce(${Option.getOrNull(entryId)}::text, entry_id)
-        returning entry_id
-      ), counted as (
-        select entry_id, count(*)::int as emails from queued group by entry_id
-      )
-      select emails, record_audit('announcement', entry_id, 'changed', jsonb_build_object(${status}::text, emails),
-        jsonb_build_object('queued', emails))
-      from counted
+    const [row] = yield* decodeRows(Schema.Struct({ emails: Schema.Int }))(sql`
+      select retry_emails(${status}, ${Option.getOrNull(entryId)}::text)::int as emails
     `)
-    return rows.reduce((total, { emails }) => total + emails, 0)
+    return row?.emails ?? 0
   },
 )

@@ -4,10 +4,12 @@
  */
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
+import { changelogEntries } from "../changelog/Changelog.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../observability/CallbackMetrics.ts"
+import { EmailContent, renderChangelogEmail } from "./EmailTemplate.ts"
 import { loadMailSettings, type MailSettings } from "./MailSettings.ts"
 import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
 
@@ -20,12 +22,12 @@ const ClaimedEmail = Schema.Struct({
   entry_id: Schema.String,
   recipient: Schema.String,
   attempts: Schema.Int,
-  subject: Schema.String,
-  text: Schema.String,
-  html: Schema.String,
-  operational: Schema.Boolean,
+  /** The text of a notice. Null: the email is about a changelog entry, and rendered now. */
+  stored: Schema.NullOr(EmailContent),
 })
 type ClaimedEmail = typeof ClaimedEmail.Type
+
+const entriesById = new Map(changelogEntries.map((entry) => [entry.id, entry]))
 
 const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 
@@ -61,15 +63,21 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
     (rows) => rows.filter(({ status }) => status === "unknown").length,
   )
 
+  /** Claims no email about an entry of a later release, which this process cannot render. */
   const claimNext = decodeRows(ClaimedEmail)(sql`
     update announcement_mails as mail
     set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
     from announcements
     where announcements.entry_id = mail.entry_id and ${holderCondition} and mail_id = (
-      select mail_id from announcement_mails where status = 'queued' and next_attempt_at <= now()
+      select mail_id from announcement_mails as queued
+      where status = 'queued' and next_attempt_at <= now() and (
+        queued.entry_id = any (${[...entriesById.keys()]}::text[])
+        or exists (select from announcements where entry_id = queued.entry_id and text is not null)
+      )
       order by next_attempt_at, mail_id limit 1 for update skip locked
     )
-    returning mail_id::text, mail.entry_id, recipient, attempts, subject, text, html, operational
+    returning mail_id::text, mail.entry_id, recipient, attempts, case when text is not null then
+      jsonb_build_object('subject', subject, 'text', text, 'html', html, 'operational', operational) end as stored
   `)
 
   /** Called before the end of the message is sent. Returns false if another process has taken over the email. */
@@ -143,7 +151,7 @@ const computeBackoff = (first: Duration.Duration, attempt: number, maximum: Dura
  * That function returns how long to wait before contacting the server again, which is usually zero.
  */
 const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, lease: OutboxLease) {
-  const { from, retryAfter, unsubscribe, url } = settings
+  const { baseUrl, from, retryAfter, unsubscribe, url } = settings
   const { giveUp, markHanded, markSent, postpone } = yield* makeEmailOutboxStatements(lease)
   const deliver = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
@@ -179,8 +187,12 @@ const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, lea
   })
 
   return Effect.fnUntraced(function* (email: ClaimedEmail, onHandover: () => void) {
-    const { entry_id, mail_id, recipient } = email
-    const message = yield* composeMimeMessage(email, { from, unsubscribe })
+    const { entry_id, mail_id, recipient, stored } = email
+    const entry = entriesById.get(entry_id)
+    const content = entry === undefined
+      ? stored ?? (yield* Effect.die(new Error(`The email ${mail_id} has no text.`)))
+      : renderChangelogEmail(entry, { baseUrl, unsubscribeAddress: unsubscribe })
+    const message = yield* composeMimeMessage({ ...content, mail_id, recipient }, { from, unsubscribe })
     const confirmHandover = () => {
       onHandover()
       return runPromise(markHanded(mail_id))
@@ -272,6 +284,15 @@ export const emailSenderJob = {
   prepare: (lease) =>
     Effect.flatMap(
       loadMailSettings,
-      (settings) => Effect.transposeOption(Option.map(settings, (found) => makeSenderRun(found, lease))),
+      Option.match({
+        onNone: () => Effect.succeedNone,
+        onSome: (settings) =>
+          Effect.andThen(
+            Option.isNone(settings.baseUrl)
+              ? Effect.logWarning("SMTP_URL is set, but BASE_URL is not, so emails about the changelog have no links.")
+              : Effect.void,
+            Effect.asSome(makeSenderRun(settings, lease)),
+          ),
+      }),
     ),
 } satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

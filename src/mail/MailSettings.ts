@@ -1,6 +1,7 @@
 /** Settings for customer emails. Without `SMTP_URL`, no emails are sent. */
 import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { EmailAddress, isEmailAddress } from "../accounts/EmailAddress.ts"
+import { BaseUrlConfig } from "../http/BaseUrl.ts"
 
 export interface Mailbox {
   readonly name: string
@@ -56,6 +57,8 @@ export const loadMailSettings = Effect.gen(function* () {
     url: url.value,
     from: yield* EmailSenderAddressConfig,
     unsubscribe: yield* UnsubscribeAddressConfig,
+    /** URL of the service, for links. */
+    baseUrl: yield* BaseUrlConfig,
     /** Delay between two emails. */
     pace,
     /** Delay before the first retry. Each further retry doubles the delay. */

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { unlessErased } from "../accounts/Accounts.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
-import { formatMoment, makeMomentSql } from "../rules/Dates.ts"
+import { formatMoment } from "../rules/Dates.ts"
 import type { ChangeFeedDataset } from "../v1/changes/Api.ts"
 import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
 import type { WebhookSubscription } from "./WebhookEvents.ts"
@@ -14,9 +14,6 @@ import { checkWebhookUrl } from "./WebhookUrl.ts"
 
 /** So that one account cannot occupy all concurrent attempts, and its events are not multiplied without limit. */
 const maxEndpointsPerAccount = 20
-
-/** Maximum number of waiting messages of an endpoint. `enqueue_webhook_message` has the same limit. */
-const maxPendingMessages = 10_000
 
 export class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
 
@@ -32,12 +29,6 @@ const noSuchEndpoint = (id: number) =>
 
 /** SQL condition of a row in `webhook_endpoints`: the endpoint is enabled and subscribes to changed datasets. */
 export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
-
-/** Statement that makes the feed begin now, if no endpoint wanted it so far. Runs together with the first that does. */
-const beginFeedSql = `
-  update webhook_feed set cursor = ${makeMomentSql("now()")}
-  where not exists (select from webhook_endpoints where ${wantsDatasetsSql})
-`
 
 /** SQL expression for the secrets that sign a message to a row of `webhook_endpoints`. */
 export const signingSecretsSql =
@@ -72,10 +63,9 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   const toArray = (values: ReadonlyArray<string> | null) =>
     sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
   const [created] = yield* decodeRows(CreatedEndpoint)(sql`
-    with begun as (${sql.literal(beginFeedSql)})
     insert into webhook_endpoints (account_id, url, events, datasets, tickers, secret)
     select account_id, ${checked.url.href}, ${toArray(events)}, ${toArray(datasets)}, ${toArray(tickers)}, ${secret}
-    from accounts where name = ${account} and (
+    from accounts, (select begin_webhook_feed()) as begun where name = ${account} and (
       select count(*) from webhook_endpoints where webhook_endpoints.account_id = accounts.account_id
     ) < ${maxEndpointsPerAccount}
     returning endpoint_id, url
@@ -132,19 +122,13 @@ export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, r
   if (changed.length === 0) return yield* noSuchEndpoint(id)
 })
 
+const EnabledEndpoint = Schema.Struct({ exists: Schema.Boolean })
+
 /** Enables an endpoint. Its waiting messages are sent at once, with all their attempts. */
 export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
-  const changed = yield* sql`
-    with begun as (${sql.literal(beginFeedSql)}), retried as (
-      update webhook_messages set attempts = 0, next_attempt_at = now()
-      where endpoint_id = ${id} and status = 'pending'
-    )
-    update webhook_endpoints
-    set disabled_at = null, disabled_reason = null, disabled_by_service = false, dead_letters_in_a_row = 0
-    where endpoint_id = ${id} and account_id not in (select account_id from account_erasures) returning endpoint_id
-  `
-  if (changed.length === 0) return yield* noSuchEndpoint(id)
+  const [enabled] = yield* decodeRows(EnabledEndpoint)(sql`select enable_webhook_endpoint(${id}) as exists`)
+  if (enabled?.exists !== true) return yield* noSuchEndpoint(id)
 })
 
 /** Deletes an endpoint and all its messages. */
@@ -196,7 +180,7 @@ export const ListedWebhookMessage = Schema.Struct({
   message_id: Schema.String,
   type: Schema.String,
   status: Schema.Literals(messageStatuses),
-  attempts: Schema.Int,
+  attempts: Schema.Int.annotate({ description: "Attempts so far, also those before it was last queued again." }),
   created_at: Schema.String,
   last_attempt_at: Schema.NullOr(Schema.String),
   next_attempt_at: Schema.NullOr(Schema.String).annotate({ description: "Null unless the message waits." }),
@@ -253,34 +237,8 @@ export const replayWebhookMessages = Effect.fnUntraced(
   function* ({ endpointId, includeDelivered, messageId, since }: ReplaySelection) {
     const sql = yield* SqlClient.SqlClient
     const [counts = { replayed: 0, found: 0, disabled: [] }] = yield* decodeRows(ReplayedCounts)(sql`
-      with found as (
-        select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as place
-        from webhook_messages
-        where (status = 'dead' or (${includeDelivered} and status = 'delivered'))
-          and message_id = coalesce(${Option.getOrNull(messageId)}::text, message_id)
-          and endpoint_id = coalesce(${Option.getOrNull(endpointId)}::bigint, endpoint_id)
-          and created_at >= coalesce(${Option.getOrNull(since)}::text::timestamptz, '-infinity')
-      ), waiting as (
-        select endpoint_id, count(*) as messages from webhook_messages where status = 'pending' group by endpoint_id
-      ), replayed as (
-        update webhook_messages as message
-        set status = 'pending', attempts = 0, next_attempt_at = now(), finished_at = null
-        from found left join waiting using (endpoint_id)
-        where message.message_id = found.message_id and message.status <> 'pending'
-          and place <= ${maxPendingMessages} - coalesce(waiting.messages, 0)
-        returning message.endpoint_id
-      ), counted as (
-        select endpoint_id, count(*)::int as replayed from replayed group by endpoint_id
-      ), recorded as (
-        select endpoint_id, replayed, record_audit('webhook', endpoint_id::text, 'changed', null,
-          jsonb_build_object('replayed', replayed)) from counted
-      )
-      select coalesce(sum(replayed), 0)::int as replayed, (select count(*) from found)::int as found,
-        array(
-          select endpoint_id from recorded join webhook_endpoints using (endpoint_id)
-          where disabled_at is not null order by 1
-        ) as disabled
-      from recorded
+      select replayed, found, disabled from replay_webhook_messages(${Option.getOrNull(messageId)}::text,
+        ${Option.getOrNull(endpointId)}::bigint, ${Option.getOrNull(since)}::text::timestamptz, ${includeDelivered})
     `)
     return counts
   },

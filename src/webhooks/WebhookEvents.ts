@@ -36,7 +36,7 @@ export interface WebhookEvent {
 
 /**
  * Queues an event for the endpoints of an account that want it, in the transaction of the caller. Returns the number of
- * queued messages. Statements can call the SQL function themselves, such as those of `ApiKeyManagement.ts`.
+ * queued messages. Statements can call the SQL function themselves. A trigger queues the events about changed keys.
  */
 export const enqueueEvent = Effect.fnUntraced(function* (account_id: number, { data, key, type }: WebhookEvent) {
   const sql = yield* SqlClient.SqlClient

@@ -73,6 +73,8 @@ const ClaimedMessage = Schema.Struct({
   type: Schema.String,
   body: Schema.String,
   attempts: Schema.Int,
+  /** Attempts since the message was last queued. */
+  attempts_since: Schema.Int,
   url: Schema.String,
   secrets: Schema.Array(Schema.String),
 })
@@ -127,7 +129,9 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
           select message_id from webhook_messages
           where endpoint_id = ${String(endpointId)}::text::bigint and status = 'pending' order by position limit 1
         )
-      returning message_id, type, body, attempts, url, ${sql.literal(signingSecretsSql)} as secrets
+      returning message_id, type, body, attempts, attempts - attempts_before as attempts_since, url, ${
+      sql.literal(signingSecretsSql)
+    } as secrets
     `)
 
   // The results need no lease. An attempt that was given up and repeated has another number, so its result is ignored.
@@ -249,7 +253,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     message: ClaimedMessage,
     failure: FailedDelivery,
   ) {
-    const { attempts, message_id, type } = message
+    const { attempts, attempts_since, message_id, type } = message
     const name = `Webhook ${message_id} (${type}) to endpoint ${endpointId}`
     yield* Metric.update(makeFailureCounter(failure.why), 1)
     if (failure.why === "gone") {
@@ -257,7 +261,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
       yield* Effect.logWarning(`${name} got 410. The endpoint is disabled.`)
       return
     }
-    const delay = yield* computeRetryDelay(attempts, failure.retryAfterSeconds)
+    const delay = yield* computeRetryDelay(attempts_since, failure.retryAfterSeconds)
     if (delay !== undefined) {
       yield* record(statements.postpone(message, failure, delay))
       yield* Effect.logInfo(

@@ -477,7 +477,9 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.strictEqual((yield* announce({ all: true, dry_run: true })).status, 200)
       const unknown = yield* announce({ entry_ids: ["nothing"] })
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [422, "validation_error"])
-      assert.deepStrictEqual(yield* countAudit(entry.id), ["alice POST /v1/announcements 127.0.0.1"])
+      // The announcement, and the number of its emails.
+      const recorded = "alice POST /v1/announcements 127.0.0.1"
+      assert.deepStrictEqual(yield* countAudit(entry.id), [recorded, recorded])
     }))
 
   it.effect("lists the last loads, and what changed in a dataset (operations/admin-api)", () =>
@@ -624,7 +626,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         select proname::text as name from pg_proc
         where proname ~ 'audit' and has_function_privilege(${role}, oid, 'execute')
       `
-      assert.deepStrictEqual(executable.map(({ name }) => name), ["record_audit"])
+      assert.deepStrictEqual(executable, [])
       const writable = yield* sql`
         select from unnest(array['insert', 'update', 'delete', 'truncate', 'trigger']) as privilege
         where has_table_privilege(${role}, 'audit', privilege)

@@ -2,10 +2,13 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { hostname, userInfo } from "node:os"
 import { recordSettings } from "../../src/audit/AuditLog.ts"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
+import { grantRolePrivileges } from "../../src/db/migrations/ServiceRole.ts"
+import { describeFailure } from "../../src/observability/FailureText.ts"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
@@ -243,4 +246,131 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
       assert.isAbove(missing.length, 4)
       assert.deepStrictEqual(missing.map(({ name }) => name).filter((name) => !isUnrecorded.test(name)), [])
     }))
+})
+
+/** A change that a role of the admin API may make itself. Triggers record it. */
+const recordedChanges: Readonly<Record<string, string>> = {
+  "accounts insert": "insert into accounts (name, tier) values ('new', 'pro')",
+  "accounts.tier update": "update accounts set tier = 'ultimate'",
+  "accounts.contact_email update": "update accounts set contact_email = 'other@acme.example'",
+  "accounts.news update": "update accounts set news = not news",
+  "api_keys insert": `insert into api_keys (account_id, key_hash, key_hint)
+    select account_id, decode(repeat('00', 32), 'hex'), 'tl' from accounts`,
+  "api_keys.expires_at update": "update api_keys set expires_at = now()",
+  "api_keys.revoked_at update": "update api_keys set revoked_at = now()",
+  "api_keys.disabled_at update": "update api_keys set disabled_at = now()",
+  "api_keys.networks update": "update api_keys set networks = '{10.0.0.0/8}'",
+  "api_keys.replaced_by update": "update api_keys set replaced_by = key_id",
+  "credits insert": "insert into credits (account_id, amount_microdollars) select account_id, 1 from accounts",
+  "webhook_endpoints.disabled_at update": "update webhook_endpoints set disabled_at = now() - interval '1 day'",
+  "webhook_endpoints.disabled_reason update": "update webhook_endpoints set disabled_reason = 'other'",
+  "admin_tokens insert": `insert into admin_tokens (name, scope, token_hash, token_hint, created_by)
+    values ('new', 'admin', decode(repeat('00', 32), 'hex'), 'tl', 'audit')`,
+  "admin_tokens.revoked_at update": "update admin_tokens set revoked_at = now()",
+  "execute add_credit": "select add_credit(account_id, -5, null) from accounts",
+  "execute announce_entry": `select announce_entry('entry', true, '["ops@acme.example"]', '{"title": "forged"}')`,
+  "execute retry_emails": "select retry_emails('failed', null)",
+  "execute set_budget": "select set_budget(account_id, 5, true) from accounts",
+  "execute enable_webhook_endpoint": "select enable_webhook_endpoint(endpoint_id) from webhook_endpoints",
+  "execute replay_webhook_messages": "select replay_webhook_messages(null, null, null, true)",
+  "execute erase_account": "select erase_account(account_id) from accounts",
+}
+
+/** What it may change without a record, with the reason. */
+const unrecordedChanges: Readonly<Record<string, string>> = {
+  "admin_tokens.last_used_at update": "Changes with requests.",
+  "admin_requests insert": "Stores the response to a write, which is recorded itself.",
+  "admin_requests update": "Stores the response to a write, which is recorded itself.",
+  "admin_requests delete": "Removes what is older than 24 hours.",
+}
+
+/** Lists what a role may change itself, and the functions that it may call in the name of their owner. */
+const listChanges = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql<{ readonly what: string }>`
+    with relations as (
+      select oid, relname from pg_class
+      where relnamespace in ('public'::regnamespace, 'history'::regnamespace) and relkind in ('r', 'p', 'v')
+    )
+    select relname || ' ' || privilege as what
+    from relations, unnest(array['insert', 'update', 'delete', 'truncate', 'trigger']) as privilege
+    where has_table_privilege(${role}, oid, privilege)
+    union all
+    select relname || '.' || attname || ' ' || privilege
+    from relations join pg_attribute on attrelid = oid, unnest(array['insert', 'update']) as privilege
+    where attnum > 0 and not attisdropped and has_column_privilege(${role}, oid, attnum, privilege)
+      and not has_table_privilege(${role}, oid, privilege)
+    union all
+    select 'execute ' || proname from pg_proc
+    where pronamespace in ('public'::regnamespace, 'history'::regnamespace) and prosecdef
+      and has_function_privilege(${role}, oid, 'execute')
+  `
+  return found.map(({ what }) => what)
+})
+
+layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The role of the admin API", (it) => {
+  it.effect("can change nothing without a row in the audit log, except what is listed (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const role = `audited_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+      yield* Effect.acquireRelease(
+        sql.unsafe(`create role ${role}`),
+        () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
+      )
+      yield* grantRolePrivileges(role, "admin")
+      yield* run("accounts", "create", "acme", "--tier", "pro", "--prepaid", "--email", "ops@acme.example")
+      yield* run("keys", "create", "--account", "acme")
+      yield* run("webhooks", "create", "--account", "acme", "--url", "https://hooks.example/")
+      yield* run("webhooks", "disable", "1", "--reason", "test")
+      yield* run("admin", "tokens", "create", "--name", "audit", "--scope", "read")
+      yield* sql`insert into announcements (entry_id, operational) values ('failed', true)`
+      yield* sql`insert into announcement_mails (entry_id, recipient, status) values ('failed', 'x@x.example', 'failed')`
+      yield* sql`
+        insert into webhook_messages (endpoint_id, type, body, status, finished_at)
+        select endpoint_id, 'x', '{}', 'dead', now() from webhook_endpoints
+      `
+      const changes = yield* listChanges(role)
+      assert.sameMembers(changes, [...Object.keys(recordedChanges), ...Object.keys(unrecordedChanges)])
+      for (const [what, statement] of Object.entries(recordedChanges)) {
+        const count = Effect.map(sql`select from audit`, (rows) => rows.length)
+        const added = yield* Effect.flip(sql.withTransaction(Effect.gen(function* () {
+          const before = yield* count
+          yield* sql.unsafe(`set local role ${role}`)
+          yield* sql.unsafe(statement)
+          yield* sql.unsafe("reset role")
+          return yield* Effect.fail((yield* count) - before)
+        })))
+        assert.isAbove(Number(added), 0, `${what}: ${describeFailure(added)}`)
+      }
+    }).pipe(Effect.scoped))
+
+  it.effect("can queue neither emails nor webhooks itself (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const role = `queueing_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+      yield* Effect.acquireRelease(sql.unsafe(`create role ${role}`), () =>
+        Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))))
+      yield* grantRolePrivileges(role, "admin")
+      yield* run("accounts", "create", "queueing", "--tier", "pro")
+      yield* run("webhooks", "create", "--account", "queueing", "--url", "https://hooks.example/")
+      for (
+        const statement of [
+          "insert into announcements (entry_id, subject, text, html, operational, account_id) values ('x:1', 's', 't', 'h', true, 1)",
+          "insert into announcement_mails (entry_id, recipient) values ('x', 'x@x.example')",
+          "update announcement_mails set status = 'queued'",
+          "insert into webhook_messages (endpoint_id, type, body) values (1, 'x', '{}')",
+          "update webhook_messages set status = 'pending'",
+          "update webhook_feed set cursor = null",
+          "select queue_notice('x:1', 1, 's', 't', 'h')",
+          `select enqueue_webhook_event(account_id, 'forged', '{}') from accounts where name = 'queueing'`,
+          `select enqueue_webhook_message(endpoint_id, 'forged', '{}', null) from webhook_endpoints`,
+        ]
+      ) {
+        const error = yield* Effect.flip(sql.withTransaction(Effect.andThen(
+          sql.unsafe(`set local role ${role}`),
+          sql.unsafe(statement),
+        )))
+        assert.strictEqual(error.reason._tag, "AuthorizationError", statement)
+      }
+    }).pipe(Effect.scoped))
 })

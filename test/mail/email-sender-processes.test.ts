@@ -73,9 +73,12 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       )
 
       const entries = ["--entry", "ticker-changes", "--entry", "fixed-offset"]
-      assert.match(yield* command("announce", ...entries), /ticker-changes: 0 emails queued/)
+      assert.match(
+        yield* command("announce", ...entries),
+        /ticker-changes: 0 emails queued; 2 only of accounts that are newer than the entry \(--include-new-accounts includes them\); 1 account without a contact address/,
+      )
       const dry = yield* command("announce", ...entries, "--include-new-accounts", "--dry-run")
-      assert.match(dry, /ticker-changes: 1 email would be queued; 1 opted out/)
+      assert.match(dry, /ticker-changes: 1 email would be queued; 1 opted out; 1 account without a contact address/)
       assert.match(dry, /fixed-offset: 2 emails would be queued/)
       assert.match(dry, /To: ops@acme\.example/)
       assert.match(dry, /Subject: Tickerline breaking change: Every datetime/)

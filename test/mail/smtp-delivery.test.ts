@@ -137,6 +137,9 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices
           )
           assert.match(raw, /Content-Type: text\/plain; charset=utf-8/)
           assert.match(raw, /Content-Type: text\/html; charset=utf-8/)
+          // `announce` knew neither address; both are settings of the service.
+          assert.match(raw, /https:\/\/instance\.example\/v1\/docs\/changelog#/)
+          if (isNews) assert.match(raw, /write to\s+no-news@tickerline\.example/)
         }
       }).pipe(Effect.scoped))
 

@@ -80,8 +80,11 @@ export const requestOverWire = (
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** The default settings of all instances, with a small cache. */
-const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
+/** The default settings of all instances, with a small cache. Vitest sets `BASE_URL` to a path. */
+const settings = ConfigProvider.layerAdd(
+  ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16", BASE_URL: "https://instance.example" }),
+  { asPrimary: true },
+)
 
 /** Starts an instance on a free port, or on the given port. Returns the port. */
 export const startServiceInstance = Effect.fnUntraced(function* (

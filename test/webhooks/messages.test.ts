@@ -276,7 +276,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       receiver.behaviour.answer = () => 500
       yield* Endpoints.enableWebhookEndpoint(id)
       const skipAttempts = sql`
-        update webhook_messages set attempts = ${retryDelays.length}, next_attempt_at = now()
+        update webhook_messages set attempts = attempts_before + ${retryDelays.length}, next_attempt_at = now()
         where endpoint_id = ${id} and status = 'pending' and last_attempt_at is not null and http_status is not null
       `
       yield* runUntil(
@@ -293,6 +293,51 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* Endpoints.enableWebhookEndpoint(id)
       yield* makeDue
       yield* runUntil(Effect.map(statuses, (found) => found === "dead,dead,dead,delivered"))
+    }).pipe(Effect.scoped))
+
+  it.effect("count attempts on, and begin the delays anew, when they are queued again (docs/operations/webhooks.md)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const receiver = yield* Receivers.startWebhookReceiver
+      receiver.behaviour.answer = () => 500
+      const { enqueue, id, makeDue } = yield* createEndpoint(receiver.url)
+      yield* enqueue(1)
+      const { runUntil } = yield* makeSender
+      const state = Effect.map(
+        sql<{ readonly attempts: number; readonly status: string; readonly delay: number }>`
+          select attempts, status, extract(epoch from next_attempt_at - last_attempt_at)::float8 as delay
+          from webhook_messages where endpoint_id = ${id}
+        `,
+        ([row]) => row ?? assert.fail("no message"),
+      )
+      const attempt = Effect.fnUntraced(function* (attempts: number) {
+        yield* runUntil(Effect.map(
+          sql`
+          select from webhook_messages where endpoint_id = ${id} and attempts = ${attempts}
+            and (status = 'dead' or next_attempt_at - last_attempt_at <> interval '1 minute') and http_status = 500
+        `,
+          (rows) => rows.length === 1,
+        ))
+        return yield* state
+      })
+      const first = yield* attempt(1)
+      yield* makeDue
+      const second = yield* attempt(2)
+      assert.isAbove(second.delay, first.delay)
+      yield* Endpoints.disableWebhookEndpoint(id, "test")
+      yield* Endpoints.enableWebhookEndpoint(id)
+      assert.strictEqual((yield* state).attempts, 2)
+      const third = yield* attempt(3)
+      assert.isBelow(third.delay, second.delay)
+      yield* sql`update webhook_messages set status = 'dead', finished_at = now() where endpoint_id = ${id}`
+      yield* Endpoints.replayWebhookMessages({
+        messageId: Option.none(),
+        endpointId: Option.some(id),
+        since: Option.none(),
+        includeDelivered: false,
+      })
+      assert.deepInclude(yield* state, { attempts: 3, status: "pending" })
+      assert.isBelow((yield* attempt(4)).delay, second.delay)
     }).pipe(Effect.scoped))
 
   it.effect("are at most 10,000 per endpoint, which is then disabled (docs/operations/webhooks.md)", () =>

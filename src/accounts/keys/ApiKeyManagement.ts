@@ -78,14 +78,11 @@ export const createApiKey = Effect.fnUntraced(function* (
   const digest = yield* hash(key)
   const toTextArray = yield* makeTextArraySql
   const [created] = yield* decodeCreated(sql`
-    with created as (
-      insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
-      select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
-        (${expires}::date + 1)::timestamp at time zone 'America/New_York', ${toTextArray(endpoints)},
-        ${toTextArray(networks)}::cidr[]
-      from accounts where name = ${account} returning api_keys as key
-    )
-    select (key).key_id::float8 as key_id, enqueue_key_event('key.created', key) from created
+    insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
+    select account_id, ${name}, decode(${digest}, 'hex'), ${getApiKeyHint(key)},
+      (${expires}::date + 1)::timestamp at time zone 'America/New_York', ${toTextArray(endpoints)},
+      ${toTextArray(networks)}::cidr[]
+    from accounts where name = ${account} returning key_id::float8
   `)
   return created === undefined ? yield* noSuchAccount(account) : { ...created, key: Redacted.value(key) }
 }, (write, { account }) => unlessErased(account)(write))
@@ -118,14 +115,14 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
     ), created as (
       insert into api_keys (account_id, name, key_hash, key_hint, expires_at, endpoints, networks)
       select account_id, name, decode(${digest}, 'hex'), ${getApiKeyHint(key)}, expires_at, endpoints, networks from old
-      returning api_keys as key
+      returning key_id
     ), ended as (
       update api_keys
       set expires_at = least(api_keys.expires_at, now() + make_interval(secs => ${graceMillis}::text::numeric / 1000)),
-        replaced_by = (created.key).key_id
+        replaced_by = created.key_id
       from created where api_keys.key_id = ${id}
     )
-    select (key).key_id::float8 as key_id, enqueue_key_event('key.rotated', key, ${id}) from created
+    select key_id::float8 from created
   `)
   if (created !== undefined) return { ...created, key: Redacted.value(key) }
   const [replaced] = yield* decodeRows(ReplacedKey)(sql`
@@ -233,13 +230,7 @@ export const findApiKey = Effect.fnUntraced(function* (id: number, isLocked = fa
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
-    with old as (
-      select key_id, revoked_at is null as is_new from api_keys where key_id = ${id} for update
-    ), revoked as (
-      update api_keys set revoked_at = coalesce(revoked_at, now()) from old where api_keys.key_id = old.key_id
-      returning api_keys as key, is_new
-    )
-    select case when is_new then enqueue_key_event('key.revoked', key) end from revoked
+    update api_keys set revoked_at = coalesce(revoked_at, now()) where key_id = ${id} returning key_id
   `
   if (revoked.length === 0) return yield* noSuchKey(id)
 })
@@ -247,14 +238,8 @@ export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
 const setKeyDisabled = Effect.fnUntraced(function* (id: number, isDisabled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`
-    with old as (
-      select key_id, (disabled_at is null) = ${isDisabled} as is_new from api_keys
-      where key_id = ${id} and revoked_at is null for update
-    ), changed as (
-      update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) else null end
-      from old where api_keys.key_id = old.key_id returning api_keys as key, is_new
-    )
-    select case when is_new then enqueue_key_event(${isDisabled ? "key.disabled" : "key.enabled"}, key) end from changed
+    update api_keys set disabled_at = case when ${isDisabled} then coalesce(disabled_at, now()) else null end
+    where key_id = ${id} and revoked_at is null returning key_id
   `
   if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
 })
