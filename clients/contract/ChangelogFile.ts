@@ -34,7 +34,10 @@ export const renderChangelogFile = (version: string) => {
     "[Deprecations](docs/guides/deprecations.md#what-changes-within-a-version) explains what can change within a version.",
     ...renderSection("[Unreleased]", changelogEntries.filter((entry) => !isReleased(entry))),
     ...changelogReleases.filter(isReleased).flatMap(({ date, release }) =>
-      renderSection(`[${release}] - ${date}`, changelogEntries.filter((entry) => entry.release === release))
+      renderSection(
+        [`[${release}]`, ...(date === undefined ? [] : [date])].join(" - "),
+        changelogEntries.filter((entry) => entry.release === release),
+      )
     ),
   ].join("\n\n") + "\n"
 }

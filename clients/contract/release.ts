@@ -25,9 +25,9 @@ const problems = [
   ...(readReleaseVersion(before) === newest?.release
     ? [`${newest.release} is already released. Add a new release to the changelog.`]
     : []),
-  ...(newest !== undefined && newest.date > today
-    ? [`The date of ${newest.release}, ${newest.date}, is in the future.`]
-    : []),
+  ...(newest === undefined || (newest.date !== undefined && newest.date <= today)
+    ? []
+    : [`${newest.release} needs the date of today or an earlier one.`]),
   ...[
     describeContractProblems(
       reviewContractDifferences(differences, listEntriesSince(readReleaseVersion(before), changelogEntries)),

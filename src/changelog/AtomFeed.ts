@@ -3,6 +3,7 @@
  * The id of an entry never changes, so that feed readers recognize entries that they have already shown.
  */
 import { hash } from "node:crypto"
+import { newestReleaseDate } from "./Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "./ChangelogEntry.ts"
 
 const entities: Readonly<Record<string, string>> = {
@@ -34,15 +35,18 @@ const makeUrn = (name: string) => {
 const toTimestamp = (day: string) => `${day}T00:00:00-05:00`
 
 const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
-  const { breaking, date, id, migration, release, text, title, type } = entry
+  const { breaking, date, id, migration, release, released, text, title, type } = entry
+  const marks = [...(released ? [] : ["Unreleased"]), ...(breaking ? ["Breaking"] : [])]
   const paragraphs = [text, ...(migration === null ? [] : [`What to do: ${migration}`])]
   return [
     "  <entry>",
     `    <id>${makeUrn(id)}</id>`,
-    `    <title>${escapeXml(`${breaking ? "Breaking: " : ""}${title}`)}</title>`,
+    `    <title>${escapeXml([...marks, title].join(": "))}</title>`,
     `    <updated>${toTimestamp(date)}</updated>`,
-    `    <published>${toTimestamp(date)}</published>`,
-    ...[type, ...(breaking ? ["breaking"] : []), release].map((term) => `    <category term="${escapeXml(term)}"/>`),
+    ...(released ? [`    <published>${toTimestamp(date)}</published>`] : []),
+    ...[type, ...marks.map((mark) => mark.toLowerCase()), release].map((term) =>
+      `    <category term="${escapeXml(term)}"/>`
+    ),
     `    <link rel="alternate" type="text/html" href="${escapeXml(`${baseUrl}${changelogPagePath}#${id}`)}"/>`,
     `    <content type="text">${escapeXml(paragraphs.join("\n\n"))}</content>`,
     "  </entry>",
@@ -54,13 +58,11 @@ interface AtomFeedOptions {
   readonly baseUrl: string
   /** The query string of the feed, without the question mark. It determines the id of the feed. */
   readonly search: string
-  /** The date of the newest changelog entry. It is the date of a feed whose filters match no entry. */
-  readonly newestDate: string
 }
 
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
-  { baseUrl, newestDate, search }: AtomFeedOptions,
+  { baseUrl, search }: AtomFeedOptions,
 ) => {
   const self = `${baseUrl}/v1/changelog.atom${search === "" ? "" : `?${search}`}`
   return [
@@ -68,7 +70,7 @@ export const renderAtomFeed = (
     `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en">`,
     `  <id>${makeUrn(`feed ${search}`)}</id>`,
     "  <title>Tickerline changelog</title>",
-    `  <updated>${toTimestamp(entries[0]?.date ?? newestDate)}</updated>`,
+    `  <updated>${toTimestamp(entries[0]?.date ?? newestReleaseDate)}</updated>`,
     "  <author><name>Tickerline</name></author>",
     `  <link rel="self" type="application/atom+xml" href="${escapeXml(self)}"/>`,
     `  <link rel="alternate" type="text/html" href="${escapeXml(baseUrl + changelogPagePath)}"/>`,

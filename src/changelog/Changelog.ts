@@ -3,6 +3,7 @@
  * deprecations that endpoints declare. Add a new entry to the version that will release it.
  */
 import { Option, Schema } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import type { Deprecation } from "../rules/Deprecation.ts"
 import source from "./entries.json" with { type: "json" }
@@ -18,12 +19,26 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
  */
 export const changelogReleases = decodeReleases(source)
 
+/** Whether the entry belongs to the version or an earlier one. Later releases in the changelog are not released yet. */
+export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
+  release.localeCompare(version, "en", { numeric: true }) <= 0
+
+const isReleased = isReleasedIn(packageJson.version)
+
+/** The date of the newest release that has been made. */
+export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-01"
+
+/** Returns the release and its date, or that of the newest release for one that has not been made. */
+const describeRelease = (release: string, date = newestReleaseDate) => {
+  const released = isReleased({ release })
+  return { date: released ? date : newestReleaseDate, release, released }
+}
+
 const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
   id: entry.id,
   type: entry.type,
   breaking: entry.breaking ?? false,
-  date,
-  release,
+  ...describeRelease(release, date),
   title: entry.title,
   text: entry.text,
   migration: entry.migration ?? null,
@@ -36,14 +51,14 @@ const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSou
 
 /** Returns the version of the first release on or after the day, or the newest version if there is none. */
 const findRelease = (day: string) =>
-  changelogReleases.findLast(({ date }) => date >= day)?.release ?? changelogReleases[0]?.release ?? ""
+  changelogReleases.findLast(({ date }) => date === undefined || date >= day)?.release ??
+    changelogReleases[0]?.release ?? ""
 
 const fromDeprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
   id: `${path.slice(1).replaceAll(/[^a-z0-9]+/g, "-")}-deprecated`,
   type: "deprecated",
   breaking: false,
-  date: announced,
-  release: findRelease(announced),
+  ...describeRelease(findRelease(announced), announced),
   title: `${path} is deprecated; use ${successor} instead`,
   text: `${note} ${path} still works as before` +
     (sunset === undefined
@@ -71,18 +86,15 @@ const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
 /** Order of entries with the same date: changes that clients must act on come first. */
 const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
-/** Every entry, newest first. */
+/** Every entry: first those that are not released, then newest first. */
 export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
   ...changelogReleases.flatMap((release) => release.entries.map(fromSource(release))),
   ...deprecations,
 ]).toSorted((left, right) =>
-  right.date.localeCompare(left.date) || Number(right.breaking) - Number(left.breaking) ||
+  Number(left.released) - Number(right.released) || right.date.localeCompare(left.date) ||
+  Number(right.breaking) - Number(left.breaking) ||
   typeOrder[left.type] - typeOrder[right.type]
 )
-
-/** Whether the entry belongs to the version or an earlier one. Later releases in the changelog are not released yet. */
-export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
-  release.localeCompare(version, "en", { numeric: true }) <= 0
 
 const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),

@@ -15,8 +15,13 @@ export const ChangelogEntry = Schema.Struct({
   id: text("Stable id, never reused."),
   type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),
   breaking: Schema.Boolean.annotate({ description: "Whether clients may have to change." }),
-  date: day("Date of the announcement, YYYY-MM-DD."),
+  date: day(
+    "Date of the announcement, YYYY-MM-DD. What is not released has none yet, but that of the newest release.",
+  ),
   release: text("Release that contains the change."),
+  released: Schema.Boolean.annotate({
+    description: "Whether the release has been made. If not, the change is planned and may still be different then.",
+  }),
   title: text("One-line title."),
   text: text("Description of the change, in plain text."),
   migration: Schema.NullOr(text("What clients have to do. Null: nothing.")),
@@ -72,7 +77,8 @@ export type ChangelogSourceEntry = typeof ChangelogSourceEntry.Type
 export const ChangelogRelease = Schema.Struct({
   /** The version in the `package.json` of the release. */
   release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/, { message: "must be a version, such as 1.2.3" })),
-  date: CalendarDate,
+  /** Missing until the release is made. */
+  date: Schema.optionalKey(CalendarDate),
   entries: Schema.NonEmptyArray(ChangelogSourceEntry),
 })
 export type ChangelogRelease = typeof ChangelogRelease.Type

@@ -29,7 +29,6 @@ export const changelogHandlers = Effect.map(BaseUrl, (baseUrl) => ({
     const feed = renderAtomFeed(filterEntries(query), {
       baseUrl,
       search: new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString(),
-      newestDate: changelogEntries[0]?.date ?? "2026-11-01",
     })
     return Exit.succeed(makeTextPage(feed, atomContentType))
   }),

@@ -13,7 +13,11 @@ const renderField = (label: string, text: string | null) =>
 
 const renderEntry = (entry: ChangelogEntry) =>
   `<section class="entry">${renderTextElement("h3", { id: entry.id }, entry.title)}
-<p>${renderBadges(entry)} <time datetime="${escapeMarkup(entry.date)}">${escapeMarkup(entry.date)}</time></p>
+<p>${renderBadges(entry)} ${
+    entry.released
+      ? `<time datetime="${escapeMarkup(entry.date)}">${escapeMarkup(entry.date)}</time>`
+      : `<span class="badge">not released yet</span>`
+  }</p>
 <p>${renderProse(entry.text)}</p>
 ${renderField("What to do", entry.migration)}${renderField("Takes effect", entry.takes_effect)}${
     renderField("Sunset", entry.sunset)
@@ -23,9 +27,9 @@ ${renderField("What to do", entry.migration)}${renderField("Takes effect", entry
 const render = () => {
   const releases = Array.from(new Set(changelogEntries.map(({ release }) => release)), (release) => {
     const entries = changelogEntries.filter((entry) => entry.release === release)
-    return `<h2 id="${escapeMarkup(`v${release}`)}">Release ${escapeMarkup(release)}</h2>\n${
-      entries.map(renderEntry).join("\n")
-    }`
+    return `<h2 id="${escapeMarkup(`v${release}`)}">Release ${escapeMarkup(release)}${
+      entries.every(({ released }) => released) ? "" : " (not released yet)"
+    }</h2>\n${entries.map(renderEntry).join("\n")}`
   })
   return {
     description: "Every change, addition, deprecation and fix, newest first.",

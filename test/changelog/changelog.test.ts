@@ -3,6 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
+import packageJson from "../../package.json" with { type: "json" }
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { escapeXml, renderAtomFeed } from "../../src/changelog/AtomFeed.ts"
 import { mcpPath } from "../../src/http/RequestTarget.ts"
@@ -11,6 +12,7 @@ import {
   changelogReleases,
   isEmailMandatory,
   isEntryAnnouncedByEmail,
+  isReleasedIn,
 } from "../../src/changelog/Changelog.ts"
 import { ChangelogRelease, doesEntryAffectPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
@@ -38,12 +40,28 @@ describe("The changelog", () => {
       release.split(".").map((part) => part.padStart(4, "0")).join(".")
     )
     assert.deepStrictEqual(numbers, numbers.toSorted().toReversed())
-    const days = changelogReleases.map(({ date }) => date)
+    const days = changelogReleases.flatMap(({ date }) => date ?? [])
     assert.deepStrictEqual(days, days.toSorted().toReversed())
     const ids = changelogEntries.map(({ id }) => id)
     assert.strictEqual(new Set(ids).size, ids.length)
     const dates = changelogEntries.map(({ date }) => date)
     assert.deepStrictEqual(dates, dates.toSorted().toReversed())
+  })
+
+  it("has a date for each release up to this version, none of them in the future, and none for a later one (§9.6)", () => {
+    const isReleased = isReleasedIn(packageJson.version)
+    const today = new Date().toISOString().slice(0, 10)
+    for (const { date, release } of changelogReleases.filter(isReleased)) {
+      assert.isTrue(date !== undefined && date <= today, release)
+    }
+    const planned = changelogReleases.filter((one) => !isReleased(one))
+    assert.deepStrictEqual(planned.flatMap(({ date }) => date ?? []), [])
+    for (const entry of changelogEntries) {
+      assert.isAtMost(Date.parse(entry.date), Date.parse(today), entry.id)
+      assert.strictEqual(entry.released, isReleased(entry), entry.id)
+    }
+    const firstReleased = changelogEntries.findIndex(({ released }) => released)
+    assert.isTrue(changelogEntries.slice(firstReleased).every(({ released }) => released), "the unreleased come first")
   })
 
   it("apart from fixes, has only the breaking changes of release 0.1.0, all of which the guide lists (§9.2, §9.3, §9.5)", () => {
@@ -121,6 +139,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       assert.isUndefined(headers["x-cost-microdollars"])
     }))
 
+  it.effect("has a page that dates what is released, and marks everything else (§9.6)", () =>
+    Effect.gen(function* () {
+      const { text } = yield* requestJson("/v1/docs/changelog", withoutKey)
+      const sections = new Map(
+        text.split(`<section class="entry">`).slice(1).map((section) => [
+          /<h3 id="([^"]*)"/.exec(section)?.[1],
+          section.split("</section>", 1)[0],
+        ]),
+      )
+      for (const { date, id, released } of changelogEntries) {
+        const section = sections.get(id) ?? ""
+        assert.strictEqual(section.includes(`<time datetime="${date}">`), released, id)
+        assert.strictEqual(section.includes("not released yet"), !released, id)
+      }
+    }))
+
   it.effect("lists the entries that match every filter, of which `type` accepts several values (§9.6)", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
@@ -191,7 +225,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
 })
 
 const renderFeed = (search = "", base = "https://api.example.com") =>
-  renderAtomFeed(changelogEntries, { baseUrl: base, search, newestDate: changelogEntries[0]?.date ?? "" })
+  renderAtomFeed(changelogEntries, { baseUrl: base, search })
 
 const findIds = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
@@ -224,7 +258,16 @@ layer(Service.layer, { excludeTestServices: true })("In GET /v1/changelog.atom,"
       }
       for (const moment of yield* readXPath(declared, "//a:updated/text()")) {
         assert.match(moment, /^\d{4}-\d\d-\d\dT00:00:00-05:00$/)
+        assert.isAtMost(Date.parse(moment), Date.now())
       }
+      const planned = changelogEntries.filter(({ released }) => !released)
+      const marked = yield* readXPath(declared, `//a:entry[a:category/@term="unreleased"]/a:title/text()`)
+      assert.strictEqual(marked.length, planned.length)
+      assert.isTrue(marked.every((title) => title.startsWith("Unreleased: ")))
+      assert.strictEqual(
+        (yield* readXPath(declared, "//a:published/text()")).length,
+        changelogEntries.length - planned.length,
+      )
       assert.strictEqual((yield* readXPath(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
     }))
 
