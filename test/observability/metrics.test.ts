@@ -1,6 +1,6 @@
 /** Tests the metrics for Prometheus, and that the dashboard and the alerts name existing metrics. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Metric, Schedule } from "effect"
+import { Effect, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
@@ -50,6 +50,14 @@ const startMeasuredInstance = startMeasuredInstanceWith({})
 /** Returns how many requests to an endpoint had this status, either from the cache or not. */
 const getRequestCount = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
+
+const Dashboard = Schema.fromJsonString(Schema.Struct({
+  panels: Schema.Array(Schema.Struct({
+    id: Schema.Int,
+    description: Schema.String,
+    targets: Schema.Array(Schema.Struct({ expr: Schema.String })),
+  })),
+}))
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Monitoring", (it) => {
   it.effect("counts each response once, by endpoint, status and cache (operations/monitoring)", () =>
@@ -171,6 +179,31 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
     const tables = new Set<string | undefined>(loadableDatasets.map(({ table }) => table))
     assert.isAbove(limited.length, 3)
     assert.deepStrictEqual(limited.filter((table) => !tables.has(table)), [])
+  })
+
+  it("has a panel for each alert, which shows its metrics and names it (operations/monitoring)", () => {
+    const read = (file: string) => readFileSync(new URL(`../../ops/${file}`, import.meta.url), "utf8")
+    const listMetrics = (text: string) =>
+      Array.from(text.matchAll(/\b(?:tickerline|nodejs|process)_\w+|\bup(?=\{)/g), ([name]) => name)
+    const alerts = read("prometheus-alerts.yaml").split("- alert: ").slice(1).map((text) => ({
+      name: /^\w+/.exec(text)?.[0] ?? "",
+      panel: Number(/^ {10}panel: "\/d\/tickerline\?viewPanel=(\d+)"$/m.exec(text)?.[1]),
+      metrics: listMetrics(text.slice(text.indexOf("expr:"), text.indexOf("labels:"))),
+    }))
+    const panels = Schema.decodeSync(Dashboard)(read("grafana-dashboard.json")).panels.map((panel) => ({
+      ...panel,
+      metrics: listMetrics(panel.targets.map(({ expr }) => expr).join(" ")),
+    }))
+    assert.isAbove(alerts.length, 20)
+    for (const { metrics, name, panel } of alerts) {
+      assert.isNotEmpty(metrics, name)
+      assert.includeMembers(panels.find(({ id }) => id === panel)?.metrics ?? [], metrics, name)
+    }
+    for (const { description, id } of panels) {
+      const named = alerts.filter(({ panel }) => panel === id).map(({ name }) => name)
+      assert.strictEqual(description, named.length === 0 ? "" : `Alerts: ${named.join(", ")}`, String(id))
+    }
+    assert.strictEqual(new Set(panels.map(({ id }) => id)).size, panels.length)
   })
 
   it.effect("counts refused requests by status (operations/monitoring)", () =>
