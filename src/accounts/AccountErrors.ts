@@ -1,7 +1,13 @@
 /** Errors about the API key (D2), tier (D3), balance (D13) and rate limit (D18). Other errors: `rules/Errors.ts`. */
 import { Data, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
-import { describeError, makeErrorFields, makeErrorFieldsWithDetails, type ValidationError } from "../rules/Errors.ts"
+import {
+  describeError,
+  makeErrorFields,
+  makeErrorFieldsWithDetails,
+  type TooManyExports,
+  type ValidationError,
+} from "../rules/Errors.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
@@ -100,7 +106,7 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
 
 /** An error with headers of its own, such as `retry-after`, whose value the class of the error does not determine. */
 export class Refusal extends Data.TaggedError("Refusal")<{
-  readonly error: RateLimitExceeded | TooManyStreams | ValidationError
+  readonly error: RateLimitExceeded | TooManyExports | TooManyStreams | ValidationError
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
 }> {}

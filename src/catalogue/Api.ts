@@ -4,14 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuthorizationMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag, Tier } from "../rules/EndpointAnnotations.ts"
-import {
-  AmbiguousTickerLineage,
-  AsOfTooEarly,
-  CursorExpired,
-  DatabasePoolTimeout,
-  DataRefreshing,
-  NotFound,
-} from "../rules/Errors.ts"
+import { CursorExpired, listErrors, NotFound } from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
 import { NotReadyError, ReadinessParts } from "../rules/NotReadyError.ts"
 import { ResultCount } from "../rules/Paging.ts"
@@ -92,7 +85,7 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("estimate", "/estimate", {
     query: CostEstimateQuery,
     success: CostEstimates,
-    error: [AmbiguousTickerLineage, AsOfTooEarly, CursorExpired, NotFound, DataRefreshing, DatabasePoolTimeout],
+    error: [...listErrors, CursorExpired, NotFound],
   }).middleware(AuthorizationMiddleware).middleware(AuthenticationMiddleware).annotateMerge(describeEndpoint(
     "Estimate",
     "What a request would cost. Send its path as `endpoint` together with its own parameters. The estimate is free; " +

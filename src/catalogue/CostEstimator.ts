@@ -59,10 +59,10 @@ const selfEstimate = {
 } as const
 
 /** Answers with the error that the estimated request would get. */
-const makeErrorAnswer = (status: number, body: FinishedResponse["body"]): PlainAnswer => ({
+const makeErrorAnswer = ({ body, headers, status }: FinishedResponse): PlainAnswer => ({
   _tag: "Plain",
   status,
-  headers: {},
+  headers: headers["retry-after"] === undefined ? {} : { "retry-after": headers["retry-after"] },
   contentType: "application/json",
   body,
 })
@@ -89,14 +89,15 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
   const target = `${endpoint.row.path}?${parameters}`
   // Without these headers, the response has the complete, uncompressed body, which determines the cost.
   const { "accept-encoding": _, "if-none-match": __, ...headers } = request.headers
-  const { body, bytes, headers: sent, price, records, status, total } = yield* run({
+  const response = yield* run({
     ...request,
     method: "GET",
     target,
     headers,
     purpose: "estimate",
   })
-  if (status !== 200) return makeErrorAnswer(status, body)
+  if (response.status !== 200) return makeErrorAnswer(response)
+  const { bytes, headers: sent, price, records, total } = response
   const answer = encode({
     count: 1,
     results: [{

@@ -50,7 +50,7 @@ import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
 import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { EdgarTickersConfig } from "../ingest/edgar/IngestOptions.ts"
 import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
-import { MaxConcurrentExportsConfig } from "../lists/ExportCursors.ts"
+import { MaxConcurrentExportsConfig, MaxExportTimeConfig, MinExportRateConfig } from "../lists/ExportPlaces.ts"
 import { MaxCacheBytesConfig } from "../db/versions/DatasetVersions.ts"
 import {
   EmailRetryDelayConfig,
@@ -149,6 +149,12 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   DATABASE_POOL_SIZE: { read: DatabasePoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
   DATABASE_POOL_TIMEOUT: { read: poolTimeout, expected: duration, example: "5 seconds" },
   WHOLE_LISTS: { read: MaxConcurrentExportsConfig, expected: "an integer between 1 and 100", example: "4" },
+  WHOLE_LISTS_MIN_RATE: {
+    read: MinExportRateConfig,
+    expected: "a whole number of bytes per second from 1 to 1000000000",
+    example: "16384",
+  },
+  WHOLE_LISTS_MAX_TIME: { read: MaxExportTimeConfig, expected: duration, example: "1 hour" },
   MAX_STREAMS_PER_ACCOUNT: {
     read: MaxStreamsPerAccountConfig,
     expected: "an integer between 1 and 10000",

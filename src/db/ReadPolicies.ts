@@ -4,7 +4,7 @@
  */
 import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../rules/Errors.ts"
 import { describeSqlError } from "../observability/FailureText.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import { isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
@@ -47,9 +47,6 @@ export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict"
 const lockRetries = makeRetryCounter("locked")
 const connectionRetries = makeRetryCounter("lost")
 export const retryCounters = [lockRetries, connectionRetries]
-
-export const makeDataRefreshingError = () =>
-  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
 export const makePoolTimeoutError = () =>
   new DatabasePoolTimeout({

@@ -7,11 +7,16 @@ import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { type CompiledStatement, makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { Reader } from "../db/Reader.ts"
 import { initializeCounters, makeCounter } from "../observability/CallbackMetrics.ts"
 import { makeMomentSql } from "../rules/Dates.ts"
-import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, makeFieldError } from "../rules/Errors.ts"
+import {
+  CursorExpired,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeDataRefreshingError,
+  makeFieldError,
+} from "../rules/Errors.ts"
 import {
   changeFeedDatasets,
   type ChangeFeedStart,

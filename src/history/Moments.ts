@@ -5,13 +5,13 @@ import { LRUCache } from "lru-cache"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Reader } from "../db/Reader.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
 import { makeMonotonicClock } from "../observability/MonotonicTime.ts"
 import {
   AsOfTooEarly,
   type DatabasePoolTimeout,
   type DataRefreshing,
+  makeDataRefreshingError,
   makeFieldError,
   type ValidationError,
 } from "../rules/Errors.ts"

@@ -24,6 +24,7 @@ const errorClasses = {
   NotFound: Errors.NotFound,
   NotReady: NotReadyError,
   RateLimitExceeded: AccountErrors.RateLimitExceeded,
+  TooManyExports: Errors.TooManyExports,
   TooManyStreams: AccountErrors.TooManyStreams,
   ValidationError: Errors.ValidationError,
 }

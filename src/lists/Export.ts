@@ -1,5 +1,5 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
-import { Clock, Data, Duration, Effect, Scope, Stream } from "effect"
+import { Data, Effect, Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
@@ -14,9 +14,6 @@ import { makeExportWriter } from "./ExportWriter.ts"
 
 /** The export ended early. The client sees an incomplete body. */
 class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
-
-/** Maximum duration for clients that read slowly. `ConnectionLimits.ts` disconnects clients that do not read at all. */
-const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 
 /** Chunk size: large enough that fetching a row costs little, small enough that encoding delays no other request. */
 const targetChunkBytes = 131_072
@@ -177,7 +174,6 @@ export const makeExport = Effect.fnUntraced(function* (
     const measurement: Measurement = { _tag: "Measurement", bytes, records: results }
     return measurement
   }
-  const startedAt = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
   const rowCount = isGrouped ? yield* failWithApiError(countResults(results, cursor)) : cursor.rows
   const readChunk = makeChunkReader(options, cursor, request)
@@ -196,7 +192,7 @@ export const makeExport = Effect.fnUntraced(function* (
       measure(options, cursor, request),
       ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
     )),
-    makeBody: (observer) => makeBody(observer, { firstChunk, readChunk, request, startedAt }),
+    makeBody: (observer) => makeBody(observer, { firstChunk, readChunk, request, cursor }),
   }
   return answer
 })
@@ -205,13 +201,12 @@ interface BodyOptions {
   readonly firstChunk: CountedChunk | undefined
   readonly readChunk: ReturnType<typeof makeChunkReader>
   readonly request: AdmittedRequest
-  /** Milliseconds since 1970. */
-  readonly startedAt: number
+  readonly cursor: ExportCursor
 }
 
 const makeBody = (
   { checkChunk, onEnd }: ExportObserver,
-  { firstChunk, readChunk, request, startedAt }: BodyOptions,
+  { cursor, firstChunk, readChunk, request }: BodyOptions,
 ): Stream.Stream<Uint8Array, ExportAborted> => {
   const hash = createHash("sha256")
   let sent = { bytes: 0, records: 0 }
@@ -221,31 +216,37 @@ const makeBody = (
     hasEnded = true
     onEnd(status, sent, digest)
   }
-  const abort = (status: number, message: string) =>
+  const recordAbort = (status: number, message: string) =>
     Effect.suspend(() => {
       end(status)
-      return Effect.andThen(
-        Effect.annotateLogs(
-          Effect.logWarning(`An export was aborted: ${message}`),
-          "request_id",
-          request.request.id,
-        ),
-        Effect.fail(new ExportAborted({ message })),
+      return Effect.annotateLogs(
+        Effect.logWarning(`An export was aborted: ${message}`),
+        "request_id",
+        request.request.id,
       )
     })
+  const abort = (status: number, message: string) =>
+    Effect.andThen(recordAbort(status, message), Effect.fail(new ExportAborted({ message })))
+  // The client has not taken the last chunk, so the body cannot end by itself.
+  const client = cursor.watchClient(
+    request.scope(),
+    (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(request.request.disconnect)),
+  )
   const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
+    client.requestChunk()
     const bytes = sent.bytes + chunk.bytes.length
     const refusal = yield* checkChunk(bytes)
     if (refusal !== undefined) return yield* abort(refusal.status, refusal.reason)
-    if ((yield* Clock.currentTimeMillis) - startedAt > maxDurationMillis) {
-      return yield* abort(499, "the client took more than an hour to read it.")
-    }
     sent = { bytes, records: sent.records + chunk.results }
     hash.update(chunk.bytes)
+    client.giveChunk(chunk.bytes.length)
     return chunk.bytes
   })
   const complete = Effect.sync(() => end(200, hash.digest("base64")))
-  const readNextChunk = Effect.catch(readChunk, ({ message }) => abort(503, message)).pipe(
+  const readNextChunk = Effect.catch(
+    Effect.andThen(Effect.sync(client.requestChunk), readChunk),
+    ({ message }) => abort(503, message),
+  ).pipe(
     Effect.catchDefect((defect) =>
       Effect.andThen(logDefectAsInternalError(defect, request.request.id), abort(500, "an unexpected failure."))
     ),

@@ -3,32 +3,20 @@
  * before the first byte is sent: docs/decisions/0031-exports-from-held-cursors.md.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import {
-  cursorTimeout,
-  type DatabaseReadError,
-  makeDataRefreshingError,
-  makeReadPolicies,
-  poolTimeout,
-} from "../db/ReadPolicies.ts"
+import { cursorTimeout, type DatabaseReadError, makeReadPolicies } from "../db/ReadPolicies.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
-import { makeBulkhead, makePermits } from "../db/pool/Bulkhead.ts"
 import { retryRejectedPassword } from "../db/pool/PasswordRotation.ts"
 import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
-import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../rules/Errors.ts"
+import type { Refusal } from "../accounts/AccountErrors.ts"
 import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { type BinaryRecord, getRecordColumn } from "../rows/BinaryRecord.ts"
-
-/** Maximum number of concurrent exports. */
-export const MaxConcurrentExportsConfig = Config.schema(
-  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
-  "WHOLE_LISTS",
-).pipe(Config.withDefault(4))
+import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
 
 /** Time limit for the commit, which reads all rows of the held cursor and has no `statement_timeout` (§8, limits). */
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
@@ -42,6 +30,8 @@ export interface ExportCursor {
   readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<BinaryRecord>, SqlError.SqlError>
   /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
+  /** Watches how fast the client reads the export. */
+  readonly watchClient: ExportPlaces["watch"]
 }
 
 interface CursorOptions {
@@ -63,13 +53,6 @@ const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
         Effect.onError(Scope.provide(acquire, scope), () => Scope.close(scope, Exit.void))),
   )
 
-const makeTimeoutError = () =>
-  new DataRefreshing({
-    error: {
-      message: "The export takes longer than 30 seconds to read. Reduce it with tickers or a range of dates.",
-    },
-  })
-
 const makeResourceError = () =>
   new DatabasePoolTimeout({
     error: { message: "The database has no space for this export at the moment. Reduce it, or request pages." },
@@ -85,7 +68,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
   /** Opens a cursor for all rows of the statement. Closing the scope closes the cursor. */
   readonly open: (
     options: CursorOptions,
-  ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
+  ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | Refusal, Scope.Scope>
 }>()("tickerline/lists/ExportCursors") {
   static readonly layer = Layer.effect(
     ExportCursors,
@@ -95,33 +78,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const reactivity = yield* Reactivity.Reactivity
       const withReadPolicies = yield* makeReadPolicies
       const connectToPrimary = retryRejectedPassword(config, PgClient.makeClient(config))
-      const maxExports = yield* MaxConcurrentExportsConfig
-      const maxPerAccount = Math.ceil(maxExports / 2)
-      let refusedCount = 0
-      const { acquireScoped, permitsInUse } = yield* makeBulkhead({
-        permits: makePermits(maxExports),
-        maxPerPartition: maxPerAccount,
-        timeout: yield* poolTimeout,
-        onTimeout: (isAccountLimit) => {
-          refusedCount += 1
-          const reason = isAccountLimit
-            ? `This account already has ${maxPerAccount} exports in progress`
-            : `The service already has ${maxExports} exports in progress`
-          return new DatabasePoolTimeout({
-            error: { message: `${reason}. Try again when one has ended, or request pages.` },
-          })
-        },
-      })
-      yield* registerGauge({
-        name: "tickerline_whole_lists",
-        description: "Exports in progress.",
-        read: permitsInUse,
-      })
-      yield* registerCounter({
-        name: "tickerline_whole_lists_refused_total",
-        description: "Exports refused because too many were in progress.",
-        read: () => refusedCount,
-      })
+      const places = yield* makeExportPlaces
 
       const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
@@ -132,7 +89,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         yield* sql.unsafe(`declare export scroll cursor with hold for ${text}`, parameters)
         yield* Effect.timeoutOrElse(sql`commit`, {
           duration: yield* ExportReadTimeout,
-          orElse: () => Effect.fail(makeTimeoutError()),
+          orElse: () => Effect.fail(makeDataRefreshingError()),
         })
         const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in export`)}`.raw)
         const { rowCount } = yield* Schema.decodeUnknownEffect(MoveResult)(yield* sql`move forward all in export`.raw)
@@ -145,7 +102,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
             }),
             getRecordColumn,
           )
-        return { rows: rowCount, fetch, seek }
+        return { rows: rowCount, fetch, seek, watchClient: places.watch }
       })
 
       /**
@@ -166,10 +123,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
         const { account, past } = options.request
-        yield* acquireScoped(String(account.account_id))
+        yield* places.take(account.account_id)
         const statement = past === undefined ? options.statement : yield* past.rewrite(options.statement)
         return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
-          Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
+          Effect.catchIf(isStatementTimeout, () => Effect.fail(makeDataRefreshingError())),
           Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
           Effect.timeoutOrElse({ duration: cursorTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
           withReadPolicies,

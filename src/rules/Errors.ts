@@ -241,5 +241,28 @@ export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("Data
   readonly _tag = "DatabasePoolTimeout"
 }
 
-/** The errors that every list of rows with a symbol declares. */
-export const listErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
+/** The one error for data that cannot be read at the moment (§7.2, errors). */
+export const makeDataRefreshingError = () =>
+  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
+
+/** 429 with `Retry-After`: the account has too many exports in progress. */
+export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports")(
+  makeErrorFieldsWithDetails(
+    "too_many_exports",
+    Schema.Struct({
+      limit: NonNegativeInt.annotate({ description: "How many exports of an account a server sends at once." }),
+    }),
+  ),
+  describeError(429, "The account has too many exports in progress; wait until one has ended."),
+) {
+  readonly _tag = "TooManyExports"
+}
+
+/** The errors of every endpoint that reads the history of symbols. */
+export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
+
+/** The errors of every list that belongs to an account. Like every list, it can be exported. */
+export const accountListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
+
+/** The errors of every list of rows with a symbol. */
+export const listErrors = [...lineageErrors, TooManyExports] as const

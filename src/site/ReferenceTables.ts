@@ -40,6 +40,11 @@ const advice = [
   [Errors.CursorExpired, "Download the datasets again, and continue with the cursor from `details.restart`.", "no"],
   [Errors.ValidationError, "Correct every field in `details.fields`.", "no"],
   [AccountErrors.RateLimitExceeded, "Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
+  [
+    Errors.TooManyExports,
+    "Wait until an export of the account has ended, or request pages.",
+    "once an export has ended",
+  ],
   [AccountErrors.TooManyStreams, "Close a stream, or read several datasets with one.", "once a stream has ended"],
   [Errors.InternalError, "Send the `request_id` to support.", "once"],
   [Errors.DataRefreshing, "A dataset is being replaced. Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],

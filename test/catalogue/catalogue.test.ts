@@ -348,6 +348,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
           "409": ["ambiguous_ticker_lineage"],
           "410": ["cursor_expired", "endpoint_removed"],
           "422": ["as_of_too_early", "validation_error"],
+          "429": ["too_many_exports", "rate_limit_exceeded"],
         },
         "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/timeline": { "409": ["ambiguous_ticker_lineage"] },
@@ -368,7 +369,12 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
         const isFollowable = parameters.some(({ name }) => name === "follow_lineage")
         const ambiguous = isFollowable ? { "409": ["ambiguous_ticker_lineage"] } : {}
         const past = getParameterNames(path).includes("as_of") ? { "422": ["as_of_too_early", "validation_error"] } : {}
-        const expected = { ...ofItsKind, ...ambiguous, ...past, ...special[path] }
+        const limit = listOf(valueAt(spec, "paths", path, "get", "parameters")).find((parameter) =>
+          valueAt(parameter, "name") === "limit"
+        )
+        const isExportable = JSON.stringify(limit ?? null).includes(`"all"`)
+        const exports = isExportable ? { "429": ["too_many_exports", "rate_limit_exceeded"] } : {}
+        const expected = { ...ofItsKind, ...ambiguous, ...past, ...exports, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }
     }))

@@ -43,6 +43,8 @@ const invalidValues: Environment = {
   DATABASE_POOL_SIZE: "0",
   DATABASE_POOL_TIMEOUT: "soon",
   WHOLE_LISTS: "101",
+  WHOLE_LISTS_MIN_RATE: "0",
+  WHOLE_LISTS_MAX_TIME: "soon",
   MAX_STREAMS_PER_ACCOUNT: "0",
   CACHE_MEGABYTES: "-1",
   REUSE_PORT: "perhaps",

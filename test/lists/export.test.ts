@@ -5,6 +5,9 @@ import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { MaxExportPause } from "../../src/lists/ExportPlaces.ts"
+import { makeDataRefreshingError } from "../../src/rules/Errors.ts"
 import { openEventStream, waitForCondition } from "../support/EventStreams.ts"
 import * as ListDownloads from "../support/ListDownloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -105,7 +108,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       const { status, text } = yield* requestOverWire(port, path, key)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
-      assert.include(text, "Reduce it with tickers")
+      assert.strictEqual(valueAt(JSON.parse(text), "error", "message"), makeDataRefreshingError().error.message)
       yield* until(countExportSessions, (count) => count === 0)
     }).pipe(Effect.scoped))
 
@@ -318,9 +321,13 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         assert.strictEqual((yield* ListDownloads.download(port, path, key)).isComplete, true)
       }).pipe(Effect.scoped))
 
-    it.effect("is refused with 503 if the account already has two in progress, or the service four (§7.2)", () =>
+    it.effect("gets 429 at once if its account has two in progress, and 503 if the service has four (§7.2)", () =>
       Effect.gen(function* () {
-        const port = yield* startServiceInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
+        const [impatient, patient] = yield* Effect.all([
+          startServiceInstance({ DATABASE_POOL_TIMEOUT: "300 millis" }),
+          // A refusal that waited for a place would outlast the test.
+          startServiceInstance({ DATABASE_POOL_TIMEOUT: "1 hour" }),
+        ])
         const [one, two, three] = yield* Effect.forEach(
           ["one", "two", "three"],
           (name) => Effect.map(CustomerUsage.createCustomer(`at once ${name}`), ({ key }) => key),
@@ -328,24 +335,33 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         assert.isDefined(one)
         assert.isDefined(two)
         assert.isDefined(three)
-        const refusal = Effect.fnUntraced(function* (key: string, words: RegExp) {
-          const { headers, status, text } = yield* ListDownloads.download(port, path, key)
-          assert.strictEqual(status, 503)
-          assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
-          assert.match(String(valueAt(JSON.parse(text), "error", "message")), words)
-          assert.strictEqual(headers["retry-after"], "5")
+        const startTwo = (port: number, key: string) =>
+          Effect.all([
+            ListDownloads.startPausedDownload(port, path, key),
+            ListDownloads.startPausedDownload(port, path, key),
+          ], { concurrency: 2 })
+        const isRefused = Effect.fnUntraced(function* (port: number, key: string, requested = path) {
+          const { headers, status, text } = yield* ListDownloads.download(port, requested, key)
+          const { error } = JSON.parse(text)
+          assert.strictEqual(headers["retry-after"], "5", text)
+          return [status, error.code, error.details, error.message]
         })
         yield* Effect.scoped(Effect.gen(function* () {
-          yield* Effect.all([
-            ListDownloads.startPausedDownload(port, path, one),
-            ListDownloads.startPausedDownload(port, path, one),
-          ])
-          yield* refusal(one, /This account already has 2 exports in progress.*pages/)
-          yield* Effect.all([
-            ListDownloads.startPausedDownload(port, path, two),
-            ListDownloads.startPausedDownload(port, path, two),
-          ])
-          yield* refusal(three, /The service already has 4 exports in progress/)
+          yield* startTwo(patient, one)
+          for (const requested of [path, `/estimate?endpoint=/v1/news&limit=all&format=csv`]) {
+            const [status, code, details, message] = yield* isRefused(patient, one, requested)
+            assert.deepStrictEqual([status, code, details], [429, "too_many_exports", { limit: 2 }])
+            assert.match(message, /already has 2 exports in progress.*pages/)
+          }
+          assert.isTrue((yield* ListDownloads.download(patient, path, two)).isComplete)
+        }))
+        yield* Effect.scoped(Effect.gen(function* () {
+          const port = impatient
+          yield* startTwo(port, one)
+          yield* startTwo(port, two)
+          const [status, code, , message] = yield* isRefused(port, three)
+          assert.deepStrictEqual([status, code], [503, "database_pool_timeout"])
+          assert.match(message, /already has 4 exports in progress/)
           const pages = yield* Effect.forEach(
             Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
             (page) => requestOverWire(port, page, one),
@@ -354,7 +370,50 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           assert.isTrue(pages.every(({ status }) => status === 200))
         }))
         yield* until(countExportSessions, (count) => count === 0)
-        assert.isTrue((yield* ListDownloads.download(port, path, three)).isComplete)
+        assert.isTrue((yield* ListDownloads.download(impatient, path, three)).isComplete)
+      }).pipe(Effect.scoped))
+
+    it.effect("loses its place while others wait if its client reads too slowly, and is charged for the bytes sent (D27, §8)", () =>
+      Effect.gen(function* () {
+        const metricsPort = yield* chooseFreePort
+        const port = yield* Effect.provideService(
+          startServiceInstance({ DATABASE_POOL_TIMEOUT: "1 hour", METRICS_PORT: String(metricsPort) }),
+          MaxExportPause,
+          Duration.millis(100),
+        )
+        const [slow, other, waiting] = yield* Effect.all([
+          CustomerUsage.createCustomer("slow reader"),
+          CustomerUsage.createCustomer("other slow reader"),
+          CustomerUsage.createCustomer("behind slow readers"),
+        ])
+        const startPaused = ({ key }: { readonly key: string }) => ListDownloads.startPausedDownload(port, path, key)
+        const paused = yield* Effect.forEach([slow, slow, other, other], startPaused)
+        // Each client is too slow, but only one export waits at a time.
+        const first = yield* ListDownloads.download(port, path, waiting.key)
+        assert.isTrue(first.isComplete)
+        assert.isTrue((yield* ListDownloads.download(port, path, waiting.key)).isComplete)
+        const arrived = yield* Effect.forEach(paused, ListDownloads.finishDownload, { concurrency: 4 })
+        assert.strictEqual(arrived.filter((isComplete) => !isComplete).length, 1)
+        const usage = yield* Effect.forEach([slow, other], ({ key }) => recorded(port, key, 2))
+        const ended = usage.flat().find((row) => valueAt(row, "status_code") === 408)
+        assert.isDefined(ended)
+        const bytes = Number(valueAt(ended, "bytes"))
+        assert.isAbove(bytes, 0)
+        assert.isBelow(bytes, first.bytes.length)
+        assert.strictEqual(valueAt(ended, "cost_microdollars"), Math.ceil(bytes / 100))
+        const { text } = yield* requestOverWire(metricsPort, "/metrics", "")
+        assert.match(text, /^tickerline_whole_lists_ended_total\{reason="slow"\} 1$/m)
+      }).pipe(Effect.scoped))
+
+    it.effect("ends after the longest time, however fast its client reads (§8)", () =>
+      Effect.gen(function* () {
+        const { key } = yield* CustomerUsage.createCustomer("endless reader")
+        const port = yield* startServiceInstance({ WHOLE_LISTS_MAX_TIME: "100 millis" })
+        const response = yield* ListDownloads.startPausedDownload(port, path, key)
+        yield* until(countExportSessions, (count) => count === 0)
+        assert.isFalse(yield* ListDownloads.finishDownload(response))
+        const [usage] = yield* recorded(port, key, 1)
+        assert.strictEqual(valueAt(usage, "status_code"), 408)
       }).pipe(Effect.scoped))
 
     it.effect("holds no lock while it is sent, and contains the state at its beginning (D31)", () =>

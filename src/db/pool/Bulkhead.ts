@@ -12,9 +12,14 @@ interface BulkheadOptions<Permit, E> {
   readonly permits: ReadonlyArray<Permit>
   /** Default: all but a fifth of the permits, and all but one of two to nine. */
   readonly maxPerPartition?: number
+  /**
+   * Whether a caller fails at once if its partition holds, or waits for, as many permits as it may have. Otherwise the
+   * caller waits.
+   */
+  readonly isFullRefused?: boolean
   /** Maximum wait for a permit. */
   readonly timeout: Duration.Duration
-  /** Makes the error for a caller that timed out. */
+  /** Makes the error for a caller that timed out, or was refused. */
   readonly onTimeout: (isPartitionFull: boolean) => E
   /** Called before a permit goes to the next caller. Returns false if other permits should be taken before this one. */
   readonly onRelease?: (permit: Permit) => boolean
@@ -32,6 +37,7 @@ export class Partition<Permit extends object, E> extends ListItem<Partition<Perm
   /** Maximum wait, in milliseconds. */
   readonly timeoutMillis: number
   readonly waiters = new LinkedList<Claim<Permit, E>>()
+  waiterCount = 0
   permitsInUse = 0
 
   constructor(maxPermits: number, timeoutMillis: number) {
@@ -78,6 +84,7 @@ class Bulkhead<Permit extends object, E> {
   readonly #free: Array<Permit>
   readonly #size: number
   readonly #maxPerPartition: number
+  readonly #isFullRefused: boolean
   readonly #timeoutMillis: number
   readonly #onTimeout: (isPartitionFull: boolean) => E
   readonly #onRelease: (permit: Permit) => boolean
@@ -92,6 +99,7 @@ class Bulkhead<Permit extends object, E> {
     this.#free = permits.toReversed()
     this.#size = permits.length
     this.#maxPerPartition = options.maxPerPartition ?? getDefaultShare(permits.length)
+    this.#isFullRefused = options.isFullRefused ?? false
     this.#timeoutMillis = Duration.toMillis(timeout)
     this.#onTimeout = onTimeout
     this.#onRelease = options.onRelease ?? Function.constTrue
@@ -177,8 +185,12 @@ class Bulkhead<Permit extends object, E> {
   }
 
   #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+    if (this.#isFullRefused && partition.permitsInUse + partition.waiterCount >= partition.maxPermits) {
+      return claim.settle(Effect.fail(this.#onTimeout(true)))
+    }
     if (partition.timeoutMillis <= 0) return claim.settle(Effect.fail(this.#onTimeout(partition.isFull())))
     partition.waiters.append(claim)
+    partition.waiterCount += 1
     this.#waiterCount += 1
     this.#updateTurn(partition)
     if (partition.timeoutMillis === Infinity) return
@@ -190,6 +202,7 @@ class Bulkhead<Permit extends object, E> {
 
   #removeWaiter(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
     partition.waiters.remove(claim)
+    partition.waiterCount -= 1
     this.#waiterCount -= 1
     this.#updateTurn(partition)
   }

@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
-import { ChangeEvent, listErrors } from "../../rules/Errors.ts"
+import { ChangeEvent, lineageErrors } from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
@@ -59,7 +59,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: TickerChangesQuery,
     success: TickerChangesResponse,
-    error: listErrors,
+    error: lineageErrors,
   }).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with " +

@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../../rules/EndpointAnnotations.ts"
 import * as Column from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { accountListErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
@@ -22,7 +22,8 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   requested_at: InstantColumn,
   endpoint,
   status_code: NonNegativeInt.annotate({
-    description: "HTTP status of the response. 499: the client disconnected before the response.",
+    description: "HTTP status of the response. 499: the client disconnected before the response. 408: the client " +
+      "received an export too slowly, so the service cut it off.",
   }),
   records_returned: NonNegativeInt.annotate({ description: "Number of results in the response." }),
   bytes,
@@ -61,7 +62,7 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: UsageQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(UsageRow)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    error: accountListErrors,
   }).annotateMerge(describeEndpoint(
     "Usage",
     "Every request of your account, newest first, about a second after its response. Requests refused with 429 share " +
@@ -71,7 +72,7 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyUsageQuery,
     success: makeListEnvelope(Column.getRowJsonSchema(DailyUsageRow)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    error: accountListErrors,
   }).annotateMerge(describeEndpoint(
     "Daily usage",
     "Totals per New York day and endpoint, newest first. They are kept longer than single requests.",
